@@ -1,0 +1,134 @@
+# Everything here works on a machine with only Python >= 3.11 and make: each target creates the
+# virtual environment it needs and refreshes it when pyproject.toml or the version changes.
+
+PYTHON ?= python3
+# What `make test-torch` hands to pip, for a build other than the default: make test-torch TORCH=torch==2.4.0
+TORCH ?= torch
+# Test processes: a number, or auto for one per core.
+WORKERS ?= auto
+# Further arguments for pytest: make test-slow ARGS="-x -k nystroem"
+ARGS ?=
+
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/kernelmetric/__init__.py 2>/dev/null)
+STAMP := .stamp-$(VERSION)
+BIN := .venv/bin
+EXTRAS := .[cli,plot,pandas]
+OLDEST := tests/constraints-oldest.txt
+
+# Three layers in one environment, so that `make demo` waits only for what it uses.
+RUN := .venv/$(STAMP)-run
+DEV := .venv/$(STAMP)-dev
+DOCS := .venv/$(STAMP)-docs
+
+# One thread per worker: two thread pools on one core are slower than one.
+PYTEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg
+PYTEST := -m pytest -n $(WORKERS) --dist worksteal
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format typecheck docstrings pytest test-oldest test-torch test-paper \
+	test-slow bench bench-quick import-time docs wheel hooks clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(RUN) ## Watch linear learners and their kernel versions compete (minutes)
+	$(BIN)/kernelmetric demo
+
+test: lint typecheck pytest ## All that CI runs: lint, import layers, types, docstrings, tests, doctests
+
+lint: $(DEV) ## Check style, formatting and the import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+format: $(DEV) ## Format the code and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+typecheck: $(DEV) ## Check the types
+	$(BIN)/mypy
+
+docstrings: $(DEV) ## Check the docstrings of the public API alone (part of test)
+	$(BIN)/python -m pytest $(ARGS) tests/test_docstrings.py
+
+pytest: $(DEV) ## Run the tests, docstring checks and doctests alone (part of test)
+	$(PYTEST_ENV) $(BIN)/python $(PYTEST) $(ARGS)
+
+test-oldest: .venv-oldest/$(STAMP) ## Run the tests with the oldest supported versions
+	$(PYTEST_ENV) .venv-oldest/bin/python $(PYTEST) $(ARGS)
+
+test-torch: .venv-torch/$(STAMP) ## Run the tests that need torch
+	MPLBACKEND=Agg .venv-torch/bin/python -m pytest -m torch $(ARGS)
+
+test-paper: $(DEV) ## Reproduce the papers' numbers that are tests (reads KERNELMETRIC_DATA)
+	@test -n "$$KERNELMETRIC_DATA" || echo "KERNELMETRIC_DATA is not set: cells whose data" \
+		"is found nowhere else are listed below as SKIPPED."
+	$(PYTEST_ENV) $(BIN)/python $(PYTEST) -m paper $(ARGS)
+
+test-slow: $(DEV) ## Run the tests that take minutes
+	MPLBACKEND=Agg $(BIN)/python -m pytest -m slow $(ARGS)
+
+bench: $(DEV) ## Run the benchmarks
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+bench-quick: $(DEV) ## Run the benchmarks on small sizes
+	$(BIN)/python benchmarks/run.py --quick $(ARGS)
+
+import-time: $(RUN) ## Compare the import time with that of sklearn.neighbors
+	$(BIN)/python benchmarks/import_time.py
+
+docs: $(DOCS) ## Build the documentation into docs/_build/html and run its examples
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b doctest docs docs/_build/doctest
+	@echo "Open docs/_build/html/index.html"
+
+wheel: $(RUN) ## Build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+hooks: $(DEV) ## Run the fast part of CI before each git commit
+	$(BIN)/python -m pip install --quiet --group hooks
+	$(BIN)/pre-commit install
+
+clean: ## Remove all that make created, environments included
+	rm -rf .venv .venv-oldest .venv-torch dist build docs/_build docs/api docs/_api_by_room.md \
+		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache demo-output
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- environments -------------------------------------------------------------------------------
+
+# Dependency groups need pip 25.1, newer than what some Pythons bring: the environment upgrades its
+# own pip and leaves the system's alone.
+define create_venv
+@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "kernelmetric needs \
+Python >= 3.11, but $(PYTHON) is " + sys.version.split()[0] + ". Name a newer one: make $(or \
+$(MAKECMDGOALS),test) PYTHON=python3.12")'
+@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot create environments:" \
+	"install its venv package (python3-venv on Debian and Ubuntu)."; exit 1; }
+@echo "Setting up $(1) (once; a minute or so) ..."
+@rm -f $(1)/.stamp-*
+@$(PYTHON) -m venv $(1)
+@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+endef
+
+$(RUN): pyproject.toml
+	$(call create_venv,.venv)
+	$(BIN)/python -m pip install --quiet --editable "$(EXTRAS)"
+	@touch $@
+
+$(DEV): $(RUN)
+	$(BIN)/python -m pip install --quiet --group test --group lint
+	@touch $@
+
+$(DOCS): $(RUN)
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+.venv-oldest/$(STAMP): pyproject.toml $(OLDEST)
+	$(call create_venv,.venv-oldest)
+	.venv-oldest/bin/python -m pip install --quiet --editable "$(EXTRAS)" --group test --constraint $(OLDEST)
+	@touch $@
+
+.venv-torch/$(STAMP): pyproject.toml
+	$(call create_venv,.venv-torch)
+	.venv-torch/bin/python -m pip install --quiet --editable "$(EXTRAS)" --group test $(TORCH)
+	@touch $@

@@ -1,0 +1,65 @@
+"""kernelmetric: distances learned from data, linear or through kernels.
+
+One idea runs the library: a kernel turns points into coordinates, a learner turns coordinates
+into a metric. ::
+
+    X ──kernel──▶ K ──space──▶ Z (coordinates) ──learner──▶ L ──▶ Z Lᵀ
+
+Euclidean distance in the last coordinates *is* the learned metric.
+
+>>> from sklearn.datasets import load_iris
+>>> from kernelmetric import Kernelized, LMNN
+>>> X, y = load_iris(return_X_y=True)
+>>> metric = Kernelized(LMNN()).fit(X, y)
+>>> metric.pairwise_distances(X[:2], X[:3]).shape
+(2, 3)
+"""
+
+from kernelmetric import datasets
+from kernelmetric.compute import memory_budget
+from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernels import (
+    RBF,
+    Cosine,
+    Delta,
+    FunctionKernel,
+    Laplacian,
+    Linear,
+    PairwiseKernel,
+    Polynomial,
+    Precomputed,
+    Product,
+    Sum,
+    as_kernel,
+)
+from kernelmetric.learners import DNE, LMCA, LMNN, NCA
+from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "DNE",
+    "KPCA",
+    "LMCA",
+    "LMNN",
+    "NCA",
+    "RBF",
+    "Cosine",
+    "Delta",
+    "FunctionKernel",
+    "KernelTrick",
+    "Kernelized",
+    "Laplacian",
+    "Linear",
+    "Nystroem",
+    "PairwiseKernel",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "RandomFeatures",
+    "Sum",
+    "__version__",
+    "as_kernel",
+    "datasets",
+    "memory_budget",
+]

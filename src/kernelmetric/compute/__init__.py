@@ -1,0 +1,50 @@
+"""Where blocks, devices, threads and dtypes are known, and nowhere else.
+
+Everything above this room is written against an array namespace ``xp``: NumPy arrays in give
+NumPy arrays out, torch tensors (CPU or CUDA) in give torch tensors out. Pairwise work is a
+*reduction over row blocks* whose size obeys a memory budget, so that no algorithm needs an
+n × n array::
+
+    _arrays.py      which namespace, which dtype, validation of X and y
+    _budget.py      how much memory a block may take
+    _distances.py   squared distances, exact for near points, and the median distance
+    _neighbors.py   exact k nearest neighbours, also within and between classes
+    _softmax.py     the NCA loss and gradient: a softmax over all other points
+    _impostors.py   the LMNN hinge: triplets mined block by block
+"""
+
+from kernelmetric.compute._arrays import (
+    check_labels,
+    check_points,
+    is_numpy,
+    is_sparse,
+    namespace,
+    set_entries,
+    take_rows,
+    to_numpy,
+)
+from kernelmetric.compute._budget import current_budget, memory_budget, row_blocks
+from kernelmetric.compute._distances import median_squared_distance, squared_distances
+from kernelmetric.compute._impostors import lmnn_hinge
+from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
+from kernelmetric.compute._softmax import nca_loss
+
+__all__ = [
+    "check_labels",
+    "check_points",
+    "class_neighbors",
+    "current_budget",
+    "is_numpy",
+    "is_sparse",
+    "lmnn_hinge",
+    "median_squared_distance",
+    "memory_budget",
+    "namespace",
+    "nca_loss",
+    "nearest_neighbors",
+    "row_blocks",
+    "set_entries",
+    "squared_distances",
+    "take_rows",
+    "to_numpy",
+]

@@ -1,0 +1,157 @@
+"""Which array library, which dtype, and the validation of points and labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a SciPy sparse matrix or array."""
+    return sparse.issparse(X)
+
+
+def is_numpy(X: Any) -> bool:
+    """Whether X is a plain NumPy array."""
+    return is_numpy_array(X)
+
+
+def namespace(*arrays: Any) -> Any:
+    """Array namespace shared by all arguments (``None`` and sparse arguments aside)."""
+    dense = [a for a in arrays if a is not None and not is_sparse(a)]
+    return array_namespace(*dense) if dense else array_namespace(np.empty(0))
+
+
+def to_numpy(X: Any) -> np.ndarray:
+    """NumPy copy or view of an array of any supported library, from any device."""
+    if is_numpy_array(X):
+        return X
+    if hasattr(X, "detach"):  # torch: leave the graph and the device first
+        X = X.detach().cpu()
+    return np.asarray(X)
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Rows of an array of any supported library, by a NumPy index array."""
+    if is_numpy_array(X):
+        return X[rows]
+    xp = array_namespace(X)
+    return xp.take(X, xp.asarray(rows, device=X.device), axis=0)
+
+
+def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
+    """Put ``value`` at ``A[i, columns[i]]`` for every row i, in place where the library can."""
+    if is_numpy_array(A):
+        A[np.arange(len(columns)), columns] = value
+        return A
+    xp = array_namespace(A)
+    chosen = xp.asarray(columns, device=A.device)[:, None]
+    mask = xp.arange(A.shape[1], device=A.device)[None, :] == chosen
+    return xp.where(mask, xp.asarray(value, dtype=A.dtype, device=A.device), A)
+
+
+def check_points(
+    estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = False, **options
+) -> Any:
+    """Validate X as points in rows: two-dimensional, finite, float32 or float64.
+
+    NumPy, pandas, lists and sparse input pass through scikit-learn's own validation, which also
+    records ``n_features_in_`` and ``feature_names_in_``. Arrays of other libraries stay where
+    they are.
+
+    Parameters
+    ----------
+    estimator : estimator instance
+        The estimator on whose behalf X is checked.
+    X : array-like of shape (n_samples, n_features)
+        The points.
+    reset : bool
+        True in ``fit``; False where X must match what was fitted.
+    accept_sparse : bool, default=False
+        Whether CSR input may stay sparse.
+    **options : dict
+        Further options of scikit-learn's ``validate_data``.
+
+    Returns
+    -------
+    array of shape (n_samples, n_features)
+        float32 stays float32, everything else becomes float64.
+    """
+    if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
+        return _check_foreign(estimator, X, reset=reset, **options)
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr" if accept_sparse else False,
+        dtype=[np.float64, np.float32],
+        **options,
+    )
+
+
+def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.ndarray:
+    """Class codes 0, 1, ... of y, refused when they cannot teach a metric.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels of any type that scikit-learn accepts for classification.
+    X : array of shape (n_samples, n_features)
+        The points, for the count.
+    needs : str
+        What the learner asks of the labels, for the message.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), dtype intp
+        Codes in the order of the sorted labels.
+    """
+    if y is None:
+        raise ValueError(
+            "This learner requires y to be passed, but the target y is None: expected one class "
+            "label per row of X."
+        )
+    y = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+    check_consistent_length(X, y)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"Got 1 class ({classes[0]!r} for all {len(y)} samples), but expected {needs}: "
+            "a metric is learned from what tells classes apart."
+        )
+    return codes
+
+
+def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: int = 1, **_) -> Any:
+    name = type(estimator).__name__
+    xp = array_namespace(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"Got an array of shape {tuple(X.shape)}, but {name} expected a 2D array: "
+            "points in rows, features in columns."
+        )
+    if X.shape[0] < ensure_min_samples or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s), while a minimum "
+            f"of {ensure_min_samples} sample(s) and 1 feature is required by {name}."
+        )
+    if not xp.isdtype(X.dtype, "real floating"):
+        X = xp.astype(X, xp.float64)
+    elif X.dtype not in (xp.float32, xp.float64):
+        X = xp.astype(X, xp.float32)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError(f"Input X contains NaN or infinity, which {name} cannot use.")
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return X

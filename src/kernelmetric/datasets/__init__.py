@@ -1,0 +1,36 @@
+"""Data sets of the papers, and generators of synthetic ones.
+
+``load(name)`` looks into three places, in this order, and never takes data that are not the
+expected ones:
+
+1. the folder named by the environment variable ``KERNELMETRIC_DATA`` (or ``data_home=``), where
+   each file must have the sha256 of the table;
+2. scikit-learn, for the sets it bundles;
+3. OpenML, where the *values* must have the checksum of the table, whatever the order of the rows
+   (:func:`content_digest`).
+
+The table itself is ``_registry.py``. The generators return ``(X, y)`` and depend on nothing but
+``random_state``. This room imports nothing else of the library.
+"""
+
+from kernelmetric.datasets._content import ChecksumError, content_digest
+from kernelmetric.datasets._generators import (
+    make_checkerboard,
+    make_fig2_circles,
+    make_fig2_hyperbolas,
+    make_toy004,
+)
+from kernelmetric.datasets._load import DataUnavailableError, available, describe, load
+
+__all__ = [
+    "ChecksumError",
+    "DataUnavailableError",
+    "available",
+    "content_digest",
+    "describe",
+    "load",
+    "make_checkerboard",
+    "make_fig2_circles",
+    "make_fig2_hyperbolas",
+    "make_toy004",
+]

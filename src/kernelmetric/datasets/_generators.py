@@ -1,0 +1,236 @@
+"""Synthetic data with known geometry.
+
+The classes alternate along the rows (``y = 0, 1, 0, 1, ...``), so the data are balanced and so is
+every even-sized prefix of them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+RandomState = int | np.random.RandomState | None
+"""What scikit-learn's ``random_state`` takes."""
+
+
+def make_fig2_circles(
+    n_samples: int = 40,
+    *,
+    radii: tuple[float, float] = (1.0, 1.25),
+    random_state: RandomState = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    r"""Two concentric circles, one per class.
+
+    Class ``c`` lies on :math:`r_c (\cos\theta, \sin\theta)`, with :math:`\theta` uniform on
+    :math:`[0, 2\pi)`. No linear map separates the classes, while the coordinates
+    :math:`(x_1^2, x_2^2)` of the kernel :math:`(x \cdot y)^2` do:
+    :math:`x_1^2 + x_2^2 = r_c^2`.
+
+    Parameters
+    ----------
+    n_samples : int, default=40
+        Number of points; class 0 gets the odd one.
+    radii : tuple of two floats, default=(1.0, 1.25)
+        Radius of each class.
+    random_state : int, RandomState instance or None, default=None
+        Source of the angles.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points.
+    y : ndarray of shape (n_samples,)
+        The classes, 0 and 1 in turn.
+
+    References
+    ----------
+    .. [1] Chatpatanasiri, Korsrilabutr, Tangchanachaianan, Kijsirikul, "A new kernelization
+       framework for Mahalanobis distance learning algorithms", Neurocomputing, 2010. Fig. 2 shows
+       such a set; the radii here are our choice, the paper prints none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.datasets import make_fig2_circles
+    >>> X, y = make_fig2_circles(6, random_state=0)
+    >>> np.linalg.norm(X, axis=1).round(12).tolist()
+    [1.0, 1.25, 1.0, 1.25, 1.0, 1.25]
+    """
+    y = _alternate(n_samples)
+    theta = check_random_state(random_state).uniform(0.0, 2.0 * np.pi, n_samples)
+    r = _positive(radii, "radii")[y]
+    return np.column_stack([r * np.cos(theta), r * np.sin(theta)]), y
+
+
+def make_fig2_hyperbolas(
+    n_samples: int = 40,
+    *,
+    radii: tuple[float, float] = (1.0, 1.3),
+    t_max: float = 1.0,
+    random_state: RandomState = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    r"""Two nested hyperbolas of two branches each, one hyperbola per class.
+
+    Class ``c`` lies on :math:`(\pm r_c \cosh t, r_c \sinh t)`, with :math:`|t| \le t_{\max}` such
+    that :math:`x_1 x_2` is uniform on each curve, and the branches taken in turn. The classes
+    differ in :math:`x_1^2 - x_2^2 = r_c^2`, which the kernel :math:`(x \cdot y)^2` sees and no
+    linear map does.
+
+    Parameters
+    ----------
+    n_samples : int, default=40
+        Number of points; a multiple of 4 gives every branch of every class as many.
+    radii : tuple of two floats, default=(1.0, 1.3)
+        Semi-axis of each class.
+    t_max : float, default=1.0
+        Length of the branches.
+    random_state : int, RandomState instance or None, default=None
+        Source of the positions.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points.
+    y : ndarray of shape (n_samples,)
+        The classes, 0 and 1 in turn.
+
+    References
+    ----------
+    .. [1] Chatpatanasiri, Korsrilabutr, Tangchanachaianan, Kijsirikul, "A new kernelization
+       framework for Mahalanobis distance learning algorithms", Neurocomputing, 2010. Fig. 2 shows
+       such a set; the semi-axes here are our choice, the paper prints none.
+
+    Examples
+    --------
+    >>> from kernelmetric.datasets import make_fig2_hyperbolas
+    >>> X, y = make_fig2_hyperbolas(4, random_state=0)
+    >>> (X[:, 0] ** 2 - X[:, 1] ** 2).round(12).tolist()
+    [1.0, 1.69, 1.0, 1.69]
+    """
+    y = _alternate(n_samples)
+    r = _positive(radii, "radii")[y]
+    side = 1 - 2 * (np.arange(n_samples) // 2 % 2)
+    u = check_random_state(random_state).uniform(-1.0, 1.0, n_samples)
+    t = 0.5 * np.arcsinh(u * np.sinh(2.0 * t_max))  # x1 x2 = r² sinh(2t) / 2 is uniform
+    return np.column_stack([side * r * np.cosh(t), r * np.sinh(t)]), y
+
+
+def make_toy004(
+    n_samples: int = 100,
+    *,
+    n_irrelevant: int = 10,
+    random_state: RandomState = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    r"""One relevant feature under many irrelevant ones of larger spread.
+
+    The first feature is :math:`N(3, 1)` in class 0 and :math:`N(-3, 1)` in class 1; each of the
+    others is :math:`N(0, 25)` (variance 25) in both.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of points, as in the paper; class 0 gets the odd one.
+    n_irrelevant : int, default=10
+        Number of irrelevant features, as in the paper.
+    random_state : int, RandomState instance or None, default=None
+        Source of the values.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1 + n_irrelevant)
+        The points.
+    y : ndarray of shape (n_samples,)
+        The classes, 0 and 1 in turn.
+
+    References
+    ----------
+    .. [1] Kwok, Tsang, "Learning with idealized kernels", ICML, 2003. Section 4, Table 1.
+
+    Examples
+    --------
+    >>> from kernelmetric.datasets import make_toy004
+    >>> X, y = make_toy004(random_state=0)
+    >>> X.shape
+    (100, 11)
+    >>> X[y == 0, 0].mean().round() - X[y == 1, 0].mean().round()
+    np.float64(6.0)
+    """
+    y = _alternate(n_samples)
+    X = check_random_state(random_state).standard_normal((n_samples, 1 + n_irrelevant))
+    X[:, 0] += np.where(y == 0, 3.0, -3.0)
+    X[:, 1:] *= 5.0
+    return X, y
+
+
+def make_checkerboard(
+    n_samples: int = 200,
+    n_noise: int = 0,
+    *,
+    n_cells: int = 4,
+    random_state: RandomState = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    r"""Points on a checkerboard, the colour their class, with irrelevant features beside.
+
+    With :math:`m` cells a side,
+
+    .. math:: y = (\lfloor m x_1 \rfloor + \lfloor m x_2 \rfloor) \bmod 2 .
+
+    Each point falls uniformly into a cell of its class, drawn uniformly too; features 3 and up
+    are uniform on [0, 1) and say nothing of the class. Every class has many modes, and no linear
+    map of :math:`(x_1, x_2)` brings them together.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        Number of points; class 0 gets the odd one.
+    n_noise : int, default=0
+        Number of irrelevant features.
+    n_cells : int, default=4
+        Cells a side, at least 2.
+    random_state : int, RandomState instance or None, default=None
+        Source of the points.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2 + n_noise)
+        The points, all coordinates in [0, 1).
+    y : ndarray of shape (n_samples,)
+        The classes, 0 and 1 in turn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(100, n_noise=3, random_state=0)
+    >>> X.shape
+    (100, 5)
+    >>> colour = np.floor(4 * X[:, :2]).sum(axis=1) % 2
+    >>> bool((colour == y).all())
+    True
+    """
+    if n_cells < 2:
+        raise ValueError(
+            f"Got n_cells={n_cells}, but expected at least 2: one cell has one colour."
+        )
+    y = _alternate(n_samples)
+    rng = check_random_state(random_state)
+    row, column = np.divmod(np.arange(n_cells**2), n_cells)
+    cells = np.column_stack([row, column])
+    corner = np.empty((n_samples, 2))
+    for c in (0, 1):  # apart, for an odd board has one cell more of colour 0
+        of_class = cells[(row + column) % 2 == c]
+        corner[y == c] = of_class[rng.randint(len(of_class), size=np.count_nonzero(y == c))]
+    inside = (corner + rng.uniform(size=(n_samples, 2))) / n_cells
+    return np.column_stack([inside, rng.uniform(size=(n_samples, n_noise))]), y
+
+
+def _alternate(n_samples: int) -> NDArray[np.int64]:
+    if n_samples < 2:
+        raise ValueError(f"Got n_samples={n_samples}, but expected at least one point per class.")
+    return np.arange(n_samples, dtype=np.int64) % 2
+
+
+def _positive(values: tuple[float, float], name: str) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (2,) or not (array > 0).all():
+        raise ValueError(f"Got {name}={values!r}, but expected two positive numbers.")
+    return array

@@ -1,0 +1,219 @@
+"""The front door: load a set by name, list the sets."""
+
+import difflib
+import os
+from collections.abc import Callable
+
+from sklearn.utils import Bunch
+
+from kernelmetric.datasets._entry import Entry
+from kernelmetric.datasets._registry import ALIASES, REGISTRY
+from kernelmetric.datasets._sources import (
+    DATA_VARIABLE,
+    Served,
+    Unservable,
+    folder_of,
+    from_folder,
+    from_openml,
+    from_scikit_learn,
+)
+
+
+class DataUnavailableError(OSError):
+    """No source could serve the data set; the message says why for each of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelmetric.datasets import DataUnavailableError, load
+    >>> with tempfile.TemporaryDirectory() as empty:
+    ...     try:
+    ...         load("colon", data_home=empty)
+    ...     except DataUnavailableError as error:
+    ...         "holds no file colon.npz" in str(error)
+    True
+    """
+
+
+def load(
+    name: str,
+    *,
+    return_X_y: bool = False,
+    data_home: str | os.PathLike | None = None,
+    download_if_missing: bool = True,
+) -> Bunch | tuple:
+    """Load a data set of the papers by name.
+
+    Three sources are asked, in this order; the first that has the set serves it.
+
+    1. The folder ``data_home``, or the one the environment variable ``KERNELMETRIC_DATA`` names.
+       A file whose sha256 is not the expected one is refused, never used.
+    2. scikit-learn's own copies (iris, wine, digits).
+    3. OpenML, by data id. The download is held to a checksum of its values, see
+       :func:`content_digest`; only a verified copy is kept, in scikit-learn's data home.
+
+    Parameters
+    ----------
+    name : str
+        A name of :func:`available`, or an alias of one such as ``"ionos"``. Case, hyphens and
+        spaces do not matter: ``"M-USPS"`` is ``"m_usps"``.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+    data_home : path-like, default=None
+        Folder with the data files; None means the environment variable.
+    download_if_missing : bool, default=True
+        Whether OpenML may be asked. A copy downloaded earlier is used in any case.
+
+    Returns
+    -------
+    Bunch or tuple of (ndarray, ndarray)
+        ``data`` of shape (n_samples, n_features), unscaled; ``target`` with integer codes from 0;
+        ``feature_names``, ``target_names``, ``name``; ``source``, a sentence on where the values
+        came from; ``n_missing``, the number of NaN in ``data``, left for the caller to fill;
+        ``DESCR``. ``m_usps`` adds the splits ``labeled10`` and ``labeled100``, and ``lymphoma``
+        the two-class labels ``target2``.
+
+    Raises
+    ------
+    ValueError
+        If no set has that name.
+    ChecksumError
+        If a source serves other data than expected.
+    DataUnavailableError
+        If no source can serve the set.
+
+    Examples
+    --------
+    >>> from kernelmetric.datasets import load
+    >>> X, y = load("digits", return_X_y=True)
+    >>> X.shape
+    (1797, 64)
+    >>> wine = load("wine")
+    >>> wine.data.shape, wine.target_names
+    ((178, 13), ['class_0', 'class_1', 'class_2'])
+    """
+    entry = _find(name)
+    served = _serve(entry, data_home, download_if_missing)
+    if return_X_y:
+        return served.data, served.target
+    return Bunch(
+        data=served.data,
+        target=served.target,
+        feature_names=entry.feature_names,
+        target_names=list(entry.target_names),
+        name=entry.name,
+        source=served.source,
+        n_missing=entry.n_missing,
+        DESCR=_description(entry, served),
+        **served.extras,
+    )
+
+
+def available() -> list[str]:
+    """Return the names that :func:`load` takes, sorted.
+
+    Returns
+    -------
+    list of str
+        The names; their aliases are not listed.
+
+    Examples
+    --------
+    >>> from kernelmetric.datasets import available
+    >>> available()[:4]
+    ['balance', 'breast', 'breast699', 'colon']
+    """
+    return sorted(REGISTRY)
+
+
+def describe(data_home: str | os.PathLike | None = None) -> list[dict]:
+    """Tabulate the data sets: size, and where each would come from now.
+
+    Parameters
+    ----------
+    data_home : path-like, default=None
+        Folder with the data files; None means the environment variable ``KERNELMETRIC_DATA``.
+
+    Returns
+    -------
+    list of dict
+        One row per set with the keys ``name, n_samples, n_features, n_classes, n_missing, file,
+        source, title``; ``pandas.DataFrame(describe())`` shows them. ``source`` is ``"file"``,
+        ``"scikit-learn"``, ``"OpenML <data id>"`` or ``"none"``.
+
+    Examples
+    --------
+    >>> from kernelmetric.datasets import describe
+    >>> row = {row["name"]: row for row in describe()}["ionosphere"]
+    >>> row["n_samples"], row["n_features"], row["n_classes"]
+    (351, 34, 2)
+    """
+    folder = folder_of(data_home)
+    table = []
+    for name in available():
+        entry = REGISTRY[name]
+        if folder is not None and entry.file is not None and (folder / entry.file).is_file():
+            source = "file"
+        elif entry.bundled is not None:
+            source = "scikit-learn"
+        else:
+            source = f"OpenML {entry.openml.data_id}" if entry.openml is not None else "none"
+        table.append(
+            {
+                "name": name,
+                "n_samples": entry.n_samples,
+                "n_features": entry.n_features,
+                "n_classes": len(entry.counts),
+                "n_missing": entry.n_missing,
+                "file": entry.file,
+                "source": source,
+                "title": entry.title,
+            }
+        )
+    return table
+
+
+def _find(name: str) -> Entry:
+    key = name.lower().replace("-", "_").replace(" ", "_")
+    key = ALIASES.get(key, key)
+    if key not in REGISTRY:
+        near = difflib.get_close_matches(key, [*REGISTRY, *ALIASES], n=3)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise ValueError(f"Got name={name!r}, but expected one of {available()}.{hint}")
+    return REGISTRY[key]
+
+
+def _serve(entry: Entry, data_home: str | os.PathLike | None, download_if_missing: bool) -> Served:
+    sources: list[tuple[str, Callable[[], Served]]] = [
+        ("folder", lambda: from_folder(entry, folder_of(data_home))),
+        ("scikit-learn", lambda: from_scikit_learn(entry)),
+        ("OpenML", lambda: from_openml(entry, download_if_missing=download_if_missing)),
+    ]
+    reasons = []
+    for label, serve in sources:
+        try:
+            return serve()
+        except Unservable as reason:
+            reasons.append(f"  {label}: {reason}")
+    raise DataUnavailableError(
+        f"No source has the data set {entry.name!r} ({entry.title}):\n"
+        + "\n".join(reasons)
+        + f"\nTo load it, put {entry.file} (sha256 {entry.sha256}) into a folder and set "
+        f"{DATA_VARIABLE} (or data_home=) to that folder"
+        + (", or try again when OpenML can be reached." if entry.openml else ".")
+    )
+
+
+def _description(entry: Entry, served: Served) -> str:
+    classes = ", ".join(
+        f"{code} = {name} ({count})"
+        for code, (name, count) in enumerate(zip(entry.target_names, entry.counts, strict=True))
+    )
+    lines = [
+        f"{entry.title}: {entry.n_samples} rows, {entry.n_features} features.",
+        f"Classes: {classes}.",
+        f"Missing values: {entry.n_missing}, left as NaN." if entry.n_missing else "",
+        entry.note,
+        f"Source: {served.source}.",
+    ]
+    return "\n".join(filter(None, lines))

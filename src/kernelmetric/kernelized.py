@@ -1,0 +1,388 @@
+"""The theorem as code: a kernel, a space and any learner make a kernel learner."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.compute import check_points, namespace, row_blocks
+from kernelmetric.metric import Metric
+from kernelmetric.selection import automatic_kernel, automatic_space
+from kernelmetric.solvers import CallbackSupportMixin, propagated_callbacks, with_callbacks
+
+
+def _learner_has(method: str):
+    def check(self: Kernelized) -> bool:
+        getattr(getattr(self, "learner_", self.learner), method)  # its AttributeError is ours
+        return True
+
+    return check
+
+
+class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
+    """Any learner, run in the feature space of a kernel.
+
+    The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),
+    and the learner is run on them unchanged. Where the learner's objective depends on its data
+    only through inner products, the optimum is that of its kernel version (Theorems 1 and 2).
+
+    Parameters
+    ----------
+    learner : estimator
+        A learner of this library, or any scikit-learn-style estimator.
+    kernel : str, Kernel or callable, default='rbf'
+        A kernel; a name such as 'rbf', 'poly', 'linear', 'laplacian', 'cosine', 'precomputed' or
+        any of scikit-learn's; a function of two blocks of points; or 'auto', the median-width
+        RBF with a small ridge.
+    space : Space or 'auto', default='auto'
+        Where coordinates come from: :class:`KPCA`, :class:`Nystroem`, :class:`RandomFeatures` or
+        :class:`KernelTrick`, without a kernel of its own. 'auto' is full-rank KPCA up to 2,000
+        points, KPCA of rank 256 up to 10,000, and 1,000 landmarks reduced to rank 256 beyond.
+    neighbors : {'feature', 'input'}, default='feature'
+        Where learners that look for neighbours look: in the feature space, or among X itself.
+    random_state : int, RandomState or None, default=None
+        For the automatic space.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel, bound to the training points.
+    space_ : Space
+        The fitted space.
+    learner_ : estimator
+        The fitted learner.
+    components_ : array of shape (n_components, rank)
+        The learner's map, on the coordinates of the space.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of str
+        Names of the features seen in fit, where X had any.
+
+    See Also
+    --------
+    KPCA : Coordinates of the feature space by kernel PCA.
+    Nystroem : Coordinates from landmarks, for many points.
+    KernelTrick : The classical kernel trick, for comparison.
+
+    References
+    ----------
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010).
+    .. [2] Zhang, Nie and Xiang, "A general kernelization framework for learning algorithms based
+       on kernel PCA", Neurocomputing 73 (2009).
+
+    Examples
+    --------
+    Two rings, one inside the other: no linear map makes the nearest neighbour right, a
+    polynomial kernel does.
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from kernelmetric import Kernelized, LMNN, Polynomial
+    >>> from kernelmetric.datasets import make_fig2_circles
+    >>> X, y = make_fig2_circles(40, random_state=0)
+    >>> X_new, y_new = make_fig2_circles(200, random_state=1)
+    >>> def accuracy(metric):
+    ...     knn = KNeighborsClassifier(1).fit(metric.fit_transform(X, y), y)
+    ...     return knn.score(metric.transform(X_new), y_new)
+    >>> accuracy(LMNN()) < 0.95
+    True
+    >>> accuracy(Kernelized(LMNN(), kernel=Polynomial(degree=2, coef0=0))) > 0.97
+    True
+    """
+
+    def __init__(
+        self, learner, kernel="rbf", space="auto", neighbors="feature", *, random_state=None
+    ):
+        self.learner = learner
+        self.kernel = kernel
+        self.space = space
+        self.neighbors = neighbors
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any = None, *, similar: Any = None, dissimilar: Any = None, **fit_params
+    ) -> Kernelized:
+        """Fit kernel, space and learner.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel.
+        y : array-like of shape (n_samples,), default=None
+            Labels, for learners that want them.
+        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
+            Row numbers of pairs, for learners that take pairs.
+        **fit_params : dict
+            What else the learner's ``fit`` takes.
+
+        Returns
+        -------
+        Kernelized
+            The fitted metric.
+        """
+        self._fit(X, y, similar=similar, dissimilar=dissimilar, **fit_params)
+        return self
+
+    @available_if(_learner_has("transform"))
+    @with_callbacks
+    def fit_transform(self, X: Any, y: Any = None, **fit_params) -> Any:
+        """Fit, and return the training points in the learned coordinates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,), default=None
+            Labels.
+        **fit_params : dict
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            As :meth:`transform` gives them; the kernel is evaluated only once.
+        """
+        Z = self._fit(X, y, **fit_params)
+        with config_context(transform_output="default"):
+            return self.learner_.transform(Z)
+
+    @available_if(_learner_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """Map points to the coordinates in which Euclidean distance is the learned one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; for a precomputed kernel, kernel values with the training points.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            One block of rows at a time is in memory besides the result.
+        """
+        return self._through_learner("transform", X)
+
+    @available_if(_learner_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """What the wrapped estimator predicts for X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Predictions.
+        """
+        return self._through_learner("predict", X)
+
+    @available_if(_learner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities by the wrapped estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probabilities.
+        """
+        return self._through_learner("predict_proba", X)
+
+    @available_if(_learner_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Decision values of the wrapped estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array
+            Decision values.
+        """
+        return self._through_learner("decision_function", X)
+
+    @available_if(_learner_has("score"))
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score of the wrapped estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        return self.learner_.score(self._coordinates(X), y)
+
+    @property
+    def components_(self) -> Any:
+        """The learner's map on the coordinates of the space."""
+        return self.learner_.components_
+
+    @property
+    def classes_(self) -> Any:
+        """Classes known to the wrapped classifier."""
+        return self.learner_.classes_
+
+    @property
+    def labels_(self) -> Any:
+        """Labels given by the wrapped clusterer."""
+        return self.learner_.labels_
+
+    @property
+    def _n_features_out(self) -> int:
+        if hasattr(self.learner_, "_n_features_out"):
+            return self.learner_._n_features_out
+        return len(self.learner_.get_feature_names_out())
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """How metadata reach the learner.
+
+        Returns
+        -------
+        MetadataRouter
+            ``fit`` of this class to ``fit`` of the learner.
+        """
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return router.add(learner=self.learner, method_mapping=mapping)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.learner)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        tags.non_deterministic = inner.non_deterministic
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        try:
+            kernel = automatic_kernel(self.kernel)
+        except ValueError:  # fit will say what is wrong; asking for tags must not
+            return tags
+        tags.input_tags.pairwise = kernel.pairwise
+        tags.input_tags.sparse = kernel.accepts_sparse
+        return tags
+
+    def _fit(self, X: Any, y: Any, *, similar: Any = None, dissimilar: Any = None, **fit_params):
+        """Fit everything, and return the coordinates of the training points."""
+        kernel = automatic_kernel(self.kernel)
+        if self.neighbors not in ("feature", "input"):
+            raise ValueError(
+                f"Got neighbors={self.neighbors!r}, but expected 'feature' or 'input'."
+            )
+        if y is None and get_tags(self.learner).target_tags.required:
+            raise ValueError(
+                f"{type(self.learner).__name__} requires y to be passed, but the target y is None."
+            )
+        X = check_points(
+            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+        )
+        self.kernel_ = kernel.bind(X, y)
+        self.space_ = self._fresh_space(X.shape[0]).set_params(kernel=self.kernel_)
+        with config_context(transform_output="default"):
+            Z = self.space_.fit_transform(X)
+        learner = clone(self.learner)
+        arguments = self._learner_arguments(X, similar, dissimilar, fit_params)
+        with propagated_callbacks(self, learner, X, y):
+            self.learner_ = learner.fit(Z, y, **arguments)
+        return Z
+
+    def _fresh_space(self, n_samples: int) -> Any:
+        if isinstance(self.space, str):
+            if self.space == "auto":
+                return automatic_space(n_samples, self.random_state)
+            raise ValueError(
+                f"Got space={self.space!r}, but expected 'auto' or a space such as KPCA(50), "
+                "Nystroem(500) or KernelTrick()."
+            )
+        if not hasattr(self.space, "basis_gram_") and "kernel" not in self.space.get_params():
+            raise ValueError(
+                f"Got space={self.space!r}, but expected 'auto' or a space with a kernel "
+                "parameter, such as KPCA(50) or Nystroem(500)."
+            )
+        if self.space.get_params()["kernel"] is not None:
+            raise ValueError(
+                f"Got a kernel in {self.space!r} beside kernel={self.kernel!r}, but expected one: "
+                "leave it out of the space."
+            )
+        return clone(self.space)
+
+    def _learner_arguments(
+        self, X: Any, similar: Any, dissimilar: Any, fit_params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Everything the learner's fit gets besides Z and y, refused where it has no meaning."""
+        name = type(self.learner).__name__
+        signature = inspect.signature(self.learner.fit).parameters
+        arguments = dict(process_routing(self, "fit", **fit_params)["learner"]["fit"])
+        gram = getattr(self.space_, "gram_", None)
+        if gram is not None:
+            if "gram" not in signature:
+                raise ValueError(
+                    f"Got {type(self.space_).__name__} with {name}, which cannot take the Gram "
+                    "matrix of its basis; expected an orthonormal basis: use KPCA() instead."
+                )
+            arguments["gram"] = gram
+        if self.neighbors == "input":
+            if "neighbors" not in signature:
+                raise ValueError(
+                    f"Got neighbors='input', but {name} looks for no neighbours: leave it out."
+                )
+            if self.kernel_.pairwise:
+                raise ValueError(
+                    "Got neighbors='input' with a precomputed kernel, but expected points: there "
+                    "is no input space to look in."
+                )
+            arguments["neighbors"] = X.toarray() if hasattr(X, "toarray") else X
+        for key, pairs in (("similar", similar), ("dissimilar", dissimilar)):
+            if pairs is not None:
+                if key not in signature:
+                    raise ValueError(f"Got {key} pairs, but {name} learns from labels: pass y.")
+                arguments[key] = pairs
+        return arguments
+
+    def _coordinates(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+        with config_context(transform_output="default"):
+            return self.space_.transform(X)
+
+    def _through_learner(self, method: str, X: Any) -> Any:
+        """Space, then learner, one block of rows at a time."""
+        check_is_fitted(self)
+        X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+        function = getattr(self.learner_, method)
+        width = self.space_._n_features_out + X.shape[1]
+        with config_context(transform_output="default"):
+            blocks = [
+                function(self.space_.transform(X[rows, :]))
+                for rows in row_blocks(X.shape[0], 4 * 8 * width)
+            ]
+        if len(blocks) == 1:
+            return blocks[0]
+        xp = namespace(blocks[0])
+        return np.concatenate(blocks) if xp is np else xp.concat(blocks, axis=0)

@@ -1,0 +1,46 @@
+"""Kernels: formulas on two blocks of points.
+
+A kernel is an estimator without data: it has parameters (``get_params``, ``clone``,
+``kernel__gamma`` in a grid), it is called on two blocks of points, and it composes with ``+`` and
+``*``. A parameter may be left to the data; ``bind(X, y)`` then returns a new, concrete kernel and
+leaves the original as it was::
+
+    RBF()  ──bind(X)──▶  RBF(gamma=0.37)  ──(A, B)──▶  K, one row per point of A
+
+Kernels written here, all of them positive semi-definite for every legal parameter::
+
+    _base.py          what every kernel can do: call, diag, bind, anchors, + and *
+    _radial.py        RBF and Delta (the ridge), functions of the squared distance
+    _laplacian.py     Laplacian, a function of the L1 distance
+    _dot.py           Linear, Polynomial, Cosine, functions of the inner product
+    _compose.py       Sum and Product of kernels
+    _precomputed.py   Precomputed: X itself holds the kernel values
+    _function.py      FunctionKernel (any callable), PairwiseKernel (scikit-learn's names)
+    _names.py         as_kernel: from what a user writes to a kernel
+"""
+
+from kernelmetric.kernels._base import Kernel
+from kernelmetric.kernels._compose import Product, Sum
+from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
+from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
+from kernelmetric.kernels._laplacian import Laplacian
+from kernelmetric.kernels._names import as_kernel
+from kernelmetric.kernels._precomputed import Precomputed
+from kernelmetric.kernels._radial import RBF, Delta, RadialKernel
+
+__all__ = [
+    "RBF",
+    "Cosine",
+    "Delta",
+    "FunctionKernel",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "PairwiseKernel",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "RadialKernel",
+    "Sum",
+    "as_kernel",
+]

@@ -1,0 +1,171 @@
+"""Kernels that are functions of the inner product."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import cosine_similarity
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from kernelmetric.compute import is_sparse, namespace
+from kernelmetric.kernels._base import Kernel, check_number
+
+
+class Linear(Kernel):
+    r"""Inner product: the kernel that changes nothing.
+
+    .. math:: k(x, y) = x^\top y
+
+    A block of n × m values takes O(n m d) time.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0], [0.0, 1.0]])
+    array([[11.,  2.]])
+    """
+
+    accepts_sparse = True
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        return inner_products(A, B)
+
+    def _diagonal(self, A: Any) -> Any:
+        return squared_norms(A)
+
+
+class Polynomial(Kernel):
+    r"""Polynomial kernel: all monomials of the features up to a degree.
+
+    .. math:: k(x, y) = (\gamma\, x^\top y + c_0)^p
+
+    A block of n × m values takes O(n m d) time.
+
+    Parameters
+    ----------
+    degree : int, default=2
+        The degree p, at least 1.
+    gamma : float or "auto", default=None
+        Factor of the inner product. None: 1; "auto": 1 / d, fixed by ``bind``.
+    coef0 : float, default=1.0
+        The constant c₀, non-negative (a negative one would not be positive semi-definite);
+        0 keeps the monomials of exactly degree p.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import Polynomial
+    >>> Polynomial(degree=2, coef0=0.0)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[121.]])
+    """
+
+    accepts_sparse = True
+
+    def __init__(self, degree: int = 2, gamma: float | str | None = None, coef0: float = 1.0):
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether gamma is a number (None is the number 1)."""
+        return self.gamma is None or isinstance(self.gamma, Real)
+
+    def bind(self, X: Any, y: Any = None) -> Polynomial:
+        """Return the kernel with gamma a number.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Training points.
+        y : array of shape (n,), default=None
+            Ignored.
+
+        Returns
+        -------
+        Polynomial
+            A new kernel with its parameters checked.
+        """
+        if isinstance(self.gamma, str) and self.gamma != "auto":
+            raise ValueError(
+                f"Got gamma={self.gamma!r}, but expected a number, None or 'auto': "
+                "try gamma='auto', which is 1 / n_features."
+            )
+        gamma = 1.0 / X.shape[1] if self.gamma == "auto" else self.gamma
+        degree, gamma, coef0 = self._checked(gamma)
+        return Polynomial(degree=degree, gamma=gamma, coef0=coef0)
+
+    def _checked(self, gamma: Any) -> tuple[int, float, float]:
+        if not isinstance(self.degree, Integral) or self.degree < 1:
+            raise ValueError(
+                f"Got degree={self.degree!r}, but expected a positive integer: "
+                "fractional powers are not positive semi-definite."
+            )
+        gamma = 1.0 if gamma is None else check_number("gamma", gamma)
+        return int(self.degree), gamma, check_number("coef0", self.coef0)
+
+    def _power(self, products: Any) -> Any:
+        degree, gamma, coef0 = self._checked(self.gamma)
+        return (gamma * products + coef0) ** degree
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        return self._power(inner_products(A, B))
+
+    def _diagonal(self, A: Any) -> Any:
+        return self._power(squared_norms(A))
+
+
+class Cosine(Kernel):
+    r"""Cosine of the angle between two points.
+
+    .. math:: k(x, y) = \frac{x^\top y}{\|x\| \|y\|}
+
+    A point at the origin has kernel value 0 with every point. O(n m d) time for a block.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import Cosine
+    >>> Cosine()([[1.0, 0.0]], [[3.0, 0.0], [1.0, 1.0]]).round(3)
+    array([[1.   , 0.707]])
+    """
+
+    accepts_sparse = True
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        if is_sparse(A) or is_sparse(B):
+            return cosine_similarity(A, B, dense_output=True)
+        A = unit_rows(A)
+        return inner_products(A, None if B is None else unit_rows(B))
+
+    def _diagonal(self, A: Any) -> Any:
+        if is_sparse(A):
+            return (row_norms(A, squared=True) > 0).astype(A.dtype)
+        unit = unit_rows(A)
+        return namespace(A).sum(unit * unit, axis=1)
+
+
+def inner_products(A: Any, B: Any) -> Any:
+    """Return A Bᵀ, dense; B None means A."""
+    B = A if B is None else B
+    if is_sparse(A) or is_sparse(B):
+        return np.asarray(safe_sparse_dot(A, B.T, dense_output=True))
+    return A @ B.T
+
+
+def squared_norms(A: Any) -> Any:
+    """Squared norms of the rows of A."""
+    if is_sparse(A):
+        return row_norms(A, squared=True)
+    return namespace(A).sum(A * A, axis=1)
+
+
+def unit_rows(A: Any) -> Any:
+    """Rows of A scaled to norm one; rows of zeros stay."""
+    xp = namespace(A)
+    one = xp.ones((), dtype=A.dtype, device=A.device)
+    # The largest entry goes first, so that squares of huge or tiny features stay in range.
+    largest = xp.max(xp.abs(A), axis=1, keepdims=True)
+    A = A / xp.where(largest > 0, largest, one)
+    norms = xp.sqrt(xp.sum(A * A, axis=1, keepdims=True))
+    return A / xp.where(norms > 0, norms, one)

@@ -1,0 +1,186 @@
+"""Kernels given as functions, and scikit-learn's kernels by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from kernelmetric.compute import is_numpy, is_sparse, namespace, to_numpy
+from kernelmetric.kernels._base import Kernel, take_rows
+
+
+class FunctionKernel(Kernel):
+    """Any function as a kernel.
+
+    The function is given two blocks of points, n × d and m × d, and returns n × m kernel values,
+    as scikit-learn's SVC and Gaussian-process kernels do. A function of two single points that
+    returns a number is understood too; it is called n m times.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(A, B, **params)``.
+    params : dict, default=None
+        Further keyword arguments of the function.
+    form : {"auto", "blocks", "points"}, default="auto"
+        Whether the function takes two blocks or two points. "auto" tries it on a few rows;
+        ``bind`` fixes the answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.kernels import FunctionKernel
+    >>> kernel = FunctionKernel(lambda a, b: np.minimum(a, b).sum())
+    >>> X = np.array([[1.0, 2.0], [3.0, 0.5]])
+    >>> kernel.bind(X).form
+    'points'
+    >>> kernel(X)
+    array([[3. , 1.5],
+           [1.5, 3.5]])
+    """
+
+    def __init__(self, function: Callable, params: dict | None = None, form: str = "auto"):
+        self.function = function
+        self.params = params
+        self.form = form
+
+    def bind(self, X: Any, y: Any = None) -> FunctionKernel:
+        """Return the kernel, once the function is seen to work on rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Training points.
+        y : array of shape (n,), default=None
+            Ignored.
+
+        Returns
+        -------
+        FunctionKernel
+            A new kernel whose form is known.
+        """
+        A, _ = self._check_blocks(X, None)
+        return FunctionKernel(self.function, params=self.params, form=self._form(A))
+
+    def _form(self, A: Any) -> str:
+        if self.form in ("blocks", "points"):
+            return self.form
+        if self.form != "auto":
+            raise ValueError(
+                f"Got form={self.form!r}, but expected 'auto', 'blocks' or 'points': try 'auto'."
+            )
+        # Unequal sizes tell rows from columns; a size unlike d makes `a @ b` fail on blocks.
+        m = 3 if A.shape[1] != 3 else 4
+        first = take_rows(A, np.arange(2) % A.shape[0])
+        second = take_rows(A, np.arange(m) % A.shape[0])
+        with np.errstate(all="ignore"):
+            on_blocks = _attempt(self._call, first, second)
+            if _shape(on_blocks) == (2, m):
+                return "blocks"
+            on_points = _attempt(self._call, first[0, :], second[0, :])
+        if _shape(on_points) in ((), (1,), (1, 1)):
+            return "points"
+        cause = next((r for r in (on_blocks, on_points) if isinstance(r, Exception)), None)
+        raise ValueError(
+            f"Got {_describe(on_blocks)} from the kernel function on blocks of 2 and {m} points "
+            f"and {_describe(on_points)} on two points, but expected an array of shape (2, {m}) "
+            "or a number: try a function of two blocks, like lambda A, B: A @ B.T."
+        ) from cause
+
+    def _call(self, a: Any, b: Any) -> Any:
+        return self.function(a, b, **(self.params or {}))
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        B = A if B is None else B
+        xp = namespace(A)
+        shape = (A.shape[0], B.shape[0])
+        if self._form(A) == "points":
+            rows = [[float(self._call(a, b)) for b in _rows(B)] for a in _rows(A)]
+            K = np.asarray(rows, dtype=np.float64).reshape(shape)
+        else:
+            K = self._call(A, B)
+        if _shape(K) != shape:
+            raise ValueError(
+                f"Got {_describe(K)} from the kernel function on blocks of {shape[0]} and "
+                f"{shape[1]} points, but expected an array of shape {shape}."
+            )
+        if not is_array_api_obj(K) or is_numpy(K) != is_numpy(A):
+            K = xp.asarray(to_numpy(K), device=A.device)
+        return xp.astype(K, A.dtype, copy=True)  # the function may keep its own array
+
+    def _diagonal(self, A: Any) -> Any:
+        if self._form(A) == "blocks":
+            return super()._diagonal(A)
+        values = np.asarray([float(self._call(a, a)) for a in _rows(A)])
+        return namespace(A).asarray(values, dtype=A.dtype, device=A.device)
+
+
+class PairwiseKernel(Kernel):
+    """A kernel of scikit-learn, by its name in ``sklearn.metrics.pairwise``.
+
+    For the names that have no class of their own here, such as "chi2" and "sigmoid". NumPy only.
+    Not all of them are positive semi-definite ("additive_chi2" and "sigmoid" are not in general);
+    a space refuses what is not.
+
+    Parameters
+    ----------
+    metric : str
+        Name of the kernel.
+    params : dict, default=None
+        Its keyword arguments, such as ``{"gamma": 0.5}``.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import PairwiseKernel
+    >>> PairwiseKernel("chi2", {"gamma": 0.5})([[0.2, 0.8]], [[0.2, 0.8], [0.8, 0.2]]).round(3)
+    array([[1.   , 0.698]])
+    """
+
+    def __init__(self, metric: str, params: dict | None = None):
+        self.metric = metric
+        self.params = params
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        if self.metric not in PAIRWISE_KERNEL_FUNCTIONS:
+            raise ValueError(
+                f"Got metric={self.metric!r}, but expected one of "
+                f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}."
+            )
+        if not is_numpy(A):
+            raise TypeError(
+                f"Got {type(A).__name__}, but scikit-learn's kernel {self.metric!r} expected NumPy "
+                "arrays: try a kernel of this library, such as RBF."
+            )
+        K = pairwise_kernels(A, B, metric=self.metric, **(self.params or {}))
+        return K.astype(A.dtype, copy=False)
+
+
+def _attempt(call: Callable, a: Any, b: Any) -> Any:
+    try:
+        return call(a, b)
+    except Exception as error:  # any failure only means: not this form
+        return error
+
+
+def _shape(result: Any) -> tuple[int, ...] | None:
+    if isinstance(result, Exception) or result is None or is_sparse(result):
+        return None
+    try:
+        return tuple(result.shape) if is_array_api_obj(result) else np.shape(result)
+    except ValueError:
+        return None
+
+
+def _describe(result: Any) -> str:
+    if isinstance(result, Exception):
+        return f"{type(result).__name__} ({result})"
+    shape = _shape(result)
+    return type(result).__name__ if shape is None else f"an array of shape {shape}"
+
+
+def _rows(A: Any) -> list[Any]:
+    return [A[i, :] for i in range(A.shape[0])]

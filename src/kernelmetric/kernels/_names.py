@@ -1,0 +1,74 @@
+"""From what a user writes to a kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+
+from kernelmetric.kernels._base import Kernel
+from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
+from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
+from kernelmetric.kernels._laplacian import Laplacian
+from kernelmetric.kernels._precomputed import Precomputed
+from kernelmetric.kernels._radial import RBF, Delta
+
+_NAMES: dict[str, type[Kernel]] = {
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "poly": Polynomial,
+    "polynomial": Polynomial,
+    "linear": Linear,
+    "cosine": Cosine,
+    "delta": Delta,
+    "precomputed": Precomputed,
+}
+
+
+def as_kernel(spec: Any = None) -> Kernel:
+    """Turn a name, a function or nothing into a kernel.
+
+    Parameters
+    ----------
+    spec : Kernel, str, callable or None
+        A kernel passes through. A name stands for the class with its defaults ("rbf",
+        "laplacian", "poly", "linear", "cosine", "delta", "precomputed", or any kernel name of
+        scikit-learn). A callable becomes a ``FunctionKernel``; Gaussian-process kernels of
+        scikit-learn are such callables. None means the RBF of median width.
+
+    Returns
+    -------
+    Kernel
+        The kernel, still to be bound.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import as_kernel
+    >>> as_kernel("poly")
+    Polynomial()
+    >>> as_kernel("chi2")
+    PairwiseKernel(metric='chi2')
+    """
+    if spec is None:
+        return RBF()
+    if isinstance(spec, Kernel):
+        return spec
+    if isinstance(spec, type):
+        raise ValueError(
+            f"Got the class {spec.__name__}, but expected a kernel: try {spec.__name__}()."
+        )
+    if isinstance(spec, str):
+        if spec in _NAMES:
+            return _NAMES[spec]()
+        if spec in PAIRWISE_KERNEL_FUNCTIONS:
+            return PairwiseKernel(spec)
+    elif callable(spec):
+        return FunctionKernel(spec)
+    names = ", ".join(sorted({*_NAMES, *PAIRWISE_KERNEL_FUNCTIONS}))
+    hint = ""
+    if isinstance(spec, str) and spec in ("auto", "aligned"):
+        hint = f" {spec!r} needs labels and is understood by Kernelized only."
+    raise ValueError(
+        f"Got kernel={spec!r}, but expected a Kernel, a function of two blocks of points, or one "
+        f"of the names {names}: try 'rbf'.{hint}"
+    )

@@ -1,0 +1,124 @@
+"""Kernel values that the user computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from sklearn.base import clone
+
+from kernelmetric.compute import is_numpy, namespace, row_blocks
+from kernelmetric.kernels._base import Kernel, all_finite, as_points
+
+_ASYMMETRY = {4: 1e-4, 8: 1e-8}  # tolerated, relative to the largest entry, by itemsize
+
+
+class Precomputed(Kernel):
+    r"""X itself holds the kernel values.
+
+    In ``fit`` X is the Gram matrix of the training points, :math:`X_{ij} = k(x_i, x_j)`; later a
+    row of X holds the kernel values of one new point with all training points. Estimators that
+    hold this kernel carry scikit-learn's pairwise tag, so cross-validation cuts rows and columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.kernels import Precomputed
+    >>> gram = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> kernel = Precomputed().bind(gram)
+    >>> kernel(gram, kernel.anchors(gram, [1]))
+    array([[1.],
+           [3.]])
+    """
+
+    pairwise = True
+
+    def bind(self, X: Any, y: Any = None) -> Precomputed:
+        """Return the kernel, once X is seen to be a Gram matrix.
+
+        Parameters
+        ----------
+        X : array of shape (n, n)
+            Gram matrix of the training points: square, symmetric, finite. O(n²) time, one block
+            of rows in memory.
+        y : array of shape (n,), default=None
+            Ignored.
+
+        Returns
+        -------
+        Precomputed
+            A new kernel.
+        """
+        X = as_points(X, self)
+        n = X.shape[0]
+        if n != X.shape[1]:
+            raise ValueError(
+                f"Got a precomputed kernel of shape {tuple(X.shape)}, but expected a square Gram "
+                "matrix (n_samples, n_samples) in fit: try passing kernel(X_train, X_train)."
+            )
+        if not all_finite(X):
+            raise ValueError(
+                "Got NaN or infinity in the precomputed kernel, but expected finite numbers: "
+                "try rescaling the features it was computed from."
+            )
+        xp = namespace(X)
+        largest = float(xp.max(xp.abs(X))) if n else 0.0
+        asymmetry = 0.0
+        for rows in row_blocks(n, 4 * 8 * n):
+            difference = xp.abs(X[rows, :] - X[:, rows].T)
+            asymmetry = max(asymmetry, float(xp.max(difference)))
+        if asymmetry > _ASYMMETRY[4 if X.dtype == xp.float32 else 8] * largest:
+            raise ValueError(
+                f"Got a precomputed kernel with |K - Kᵀ| up to {asymmetry:.3g}, but expected a "
+                "symmetric Gram matrix: try (K + K.T) / 2 if that is round-off."
+            )
+        return clone(self)
+
+    def anchors(self, X: Any, indices: Any = None) -> Any:
+        """Return the columns of training points: their indices.
+
+        Parameters
+        ----------
+        X : array of shape (n, n)
+            Gram matrix of the training points.
+        indices : array of int of shape (m,), default=None
+            Which of them; None means all.
+
+        Returns
+        -------
+        ndarray of int of shape (m,)
+            Indices into the columns of X.
+        """
+        return np.arange(X.shape[1]) if indices is None else np.asarray(indices)
+
+    def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
+        A = as_points(A, self)
+        if B is None:
+            return A, None
+        B = B if is_array_api_obj(B) else np.asarray(B)
+        xp = namespace(B)
+        if B.ndim != 1 or not xp.isdtype(B.dtype, "integral"):
+            raise ValueError(
+                f"Got B of shape {tuple(B.shape)} and dtype {B.dtype}, but Precomputed expected "
+                "indices of training points: try kernel.anchors(X, indices)."
+            )
+        return A, B
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        if B is None:
+            return A
+        if is_numpy(A):
+            return A[:, np.asarray(B)]
+        xp = namespace(A)
+        if is_numpy(B):
+            B = xp.asarray(B, device=A.device)
+        return xp.take(A, B, axis=1)
+
+    def _diagonal(self, A: Any) -> Any:
+        if A.shape[0] != A.shape[1]:
+            raise ValueError(
+                f"Got rows of kernel values of shape {tuple(A.shape)}, but expected the square "
+                "Gram matrix: k(x, x) of new points is not among their values with training points."
+            )
+        return namespace(A).linalg.diagonal(A)

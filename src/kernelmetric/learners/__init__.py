@@ -1,0 +1,14 @@
+"""Linear metric learners: coordinates and labels in, a map L out.
+
+One file per learner, two small base classes. ``fit(Z, y)`` ends in ``components_``; where the
+coordinates belong to a basis that is not orthonormal, ``gram`` says so, and a learner that does
+not take ``gram`` cannot be used there. By descent: :class:`NCA`, :class:`LMNN`, :class:`LMCA`.
+By one eigenproblem: :class:`DNE`.
+"""
+
+from kernelmetric.learners._base import GradientLearner, Learner
+from kernelmetric.learners._dne import DNE
+from kernelmetric.learners._lmnn import LMCA, LMNN
+from kernelmetric.learners._nca import NCA
+
+__all__ = ["DNE", "LMCA", "LMNN", "NCA", "GradientLearner", "Learner"]

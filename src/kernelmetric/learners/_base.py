@@ -1,0 +1,226 @@
+"""What learners share: checks, the linear map, and a start for those that descend."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.compute import check_labels, check_points, is_numpy, namespace, to_numpy
+from kernelmetric.metric import Metric
+from kernelmetric.solvers import CallbackSupportMixin, Gram
+
+
+class Learner(Metric, BaseEstimator):
+    """A linear metric learner: ``fit`` ends in ``components_``, a map L of shape (r, d)."""
+
+    def transform(self, X: Any) -> Any:
+        """Map points to the coordinates in which Euclidean distance is the learned one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            ``X Lᵀ``.
+        """
+        check_is_fitted(self)
+        X = check_points(self, X, reset=False)
+        L = self.components_
+        if not is_numpy(X) and is_numpy(L):
+            L = namespace(X).asarray(L, dtype=X.dtype, device=X.device)
+        return X @ L.T
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _check_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """Validated points, and class codes."""
+        X = check_points(self, X, reset=True, ensure_min_samples=2)
+        codes = check_labels(y, X)
+        check_spread(X)
+        return X, codes
+
+    def _check_n_components(self, n_features: int) -> int:
+        r = self.n_components
+        if r is None:
+            return n_features
+        check_number(self, "n_components", Integral, low=1)
+        if r > n_features:
+            raise ValueError(
+                f"Got n_components={r}, but expected at most {n_features}, the number of features."
+            )
+        return int(r)
+
+    def _store(self, L: np.ndarray, X: Any) -> None:
+        """Keep the map, in the dtype and library of the data; never with a NaN in it."""
+        if not np.all(np.isfinite(L)):
+            raise ValueError(
+                f"{type(self).__name__} ended in a map with NaN or infinity, so nothing was kept: "
+                "the features probably differ too much in scale. Standardize them first."
+            )
+        xp = namespace(X)
+        self.components_ = xp.asarray(L, dtype=X.dtype, device=X.device)
+
+
+class GradientLearner(CallbackSupportMixin, Learner):
+    """A learner that descends on L: start, iterations, and a warning if they did not suffice."""
+
+    def _start(self, X: Any, codes: np.ndarray, gram: Gram | None, n_components: int) -> np.ndarray:
+        """The map before the first iteration, in the coordinates of X.
+
+        Where the basis is not orthonormal the start is built in whitened coordinates and mapped
+        back, so that it means the same as in an orthonormal basis.
+        """
+        init = self.init
+        if self.warm_start and hasattr(self, "components_"):
+            previous = to_numpy(self.components_).astype(np.float64)
+            if previous.shape[1] == X.shape[1]:
+                return previous
+        if not isinstance(init, str):
+            return self._given_start(init, X, n_components)
+        Z = to_numpy(X).astype(np.float64)
+        W = None if gram is None else gram.inv_sqrt()
+        Z = Z if W is None else Z @ W
+        n_components = min(n_components, Z.shape[1])
+        if init == "auto":
+            init = _automatic_start(n_components, Z.shape, int(codes.max()) + 1)
+        if init == "identity":
+            L = np.eye(n_components, Z.shape[1])
+        elif init == "pca":
+            L = _principal_directions(Z, n_components)
+        elif init == "lda":
+            L = _discriminant_directions(Z, codes, n_components)
+        elif init == "random":
+            rng = check_random_state(self.random_state)
+            L = rng.standard_normal((n_components, Z.shape[1])) / np.sqrt(Z.shape[1])
+        else:
+            raise ValueError(
+                f"Got init={init!r}, but expected 'auto', 'identity', 'pca', 'lda', 'random' or "
+                "an array of shape (n_components, n_features)."
+            )
+        L = self._scale_start(L, Z)
+        return L if W is None else L @ W.T
+
+    def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
+        L = np.array(to_numpy(init), dtype=np.float64)
+        wanted = (n_components, X.shape[1])
+        if L.ndim != 2 or L.shape[1] != wanted[1] or (self.n_components and L.shape != wanted):
+            raise ValueError(
+                f"Got init of shape {L.shape}, but expected (n_components, n_features) = {wanted}."
+            )
+        if not np.all(np.isfinite(L)):
+            raise ValueError("Got init with NaN or infinity, but expected finite numbers.")
+        return L
+
+    def _scale_start(self, L: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Give the start a good length; what is good depends on the objective."""
+        return L
+
+    def _check_iteration_parameters(self) -> None:
+        check_number(self, "max_iter", Integral, low=1)
+        check_number(self, "tol", Real, low=0)
+        check_number(self, "reg", Real, low=0)
+
+    def _warn_unless_converged(self) -> None:
+        if not self.converged_:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations "
+                f"before reaching tol={self.tol}: raise max_iter, or tol if the "
+                "metric is good enough.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+def check_number(estimator: Any, name: str, kind: type, *, low: float) -> None:
+    """Refuse a parameter that is not a number of the kind, or below ``low``."""
+    value: Any = getattr(estimator, name)
+    good = isinstance(value, kind) and not isinstance(value, bool) and value >= low
+    if not good:
+        raise ValueError(
+            f"Got {name}={value!r}, but {type(estimator).__name__} expected "
+            f"{'an integer' if kind is Integral else 'a number'} >= {low:g}."
+        )
+
+
+def check_spread(X: Any) -> None:
+    """Refuse points that coincide, or whose squared distances leave the range of the dtype."""
+    xp = namespace(X)
+    n, d = X.shape
+    top = float(xp.max(xp.abs(X)))
+    info = xp.finfo(X.dtype)
+    center = xp.mean(X, axis=0, keepdims=True) if top < info.max / n else X[:1, :]
+    spread = float(xp.max(xp.abs(X - center)))
+    if spread <= 4 * float(info.eps) * top and not bool(xp.any(X != X[:1, :])):
+        raise ValueError(
+            f"Got {n} identical points, but expected at least two different ones: no distance "
+            "can be learned from them."
+        )
+    if not (np.sqrt(info.smallest_normal) * 1e3 < spread < np.sqrt(info.max / (8.0 * n * d))):
+        raise ValueError(
+            f"Got features that spread over {spread:.3g}, whose squares leave the range of "
+            f"{X.dtype}: rescale them first, e.g. with StandardScaler."
+        )
+
+
+def _automatic_start(n_components: int, shape: tuple[int, ...], n_classes: int) -> str:
+    if n_components >= shape[1]:
+        return "identity"
+    return "lda" if n_components < n_classes else "pca"
+
+
+def _principal_directions(Z: np.ndarray, n_components: int) -> np.ndarray:
+    _, _, Vt = linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
+    return _complete(Vt[:n_components], n_components, Z.shape[1])
+
+
+def _discriminant_directions(Z: np.ndarray, codes: np.ndarray, n_components: int) -> np.ndarray:
+    """Fisher's directions with a little shrinkage, completed by principal ones."""
+    centered = Z - Z.mean(axis=0)
+    means = np.stack([centered[codes == code].mean(axis=0) for code in np.unique(codes)])
+    counts = np.bincount(codes)
+    counts = counts[counts > 0]
+    between = (means * counts[:, None]).T @ means
+    within = centered.T @ centered - between
+    within[np.diag_indices_from(within)] += 1e-3 * np.trace(centered.T @ centered) / Z.shape[1]
+    _, V = linalg.eigh(between, within)
+    V = V[:, ::-1][:, : min(n_components, len(means) - 1)]
+    return _complete(linalg.orth(V).T, n_components, Z.shape[1], Z)
+
+
+def _complete(
+    rows: np.ndarray, n_components: int, n_features: int, Z: np.ndarray | None = None
+) -> np.ndarray:
+    """Add orthonormal rows until there are ``n_components``."""
+    missing = n_components - len(rows)
+    if missing <= 0:
+        return rows[:n_components]
+    if Z is not None:
+        rest = (Z - Z.mean(axis=0)) @ (np.eye(n_features) - rows.T @ rows)
+        _, _, Vt = linalg.svd(rest, full_matrices=True)
+        return np.vstack([rows, Vt[:missing]])
+    return np.vstack([rows, linalg.null_space(rows).T[:missing]])
+
+
+def as_gram(gram: Any) -> Gram | None:
+    """A Gram object from what a caller passed: None, an array, or a Gram."""
+    return gram if gram is None or isinstance(gram, Gram) else Gram(np.asarray(gram))
+
+
+def frobenius(L: np.ndarray, gram: Gram | None) -> tuple[float, np.ndarray]:
+    """Squared Hilbert-Schmidt norm of the map, ``tr(L G Lᵀ)``, and its gradient."""
+    return (float(np.sum(L * L)), 2.0 * L) if gram is None else gram.penalty(L)

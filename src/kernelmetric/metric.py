@@ -1,0 +1,162 @@
+"""The one thing every fitted object here is: a metric.
+
+Whatever was learned, from labels or from pairs, linear or through a kernel, ends in a map to
+coordinates in which the Euclidean distance *is* the learned distance. Everything else follows
+from ``transform``: distances, scores, the learned kernel, a function for other people's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.compute import namespace, squared_distances, take_rows
+
+
+class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """What a learned metric can do, given its ``transform``.
+
+    Classes that mix it in define ``transform(X)``, and end their fit with ``components_``.
+    """
+
+    components_: Any
+
+    def pairwise_distances(self, A: Any, B: Any | None = None) -> Any:
+        """Learned distances between all rows of A and all rows of B.
+
+        Parameters
+        ----------
+        A : array-like of shape (n, n_features)
+            Points.
+        B : array-like of shape (m, n_features), default=None
+            Other points; None means A.
+
+        Returns
+        -------
+        array of shape (n, m)
+            ``|L a - L b|``, never negative, zero on the diagonal when B is None.
+        """
+        D2 = squared_distances(self._embed(A), None if B is None else self._embed(B))
+        return namespace(D2).sqrt(D2)
+
+    def pairwise_kernels(self, A: Any, B: Any | None = None) -> Any:
+        """The learned kernel: inner products of the learned coordinates.
+
+        Parameters
+        ----------
+        A : array-like of shape (n, n_features)
+            Points.
+        B : array-like of shape (m, n_features), default=None
+            Other points; None means A.
+
+        Returns
+        -------
+        array of shape (n, m)
+            ``⟨L a, L b⟩``: positive semi-definite, usable as ``SVC(kernel=...)``.
+        """
+        E = self._embed(A)
+        return E @ (E if B is None else self._embed(B)).T
+
+    def pair_distance(self, pairs: Any, X: Any | None = None) -> Any:
+        """Learned distance of every pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features) or (n_pairs, 2)
+            The two points of every pair; or, when X is given, their row numbers in X.
+        X : array-like of shape (n_samples, n_features), default=None
+            The points that ``pairs`` counts; each is embedded once, however often it occurs.
+
+        Returns
+        -------
+        array of shape (n_pairs,)
+            The distances.
+        """
+        first, second = self._pair_ends(pairs, X)
+        difference = first - second
+        xp = namespace(difference)
+        return xp.sqrt(xp.sum(difference * difference, axis=1))
+
+    def pair_score(self, pairs: Any, X: Any | None = None) -> Any:
+        """Similarity of every pair, minus its distance: higher is more alike.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features) or (n_pairs, 2)
+            As in :meth:`pair_distance`.
+        X : array-like of shape (n_samples, n_features), default=None
+            As in :meth:`pair_distance`.
+
+        Returns
+        -------
+        array of shape (n_pairs,)
+            The scores, ready for ``roc_auc_score``.
+        """
+        return -self.pair_distance(pairs, X)
+
+    def get_metric(self) -> Callable[[Any, Any], float]:
+        """The metric as a function of two points.
+
+        Returns
+        -------
+        callable
+            ``metric(u, v) -> float`` for scikit-learn's ``metric=`` and SciPy's ``cdist``. It
+            embeds both points at every call: for many points, transform first.
+        """
+        check_is_fitted(self)
+
+        def metric(u: Any, v: Any) -> float:
+            return float(self.pair_distance(np.stack([np.asarray(u), np.asarray(v)])[None])[0])
+
+        return metric
+
+    def get_mahalanobis_matrix(self) -> Any:
+        """The matrix ``M = LᵀL`` of the learned metric.
+
+        Returns
+        -------
+        array of shape (d, d)
+            In the coordinates the learner saw: the features for a linear learner, the
+            coordinates of the kernel's space for a kernelized one.
+        """
+        check_is_fitted(self)
+        return self.components_.T @ self.components_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.components_.shape[0]
+
+    def _embed(self, A: Any) -> Any:
+        check_is_fitted(self)
+        embedded = self.transform(A)
+        # set_output may have made it a data frame
+        return embedded.to_numpy() if hasattr(embedded, "to_numpy") else embedded
+
+    def _pair_ends(self, pairs: Any, X: Any | None) -> tuple[Any, Any]:
+        if not hasattr(pairs, "ndim"):
+            pairs = np.asarray(pairs)
+        if X is None:
+            if pairs.ndim != 3 or pairs.shape[1] != 2:
+                raise ValueError(
+                    f"Got pairs of shape {tuple(pairs.shape)}, but expected (n_pairs, 2, "
+                    "n_features): two points each. For row numbers, pass X as well."
+                )
+            return self._embed(pairs[:, 0, :]), self._embed(pairs[:, 1, :])
+        pairs = np.asarray(pairs)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+            raise ValueError(
+                f"Got pairs of shape {tuple(pairs.shape)} and dtype {pairs.dtype}, but expected "
+                "integers of shape (n_pairs, 2): row numbers of X."
+            )
+        E = self._embed(X)
+        if len(pairs) and (pairs.min() < 0 or pairs.max() >= E.shape[0]):
+            bad = pairs[(pairs < 0).any(axis=1) | (pairs >= E.shape[0]).any(axis=1)][0]
+            raise ValueError(
+                f"Got the pair {tuple(bad.tolist())}, but expected row numbers from 0 to "
+                f"{E.shape[0] - 1}."
+            )
+        return take_rows(E, pairs[:, 0]), take_rows(E, pairs[:, 1])

@@ -1,0 +1,27 @@
+"""Optimisers and linear algebra that know nothing of metrics.
+
+L-BFGS on a matrix (:func:`minimize_lbfgs`), accelerated projected gradient for convex problems
+(:func:`minimize_projected`), the Gram matrix of a basis that need not be orthonormal
+(:class:`Gram`), and :class:`Iterations`, which lets a long fit be watched.
+"""
+
+from kernelmetric.solvers._fista import minimize_projected
+from kernelmetric.solvers._gram import Gram
+from kernelmetric.solvers._lbfgs import Minimum, minimize_lbfgs
+from kernelmetric.solvers._progress import (
+    CallbackSupportMixin,
+    Iterations,
+    propagated_callbacks,
+    with_callbacks,
+)
+
+__all__ = [
+    "CallbackSupportMixin",
+    "Gram",
+    "Iterations",
+    "Minimum",
+    "minimize_lbfgs",
+    "minimize_projected",
+    "propagated_callbacks",
+    "with_callbacks",
+]

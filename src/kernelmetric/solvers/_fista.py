@@ -1,0 +1,77 @@
+"""Accelerated projected gradient for convex problems over a cone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernelmetric.solvers._lbfgs import Minimum
+
+
+def minimize_projected(
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    project: Callable[[np.ndarray], np.ndarray],
+    start: np.ndarray,
+    *,
+    max_iter: int,
+    converged: Callable[[np.ndarray, float, np.ndarray], bool],
+    step: float = 1.0,
+    report: Callable[[np.ndarray, float], bool] | None = None,
+) -> tuple[Minimum, float]:
+    """Minimise a smooth convex function over a convex set: FISTA that restarts itself.
+
+    The step is found by backtracking and allowed to grow again; the momentum restarts whenever
+    it points uphill, which gives linear convergence where the function is strongly convex.
+
+    Parameters
+    ----------
+    objective : callable
+        From a point to the value and the gradient.
+    project : callable
+        The projection on the set.
+    start : ndarray
+        A point of the set.
+    max_iter : int
+        The most iterations.
+    converged : callable
+        From a point, its value and its gradient to whether it is good enough.
+    step : float, default=1.0
+        First length of step to try.
+    report : callable, default=None
+        Called with the point and the value after every iteration; a true answer stops.
+
+    Returns
+    -------
+    minimum : Minimum
+        The last iterate.
+    step : float
+        The length of step in use at the end, for a warm start.
+    """
+    x, y, momentum = start, start, 1.0
+    value_y, gradient_y = objective(y)
+    value_x, gradient_x = value_y, gradient_y
+    for iteration in range(1, max_iter + 1):
+        while True:
+            candidate = project(y - step * gradient_y)
+            move = candidate - y
+            value, gradient = objective(candidate)
+            bound = value_y + np.sum(gradient_y * move) + np.sum(move * move) / (2 * step)
+            if value <= bound + 1e-12 * abs(bound) or step < 1e-300:
+                break
+            step *= 0.5
+        if np.sum((y - candidate) * (candidate - x)) > 0:
+            momentum = 1.0  # the momentum points uphill: forget it
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        y = candidate + (momentum - 1.0) / following * (candidate - x)
+        ahead = momentum > 1.0
+        x, value_x, gradient_x, momentum = candidate, value, gradient, following
+        if report is not None and report(x, value_x):
+            return Minimum(x, value_x, iteration, False, "stopped by a callback"), step
+        if converged(x, value_x, gradient_x):
+            return Minimum(x, value_x, iteration, True, "tolerance reached"), step
+        value_y, gradient_y = objective(y) if ahead else (value_x, gradient_x)
+        if not ahead:
+            y = x
+        step *= 1.1
+    return Minimum(x, value_x, max_iter, False, "iteration limit reached"), step

@@ -1,0 +1,176 @@
+"""The Gram matrix of a basis that need not be orthonormal."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import to_numpy
+
+_RELATIVE_CUT = 1e-10
+_SINGULAR = ("range", "ridge", "raw")
+
+
+class Gram:
+    """Gram matrix G of a basis, and how to compute with it when it is singular.
+
+    A point with coordinates z with respect to the dual of the basis (its inner products with the
+    basis vectors) has squared norm zᵀ G⁺ z, and a map with rows L of basis coefficients has
+    squared Frobenius norm tr(L G Lᵀ). With repeated points G is singular, and what G⁺ means in
+    floating point is a choice.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, n)
+        Symmetric positive semi-definite matrix G.
+    singular : {"range", "ridge", "raw"}, default="range"
+        "range": work where the eigenvalues exceed max(1e-10 λmax, n eps trace G);
+        "ridge": replace G by G + ε I; "raw": take G as it is, with whatever round-off brings.
+    ridge : float, default=1e-6
+        ε as a fraction of the mean eigenvalue: ε = ridge · trace(G) / n. Used by "ridge".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.solvers import Gram
+    >>> G = Gram(np.array([[4.0, 4.0], [4.0, 4.0]]))
+    >>> G.inv_sqrt().shape
+    (2, 1)
+    >>> G.penalty(np.array([[1.0, 0.0]]))
+    (4.0, array([[8., 8.]]))
+    """
+
+    def __init__(self, matrix: Any, singular: str = "range", ridge: float = 1e-6):
+        if singular not in _SINGULAR:
+            raise ValueError(
+                f"Got singular={singular!r}, but expected one of {_SINGULAR}: try 'range'."
+            )
+        if not (np.isfinite(ridge) and ridge >= 0) or (singular == "ridge" and ridge == 0):
+            raise ValueError(
+                f"Got ridge={ridge!r}, but expected a positive number: try ridge=1e-6."
+            )
+        self.matrix = np.asarray(to_numpy(matrix), dtype=np.float64)
+        if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
+            raise ValueError(
+                f"Got a matrix of shape {self.matrix.shape}, but expected a square Gram matrix."
+            )
+        self.singular = singular
+        self.ridge = ridge
+
+    @cached_property
+    def _spectrum(self) -> tuple[np.ndarray, np.ndarray]:
+        return linalg.eigh(self.matrix)
+
+    @property
+    def _epsilon(self) -> float:
+        return self.ridge * float(np.trace(self.matrix)) / len(self.matrix)
+
+    @cached_property
+    def _inverse_sqrt(self) -> np.ndarray:
+        eigenvalues, V = self._spectrum
+        if self.singular == "ridge":
+            shifted = np.maximum(eigenvalues, 0.0) + self._epsilon
+            return (V / np.sqrt(shifted)) @ V.T
+        kept = eigenvalues > (self.cut_off if self.singular == "range" else 0.0)
+        W = V[:, kept] / np.sqrt(eigenvalues[kept])
+        return W if self.singular == "range" else W @ V[:, kept].T
+
+    @cached_property
+    def cut_off(self) -> float:
+        """Eigenvalues up to this number are round-off: max(1e-10 λmax, n eps trace G)."""
+        eigenvalues, _ = self._spectrum
+        round_off = len(self.matrix) * np.finfo(np.float64).eps * np.trace(self.matrix)
+        return float(max(_RELATIVE_CUT * eigenvalues[-1], round_off))
+
+    @property
+    def rank(self) -> int:
+        """Number of eigenvalues above the cut-off."""
+        return int(np.sum(self._spectrum[0] > self.cut_off))
+
+    def inv_sqrt(self) -> np.ndarray:
+        """Return W with W Wᵀ the inverse of G that ``singular`` asks for.
+
+        Returns
+        -------
+        ndarray of shape (n, r)
+            "range": r is the rank and Wᵀ G W = I; "ridge": the symmetric (G + ε I)^{-1/2};
+            "raw": the symmetric G^{-1/2} over the positive eigenvalues. O(n³) time, once.
+        """
+        return self._inverse_sqrt
+
+    def whiten(self, Z: Any) -> Any:
+        """Map coordinates so that Euclidean distance becomes (zᵢ - zⱼ)ᵀ G⁺ (zᵢ - zⱼ).
+
+        Parameters
+        ----------
+        Z : array of shape (m, n)
+            Coordinates: inner products with the basis vectors.
+
+        Returns
+        -------
+        ndarray of shape (m, r)
+            Z W with W of ``inv_sqrt``.
+        """
+        return to_numpy(Z) @ self._inverse_sqrt
+
+    def eigh(self, S: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Solve S u = λ G u for a symmetric S.
+
+        Parameters
+        ----------
+        S : array of shape (n, n)
+            Symmetric matrix.
+
+        Returns
+        -------
+        eigenvalues : ndarray of shape (r,)
+            In ascending order. "raw" drops those that are infinite or complex.
+        U : ndarray of shape (n, r)
+            Vectors in columns, Uᵀ G U = I ("ridge": with G + ε I; "raw": as far as round-off
+            allows). O(n³) time.
+        """
+        S = np.asarray(to_numpy(S), dtype=np.float64)
+        S = (S + S.T) / 2
+        if self.singular == "ridge":
+            return linalg.eigh(S, self.matrix + self._epsilon * np.eye(len(S)))
+        if self.singular == "raw":
+            try:
+                return self._raw_eigh(S)
+            except linalg.LinAlgError:  # QZ failed altogether; the range always has an answer
+                return Gram(self.matrix).eigh(S)
+        W = self._inverse_sqrt
+        eigenvalues, vectors = linalg.eigh(W.T @ S @ W)
+        return eigenvalues, W @ vectors
+
+    def penalty(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """Squared norm of a map in the feature space, and its gradient.
+
+        Parameters
+        ----------
+        L : ndarray of shape (r, n)
+            Rows of basis coefficients.
+
+        Returns
+        -------
+        value : float
+            tr(L G Lᵀ).
+        gradient : ndarray of shape (r, n)
+            2 L G.
+        """
+        LG = L @ self.matrix
+        return float(np.sum(LG * L)), 2.0 * LG
+
+    def _raw_eigh(self, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with np.errstate(all="ignore"):  # 0 / 0 is what "raw" is there to show
+            eigenvalues, U = linalg.eig(S, self.matrix)
+            real = np.abs(eigenvalues.imag) <= 1e-6 * np.abs(eigenvalues.real)
+            kept = np.isfinite(eigenvalues) & real & np.isfinite(U).all(axis=0)
+            values, vectors = eigenvalues.real[kept], U.real[:, kept]
+            norms = np.sqrt(np.abs(np.einsum("ij,ij->j", vectors, self.matrix @ vectors)))
+            vectors = np.where(norms > 0, vectors / norms, vectors)
+        usable = np.isfinite(vectors).all(axis=0)
+        order = np.argsort(values[usable], kind="stable")
+        return values[usable][order], vectors[:, usable][:, order]

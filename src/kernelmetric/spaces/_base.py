@@ -1,0 +1,228 @@
+"""What every space can do: learn a basis, and give the coordinates of points in it."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.compute import check_points, is_numpy, is_sparse, namespace, row_blocks, to_numpy
+from kernelmetric.kernels import Kernel, as_kernel
+
+_BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
+
+
+class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base class of spaces: z(x) = f(x)ᵀ P - offset.
+
+    A subclass defines ``_learn(X)``, which sets ``anchors_`` (or overrides ``_features``),
+    ``projection_`` and ``offset_``.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel, bound to the training points.
+    basis_gram_ : None or array of shape (n, n)
+        Gram matrix of the basis; None when it is orthonormal.
+    gram_ : None or Gram
+        The same as an object that computes with it.
+    """
+
+    kernel: Any
+    kernel_: Kernel
+    anchors_: Any
+    projection_: Any
+    offset_: Any
+    basis_gram_: Any
+    gram_: Any = None
+
+    def fit(self, X: Any, y: Any = None) -> Space:
+        """Learn the basis.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training points, or their Gram matrix when the kernel is precomputed.
+        y : array-like of shape (n_samples,), default=None
+            Passed to the kernel's ``bind``; ignored by kernels that need no labels.
+
+        Returns
+        -------
+        self
+            The fitted space.
+        """
+        self._learn(self._begin(X, y))
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn the basis and return the coordinates of the training points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training points, or their Gram matrix when the kernel is precomputed.
+        y : array-like of shape (n_samples,), default=None
+            Passed to the kernel's ``bind``.
+
+        Returns
+        -------
+        array of shape (n_samples, rank_)
+            Coordinates, as ``transform`` gives them.
+        """
+        X = self._begin(X, y)
+        self._learn(X)
+        return self._coordinates(X)
+
+    def transform(self, X: Any) -> Any:
+        """Coordinates of points, one block of rows at a time.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; with a precomputed kernel, rows of kernel values with the training points.
+
+        Returns
+        -------
+        array of shape (n_samples, rank_)
+            Coordinates, in the array library and dtype of X.
+        """
+        check_is_fitted(self)
+        X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+        return self._coordinates(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        try:
+            kernel = as_kernel(self.kernel)
+        except ValueError:  # fit will say what is wrong; asking for tags must not
+            return tags
+        tags.input_tags.pairwise = kernel.pairwise
+        tags.input_tags.sparse = kernel.accepts_sparse
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.projection_.shape[1])
+
+    def _begin(self, X: Any, y: Any) -> Any:
+        kernel = as_kernel(self.kernel)
+        X = check_points(
+            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+        )
+        self.kernel_ = kernel.bind(X, y)
+        self.basis_gram_ = None
+        return X
+
+    def _learn(self, X: Any) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define _learn(X).")
+
+    def _features(self, X: Any) -> Any:
+        return self.kernel_(X, beside(self.anchors_, X))
+
+    def _coordinates(self, X: Any) -> Any:
+        def embed(block: Any) -> Any:
+            Z = times(self._features(block), self.projection_)
+            return Z - beside(self.offset_, Z)
+
+        return map_rows(embed, X, *self.projection_.shape)
+
+
+def map_rows(function: Any, X: Any, n_inner: int, n_out: int) -> Any:
+    """Apply a function to blocks of rows and stack what it returns, in the dtype of X.
+
+    ``n_inner`` columns of working memory are counted per row, three arrays of them at once.
+    """
+    if not is_sparse(X) and not is_numpy(X):
+        xp = namespace(X)
+        blocks = [function(X[rows, :]) for rows in feature_blocks(X, n_inner)]
+        return xp.astype(xp.concat(blocks, axis=0), X.dtype, copy=False)
+    out = np.empty((X.shape[0], n_out), dtype=X.dtype)
+    for rows in feature_blocks(X, n_inner):
+        out[rows] = function(X[rows])
+    return out
+
+
+def feature_blocks(X: Any, n_inner: int) -> Any:
+    """Slices of rows whose features fit the memory budget, and the cache hierarchy."""
+    most = max(256, _BLOCK_BYTES // (8 * max(n_inner, 1)))
+    return row_blocks(X.shape[0], 8 * (3 * n_inner + X.shape[1]), most=most)
+
+
+def beside(array: Any, X: Any) -> Any:
+    """Move a fitted array to the library and device of X; what lies there already is untouched."""
+    if is_sparse(array) or is_sparse(X) or not is_array_api_obj(X):
+        return array
+    if is_numpy(X):
+        return to_numpy(array)
+    if is_numpy(array):
+        return namespace(X).asarray(array, device=X.device)
+    return array
+
+
+def times(F: Any, P: Any) -> Any:
+    """Matrix product F P in the wider of the two dtypes."""
+    P = beside(P, F)
+    xp = namespace(F, P)
+    dtype = xp.result_type(F, P)
+    return xp.astype(F, dtype, copy=False) @ xp.astype(P, dtype, copy=False)
+
+
+def as_float64(X: Any) -> Any:
+    """X in double precision, where small eigenvalues do not drown."""
+    if is_sparse(X) or is_numpy(X):
+        return X.astype(np.float64, copy=False)
+    xp = namespace(X)
+    return xp.astype(X, xp.float64, copy=False)
+
+
+def check_n_components(value: Any) -> None:
+    """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
+    if value is None or (isinstance(value, Integral) and int(value) >= 1):
+        return
+    if isinstance(value, Real) and 0 < float(value) < 1:
+        return
+    raise ValueError(
+        f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "
+        "fraction of the variance between 0 and 1: try n_components=None."
+    )
+
+
+def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) -> int:
+    """Count the leading eigenvalues that ``n_components`` asks for and the cut-off allows.
+
+    Parameters
+    ----------
+    values : ndarray of shape (r,)
+        Eigenvalues in descending order.
+    cut_off : float
+        Eigenvalues up to this number are round-off.
+    n_components : int, float or None
+        As in the spaces.
+    total : float
+        All the variance, of which a fraction may be asked.
+
+    Returns
+    -------
+    int
+        At most the number of eigenvalues above the cut-off.
+    """
+    rank = int(np.sum(values > cut_off))
+    if n_components is None:
+        return rank
+    if isinstance(n_components, Integral):
+        return min(rank, int(n_components))
+    reached = np.cumsum(values[:rank]) >= n_components * total
+    return int(np.argmax(reached)) + 1 if reached.any() else rank
+
+
+def refuse_rank_zero(n_samples: int, kernel: Kernel) -> None:
+    """Raise the error for points that all coincide in the feature space."""
+    raise ValueError(
+        f"Got {n_samples} points that coincide in the feature space of {kernel!r}, but expected "
+        "at least two different ones: try rescaling the features or another kernel."
+    )

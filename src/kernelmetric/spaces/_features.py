@@ -1,0 +1,111 @@
+"""Principal components of an explicit feature map, streamed over blocks of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import is_numpy, is_sparse, namespace, row_blocks, to_numpy
+from kernelmetric.spaces._base import (
+    Space,
+    beside,
+    check_n_components,
+    feature_blocks,
+    n_kept,
+    refuse_rank_zero,
+    times,
+)
+
+
+class FeatureMapSpace(Space):
+    """Base class of spaces with an explicit map: z(x) = Vᵀ(f(x) - μ), f(x) = W features(x).
+
+    One pass over the training points gathers the mean μ and the scatter of f; V are the
+    scatter's eigenvectors. O(n m (d + m)) time and one block of rows of memory for m features,
+    plus O(m³).
+    """
+
+    n_components: Any
+    eigenvalues_: np.ndarray
+    rank_: int
+    explained_variance_ratio_: float
+
+    def _rotate(self, X: Any, W: np.ndarray | None, n_features: int, cut_off: float) -> None:
+        """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
+        check_n_components(self.n_components)
+        n = X.shape[0]
+        mean, values, V = self._principal_axes(X, W, n_features)
+        # ‖mean‖² in the span of f bounds that of the feature space from below, so this total is
+        # an upper bound, and the fraction of variance kept a lower one.
+        norms = self._squared_norms(X)
+        total = max(norms - n * float(mean @ mean), float(values.clip(0).sum()))
+        eps = float(np.finfo(_dtype(X)).eps)
+        # As in KPCA: what the round-off of centring leaves of identical points is no direction.
+        floor = max(cut_off * values[0], n * np.finfo(np.float64).eps * norms, 0.0)
+        kept = n_kept(values, max(floor, eps * norms / n), self.n_components, total)
+        if kept == 0:
+            refuse_rank_zero(n, self.kernel_)
+        V = V[:, :kept]
+        largest = np.argmax(np.abs(V), axis=0)
+        V = V * np.where(V[largest, np.arange(kept)] < 0, -1.0, 1.0)
+        self.eigenvalues_ = np.array(values[:kept])
+        self.rank_ = kept
+        self.explained_variance_ratio_ = float(self.eigenvalues_.sum() / total)
+        self.projection_ = like(V if W is None else W @ V, X)
+        self.offset_ = like((mean @ V)[None, :], X)
+
+    def _principal_axes(
+        self, X: Any, W: np.ndarray | None, m: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
+        if X.shape[0] > m:
+            mean, scatter = self._moments(X, W, m)
+            values, V = linalg.eigh(scatter, overwrite_a=True, driver="evd")
+            return mean, values[::-1], V[:, ::-1]
+        # Fewer points than features: all features together are smaller than their scatter.
+        F = to_numpy(self._features(X)).astype(np.float64)
+        F = F if W is None else F @ W
+        mean = F.mean(axis=0)
+        _, singular, Vt = linalg.svd(F - mean, full_matrices=False, overwrite_a=True)
+        return mean, singular**2, Vt.T
+
+    def _moments(self, X: Any, W: np.ndarray | None, m: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and scatter of f, accumulated in float64 around the mean of the first block."""
+        shift: Any = None
+        total: Any = 0.0
+        scatter: Any = 0.0
+        W = None if W is None else like(W, X)
+        for rows in feature_blocks(X, m):
+            F = self._features(X[rows] if is_sparse(X) else X[rows, :])
+            F = F if W is None else times(F, W)
+            xp = namespace(F)
+            shift = xp.mean(F, axis=0, keepdims=True) if shift is None else shift
+            F = F - shift
+            total = total + xp.sum(xp.astype(F, xp.float64, copy=False), axis=0)
+            scatter = scatter + xp.astype(F.T @ F, xp.float64, copy=False)
+        total, scatter = to_numpy(total), to_numpy(scatter)
+        drift = total / X.shape[0]
+        mean = to_numpy(shift)[0].astype(np.float64) + drift
+        return mean, scatter - np.outer(total, drift)
+
+    def _squared_norms(self, X: Any) -> float:
+        if self.kernel_.pairwise:
+            return float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
+        norms = 0.0
+        for rows in row_blocks(X.shape[0], 8 * (3 * X.shape[1] + 64)):
+            block = X[rows] if is_sparse(X) else X[rows, :]
+            norms += float(np.sum(to_numpy(self.kernel_.diag(block)), dtype=np.float64))
+        return norms
+
+
+def like(array: np.ndarray, X: Any) -> Any:
+    """Bring a NumPy array to the library, device and dtype of X."""
+    if is_sparse(X) or is_numpy(X):
+        return array.astype(X.dtype, copy=False)
+    return namespace(X).astype(beside(array, X), X.dtype, copy=False)
+
+
+def _dtype(X: Any) -> Any:
+    return np.float32 if str(X.dtype).endswith("float32") else np.float64

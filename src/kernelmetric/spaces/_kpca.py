@@ -1,0 +1,252 @@
+"""Kernel principal components: all of them, or the leading ones."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import current_budget, is_numpy, is_sparse, namespace
+from kernelmetric.spaces._base import (
+    Space,
+    as_float64,
+    check_n_components,
+    n_kept,
+    refuse_rank_zero,
+)
+from kernelmetric.spaces._eigen import (
+    dense_eigenpairs,
+    flip_signs,
+    krylov_eigenpairs,
+    lanczos_eigenpairs,
+    smallest_ritz_value,
+)
+from kernelmetric.spaces._gram import CentredGram
+
+_RELATIVE_CUT = 1e-10
+_DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spectrum
+_ALWAYS_DENSE_ROWS = 5000  # full rank is n × n whatever the budget; up to here it is under 1 GB
+_FIRST_RANK = 64  # where the search for a fraction of the variance starts
+_RESIDUAL = {4: 1e-5, 8: 1e-7}  # by itemsize
+_INDEFINITE = {4: 1e-3, 8: 1e-6}
+
+
+class KPCA(Space):
+    r"""Coordinates along the kernel principal components of the training points.
+
+    With the centred Gram matrix :math:`HKH = V \Lambda V^\top`, training points have coordinates
+    :math:`Z = V \Lambda^{1/2}`, and a new point with kernel values k(x) has
+
+    .. math:: z(x) = k(x)^\top P - o, \qquad P = V \Lambda^{-1/2},\quad o = \bar{k}^\top P,
+
+    where :math:`\bar k` are the column means of K. At full rank :math:`ZZ^\top = HKH`: distances
+    in the feature space are preserved, and any linear learner run on Z is its own kernel
+    version (the KPCA trick [1]_).
+
+    Full rank takes O(n³) time and a few n × n arrays of float64 (also for float32 data, because
+    small eigenvalues drown otherwise). The k leading components take O(n² (d + k)) per pass
+    over the Gram matrix and a handful of passes; where n × n does not fit the memory budget, its
+    blocks are computed anew in every pass.
+
+    Parameters
+    ----------
+    n_components : int or float, default=None
+        None: full rank, all eigenvalues above max(tol λmax, n eps trace K). An integer: that
+        many, or the rank if it is lower. A fraction in (0, 1): as many as keep that fraction of
+        the variance.
+    kernel : Kernel, str or callable, default=None
+        Anything ``as_kernel`` understands; None is the RBF of median width.
+    tol : float, default=None
+        Relative eigenvalue cut-off; None means 1e-10.
+    solver : {"auto", "dense", "lanczos", "randomized"}, default="auto"
+        "dense": LAPACK, the whole spectrum. "lanczos": ARPACK. "randomized": block Krylov
+        iteration from a random start, converged to a residual of 1e-7 λmax (1e-5 in float32).
+        "auto": dense at full rank, up to 500 points, or when more than a sixth of the
+        components is wanted; else randomized.
+    random_state : int, RandomState or None, default=None
+        For the starts of the iterative solvers.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel, bound to the training points.
+    eigenvalues_ : ndarray of shape (rank_,)
+        Eigenvalues of the centred Gram matrix, descending.
+    rank_ : int
+        Number of components kept.
+    explained_variance_ratio_ : float
+        Fraction of the variance that they keep.
+    anchors_ : array of shape (n, d)
+        The training points (column indices for a precomputed kernel).
+    projection_ : array of shape (n, rank_)
+        The matrix P.
+    offset_ : array of shape (1, rank_)
+        The row o.
+    solver_ : str
+        The solver that was used.
+    basis_gram_ : None
+        The basis is orthonormal.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    References
+    ----------
+    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
+       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
+       2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.spaces import KPCA
+    >>> X = np.random.RandomState(0).randn(20, 3)
+    >>> space = KPCA(kernel="rbf").fit(X)
+    >>> Z, K = space.transform(X), space.kernel_(X)
+    >>> H = np.eye(20) - 1 / 20
+    >>> bool(np.allclose(Z @ Z.T, H @ K @ H))
+    True
+    >>> KPCA(n_components=0.9).fit(X).transform(X).shape
+    (20, 8)
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        kernel: Any = None,
+        tol: float | None = None,
+        solver: str = "auto",
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.tol = tol
+        self.solver = solver
+        self.random_state = random_state
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn the components and return the coordinates of the training points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training points, or their Gram matrix when the kernel is precomputed.
+        y : array-like of shape (n_samples,), default=None
+            Passed to the kernel's ``bind``.
+
+        Returns
+        -------
+        array of shape (n_samples, rank_)
+            Coordinates, as ``transform`` gives them.
+        """
+        X = self._begin(X, y)
+        gram, V = self._learn(X)
+        if self.solver_ == "dense":
+            Z = V * _like(np.sqrt(self.eigenvalues_), V, gram.xp)
+        else:  # one product with K makes this what transform gives, whatever the residuals
+            Z = gram.centred_times(self.projection_)
+        return gram.xp.astype(Z, X.dtype, copy=False)
+
+    def _learn(self, X: Any) -> Any:
+        check_n_components(self.n_components)
+        self.solver_ = self._chosen_solver(X.shape[0])
+        gram = self._gram(X)
+        values, V = self._eigenpairs(gram)
+        values, V = values[::-1], gram.xp.flip(V, axis=1)
+        kept = n_kept(values, self._cut_off(gram, values), self.n_components, gram.centred_trace)
+        if kept == 0:
+            refuse_rank_zero(gram.n, self.kernel_)
+        V = flip_signs(V[:, :kept], gram.xp)
+        self.eigenvalues_ = np.array(values[:kept])
+        self.rank_ = kept
+        total = gram.centred_trace
+        self.explained_variance_ratio_ = min(1.0, float(np.sum(self.eigenvalues_)) / total)
+        self.anchors_ = gram.anchors
+        # Round-off leaves a trace of the constant vector in the last eigenvectors; without it the
+        # map needs no other centring than the offset.
+        self.projection_ = gram.centre(V) / _like(np.sqrt(self.eigenvalues_), V, gram.xp)
+        self.offset_ = gram.column_means @ self.projection_
+        return gram, V
+
+    def _chosen_solver(self, n: int) -> str:
+        names = ("auto", "dense", "lanczos", "randomized")
+        if self.solver not in names:
+            raise ValueError(
+                f"Got solver={self.solver!r}, but expected one of {names}: try 'auto'."
+            )
+        k = self.n_components
+        if self.solver != "auto":
+            if k is None and self.solver != "dense":
+                raise ValueError(
+                    f"Got solver={self.solver!r} for full rank, but expected 'dense': an iterative "
+                    "solver needs a number of components; try n_components=100."
+                )
+            return self.solver
+        fits = 3 * 8 * n * n <= current_budget()
+        if k is None:
+            if not fits and n > _ALWAYS_DENSE_ROWS and 3 * 8 * n * n > 4 * current_budget():
+                raise ValueError(
+                    f"Got {n} points at full rank, which takes {24 * n * n / 1e9:.0f} GB, but "
+                    "expected a problem that fits the memory: try n_components=500, or Nystroem."
+                )
+            return "dense"
+        if n <= _DENSE_ROWS:
+            return "dense"
+        if isinstance(k, Integral):
+            return "dense" if fits and 6 * k >= n else "randomized"
+        return "dense" if fits and n <= _ALWAYS_DENSE_ROWS else "randomized"
+
+    def _gram(self, X: Any) -> CentredGram:
+        n = X.shape[0]
+        if self.solver_ != "randomized":
+            X = as_float64(X)
+            held = self.solver_ == "dense" or 1.5 * 8 * n * n <= current_budget()
+            return CentredGram(self.kernel_, X, hold=held, dtype=namespace(X).float64)
+        xp = namespace(X)
+        small, large = (1.5 * size * n * n <= current_budget() for size in (4, 8))
+        # Half the precision beats computing every block again in every pass.
+        narrow = X.dtype == xp.float32 or (small and not large)
+        return CentredGram(self.kernel_, X, hold=small, dtype=xp.float32 if narrow else xp.float64)
+
+    def _eigenpairs(self, gram: CentredGram) -> tuple[np.ndarray, Any]:
+        rng = check_random_state(self.random_state)
+        if self.solver_ == "dense":
+            values, V = dense_eigenpairs(gram)
+            self._refuse_indefinite(gram, float(values[0]), float(values[-1]))
+            return values, V
+        k = self.n_components
+        rank = min(int(k) if isinstance(k, Integral) else _FIRST_RANK, gram.n - 1)
+        while True:
+            if self.solver_ == "lanczos":
+                values, V = lanczos_eigenpairs(gram, rank, rng)
+                smallest = smallest_ritz_value(gram, rng)
+            else:
+                tol = _RESIDUAL[4 if gram.dtype == gram.xp.float32 else 8]
+                values, V, smallest = krylov_eigenpairs(gram, rank, rng, tol)
+            self._refuse_indefinite(gram, smallest, float(values[-1]))
+            if isinstance(k, Integral) or rank == gram.n - 1 or values[0] <= 0:
+                return values, V
+            if k is not None and values.sum() >= k * gram.centred_trace:
+                return values, V
+            rank = min(2 * rank, gram.n - 1)
+
+    def _cut_off(self, gram: CentredGram, values: np.ndarray) -> float:
+        relative = _RELATIVE_CUT if self.tol is None else self.tol
+        eps = float(gram.xp.finfo(gram.dtype).eps)
+        return max(relative * values[0], gram.n * eps * gram.trace, 0.0)
+
+    def _refuse_indefinite(self, gram: CentredGram, smallest: float, largest: float) -> None:
+        single = gram.dtype == gram.xp.float32
+        single = single or (not is_sparse(gram.X) and gram.X.dtype == gram.xp.float32)
+        if smallest < -_INDEFINITE[4 if single else 8] * max(largest, 0.0):
+            raise ValueError(
+                f"Got a Gram matrix whose smallest eigenvalue is {smallest:.3g} (the largest is "
+                f"{largest:.3g}), but expected a positive semi-definite kernel: try another "
+                "kernel, or add a multiple of the identity to a precomputed one."
+            )
+
+
+def _like(values: np.ndarray, V: Any, xp: Any) -> Any:
+    return values if is_numpy(V) else xp.asarray(values, dtype=V.dtype, device=V.device)

@@ -1,0 +1,91 @@
+"""Choosing landmarks: the few points whose span stands for the whole feature space."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelmetric.compute import current_budget, is_sparse, to_numpy
+from kernelmetric.kernels import Kernel
+from kernelmetric.kernels._base import take_rows
+
+_POOL = 20_000  # rows that k-means and RPCholesky look at
+_POOL_PER_LANDMARK = 20
+_ITERATIONS = 10  # k-means need not converge: landmarks a little off are as good
+
+
+def uniform_rows(n: int, m: int, rng: np.random.RandomState) -> np.ndarray:
+    """Draw m of n rows, sorted, each at most once."""
+    return np.sort(rng.choice(n, size=min(m, n), replace=False))
+
+
+def kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
+    """Return the centres of m clusters of a random sample: O(20 m · m · d) time an iteration."""
+    pool = min(X.shape[0], max(_POOL_PER_LANDMARK * m, 2000), max(_POOL, 2 * m))
+    rows = uniform_rows(X.shape[0], pool, rng)
+    sample = take_rows(X, rows)
+    sample = sample if is_sparse(sample) else to_numpy(sample)
+    kmeans = KMeans(m, n_init=1, max_iter=_ITERATIONS, random_state=rng)
+    with warnings.catch_warnings():  # fewer distinct points than clusters: the centres repeat
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        centres = kmeans.fit(sample).cluster_centers_
+    return np.unique(centres, axis=0)
+
+
+def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
+    """Choose rows by randomly pivoted Cholesky [1]_, on a random sample that fits the budget.
+
+    Every pivot is drawn with probability proportional to what the earlier ones leave of
+    k(x, x); then its kernel column is eliminated. O(n m²) time, m kernel columns, n × m memory.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Bound kernel.
+    X : array of shape (n, d)
+        Points, or the Gram matrix for a precomputed kernel.
+    m : int
+        Number of rows wanted.
+    rng : RandomState
+        For the sample and the pivots.
+
+    Returns
+    -------
+    ndarray of int of shape (at most m,)
+        Fewer when they already span everything.
+
+    References
+    ----------
+    .. [1] Y. Chen, E. N. Epperly, J. A. Tropp, R. J. Webber. "Randomly pivoted Cholesky:
+       practical approximation of a kernel matrix with few entry evaluations". Communications on
+       Pure and Applied Mathematics, 2025.
+    """
+    fits = int(current_budget() // (2 * 8 * m))
+    rows = uniform_rows(X.shape[0], min(max(_POOL, 2 * m), max(fits, m)), rng)
+    sample = X if len(rows) == X.shape[0] else take_rows(X, rows)
+    diagonal = to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
+    rest = diagonal[rows] if kernel.pairwise else diagonal.copy()
+    rest = np.maximum(rest, 0.0)
+    start = rest.sum()
+    F = np.empty((m, len(rows)))  # factors in rows: each step reads them along memory
+    chosen: list[int] = []
+    for i in range(m):
+        mass = rest.sum()
+        if mass <= 1e-12 * start:
+            break
+        pivot = int(rng.choice(len(rows), p=rest / mass))
+        column = kernel(sample, kernel.anchors(X, rows[[pivot]]))
+        residual = to_numpy(column)[:, 0] - F[:i, pivot] @ F[:i]
+        chosen.append(pivot)
+        if residual[pivot] <= 1e-14 * start / len(rows):  # round-off: this pivot adds nothing
+            rest[pivot] = 0.0
+            F[i] = 0.0
+            continue
+        F[i] = residual / np.sqrt(residual[pivot])
+        rest = np.maximum(rest - F[i] ** 2, 0.0)
+        rest[pivot] = 0.0
+    return np.sort(rows[chosen])

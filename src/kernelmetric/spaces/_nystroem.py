@@ -1,0 +1,175 @@
+"""The span of a few landmarks."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import is_sparse, to_numpy
+from kernelmetric.kernels import FunctionKernel
+from kernelmetric.spaces._base import as_float64, refuse_rank_zero
+from kernelmetric.spaces._features import FeatureMapSpace, like
+from kernelmetric.spaces._landmarks import kmeans_centres, rpcholesky_rows, uniform_rows
+
+_RELATIVE_CUT = {4: 1e-6, 8: 1e-10}  # by itemsize: below, float32 features are round-off
+_STRATEGIES = ("auto", "kmeans", "uniform", "rpcholesky")
+
+
+class Nystroem(FeatureMapSpace):
+    r"""Kernel principal components within the span of landmarks.
+
+    With the landmarks' Gram matrix :math:`K_{mm} = U \Lambda U^\top` and the kernel values
+    :math:`k_L(x)` of a point with the landmarks,
+
+    .. math:: f(x) = \Lambda^{-1/2} U^\top k_L(x), \qquad z(x) = V^\top (f(x) - \mu),
+
+    where μ and V are the mean and the principal axes of f over the training points. With all
+    points as landmarks this is full-rank KPCA. O(n m (d + m) + m³) time for m landmarks; rows
+    stream through one block of memory, so millions of them are no obstacle.
+
+    Parameters
+    ----------
+    n_landmarks : int, default=500
+        Number of landmarks m; as many as there are points, or more, takes all points.
+    n_components : int or float, default=None
+        None: all directions above the cut-off. An integer, or a fraction of the variance: the
+        leading ones.
+    kernel : Kernel, str or callable, default=None
+        Anything ``as_kernel`` understands; None is the RBF of median width.
+    landmarks : {"auto", "kmeans", "uniform", "rpcholesky"} or array, default="auto"
+        "kmeans": centres of clusters of a sample, the best for smooth kernels of vectors;
+        "uniform": random points; "rpcholesky": randomly pivoted Cholesky, for any kernel; an
+        array: these points (column indices for a precomputed kernel). "auto": k-means, and
+        randomly pivoted Cholesky for sparse data, functions and precomputed kernels.
+    tol : float, default=None
+        Relative eigenvalue cut-off; None means 1e-10, and 1e-6 for float32 data.
+    random_state : int, RandomState or None, default=None
+        For the choice of landmarks.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel, bound to the training points.
+    anchors_ : array of shape (m, d)
+        The landmarks (column indices for a precomputed kernel).
+    landmarks_ : str
+        How they were chosen.
+    projection_ : array of shape (m, rank_)
+        Matrix P of z(x) = k_L(x)ᵀ P - o.
+    offset_ : array of shape (1, rank_)
+        The row o.
+    eigenvalues_ : ndarray of shape (rank_,)
+        Eigenvalues of the approximated centred Gram matrix, descending.
+    rank_ : int
+        Number of components kept.
+    explained_variance_ratio_ : float
+        Fraction of the variance in the feature space that they keep; a lower bound.
+    basis_gram_ : None
+        The basis is orthonormal.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.spaces import Nystroem
+    >>> X = np.random.RandomState(0).randn(1000, 3)
+    >>> space = Nystroem(100, n_components=20, random_state=0).fit(X)
+    >>> space.transform(X).shape
+    (1000, 20)
+    >>> space.explained_variance_ratio_ > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_landmarks: int = 500,
+        *,
+        n_components: int | float | None = None,
+        kernel: Any = None,
+        landmarks: Any = "auto",
+        tol: float | None = None,
+        random_state: Any = None,
+    ):
+        self.n_landmarks = n_landmarks
+        self.n_components = n_components
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.tol = tol
+        self.random_state = random_state
+
+    def _learn(self, X: Any) -> None:
+        self.anchors_ = self._chosen_landmarks(X)
+        single = str(X.dtype).endswith("float32")
+        cut_off = _RELATIVE_CUT[4 if single else 8] if self.tol is None else self.tol
+        K = self._landmark_gram(X)
+        values, U = linalg.eigh(K)
+        eps = np.finfo(np.float64).eps
+        kept = values > max(cut_off * values[-1], len(K) * eps * np.trace(K), 0.0)
+        if not kept.any():
+            refuse_rank_zero(X.shape[0], self.kernel_)
+        W = U[:, kept] / np.sqrt(values[kept])
+        self._rotate(X, W, len(K), cut_off)
+
+    def _landmark_gram(self, X: Any) -> np.ndarray:
+        if self.kernel_.pairwise:
+            K = to_numpy(X)[np.ix_(self.anchors_, self.anchors_)].astype(np.float64)
+        else:
+            K = to_numpy(self.kernel_(as_float64(self.anchors_)))
+        return (K + K.T) / 2
+
+    def _chosen_landmarks(self, X: Any) -> Any:
+        if not isinstance(self.landmarks, str):
+            self.landmarks_ = "given"
+            return self._given_landmarks(X)
+        if self.landmarks not in _STRATEGIES:
+            raise ValueError(
+                f"Got landmarks={self.landmarks!r}, but expected one of {_STRATEGIES} or an array "
+                "of points: try 'auto'."
+            )
+        if not isinstance(self.n_landmarks, Integral) or self.n_landmarks < 1:
+            raise ValueError(
+                f"Got n_landmarks={self.n_landmarks!r}, but expected a positive integer: try 500."
+            )
+        n, m = X.shape[0], int(self.n_landmarks)
+        rng = check_random_state(self.random_state)
+        vectors = not (is_sparse(X) or self.kernel_.pairwise)
+        strategy = self.landmarks
+        if strategy == "auto":
+            by_centres = vectors and not isinstance(self.kernel_, FunctionKernel)
+            strategy = "kmeans" if by_centres else "rpcholesky"
+        if strategy == "kmeans" and not vectors:
+            raise ValueError(
+                "Got landmarks='kmeans' for sparse data or a precomputed kernel, but expected "
+                "dense points, which have centres: try landmarks='rpcholesky'."
+            )
+        self.landmarks_ = "all" if m >= n else strategy
+        if m >= n:
+            return self.kernel_.anchors(X)
+        if strategy == "kmeans":
+            return like(kmeans_centres(X, m, rng), X)
+        if strategy == "uniform":
+            return self.kernel_.anchors(X, uniform_rows(n, m, rng))
+        return self.kernel_.anchors(X, rpcholesky_rows(self.kernel_, X, m, rng))
+
+    def _given_landmarks(self, X: Any) -> Any:
+        given = (
+            self.landmarks if is_sparse(self.landmarks) else np.asarray(to_numpy(self.landmarks))
+        )
+        if self.kernel_.pairwise:
+            if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+                raise ValueError(
+                    f"Got landmarks of shape {given.shape} and dtype {given.dtype}, but expected "
+                    "indices of training points for a precomputed kernel."
+                )
+            return given
+        if given.ndim != 2 or given.shape[1] != X.shape[1] or given.shape[0] < 1:
+            raise ValueError(
+                f"Got landmarks of shape {given.shape}, but expected (m, {X.shape[1]}): "
+                "points with the features of X."
+            )
+        return given.astype(X.dtype) if is_sparse(given) else like(given, X)

@@ -1,0 +1,121 @@
+"""What a user gets when installing: light imports, documented names, honest metadata."""
+
+import importlib.metadata
+import inspect
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import kernelmetric
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+
+# Never needed to import the library: what the extras bring, and the tools of development.
+OPTIONAL = {
+    re.match(r"[\w-]+", requirement).group()
+    for name, requirements in EXTRAS.items()
+    if name != "all"
+    for requirement in requirements
+} | {"array_api_strict", "numpydoc", "pytest", "sphinx", "tqdm"}
+
+
+# Notes every import statement that a module of ours runs, guarded by try or not.
+RECORDER = """
+import builtins
+original, asked = builtins.__import__, set()
+def record(name, globals=None, *rest):
+    if (globals or {}).get("__name__", "").partition(".")[0] == "kernelmetric":
+        asked.add(name.partition(".")[0])
+    return original(name, globals, *rest)
+builtins.__import__ = record
+"""
+
+
+def names_after(statement, names="sys.modules"):
+    code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted({names})))"
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return {name.partition(".")[0] for name in json.loads(run.stdout)}
+
+
+def test_the_import_loads_no_optional_dependency():
+    # scikit-learn and its own dependencies load pandas and others when they find them.
+    theirs = names_after("import numpy, scipy, sklearn.neighbors, array_api_compat")
+    loaded = names_after("import kernelmetric") - theirs
+    assert sorted(loaded & OPTIONAL) == []
+
+
+def test_no_module_of_ours_asks_for_an_optional_dependency_when_imported():
+    asked = names_after(f"{RECORDER}\nimport kernelmetric", "asked")
+    assert "sklearn" in asked  # else nothing was recorded
+    assert sorted(asked & OPTIONAL) == []
+
+
+@pytest.mark.parametrize("name", kernelmetric.__all__)
+def test_public_names_exist_and_are_documented(name):
+    thing = getattr(kernelmetric, name)
+    assert inspect.getdoc(thing), f"kernelmetric.{name} has no docstring"
+    if inspect.isclass(thing):
+        assert thing.__doc__, f"kernelmetric.{name} only inherits its docstring"
+
+
+def test_public_names_are_listed_once():
+    assert len(set(kernelmetric.__all__)) == len(kernelmetric.__all__)
+
+
+def test_the_version_is_that_of_the_installed_package():
+    assert kernelmetric.__version__ == importlib.metadata.version("kernelmetric"), (
+        "the installed metadata is stale: reinstall the package, or run `make clean`"
+    )
+
+
+def test_the_changelog_knows_the_version():
+    release = re.match(r"\d+\.\d+\.\d+", kernelmetric.__version__).group()
+    assert f"## {release}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_extra_all_installs_every_extra():
+    (everything,) = EXTRAS["all"]
+    named = re.fullmatch(r"kernelmetric\[([\w,-]+)\]", everything).group(1).split(",")
+    assert set(named) == set(EXTRAS) - {"all"}
+
+
+def test_the_oldest_versions_tested_are_the_lower_bounds_promised():
+    lines = (ROOT / "tests" / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
+    tested = dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
+    requirements = [*PROJECT["project"]["dependencies"]]
+    for name, group in EXTRAS.items():
+        if name not in {"all", "torch"}:  # torch has an environment of its own
+            requirements += group
+    for requirement in requirements:
+        name, bound = requirement.split(">=")
+        assert (tested[name] + ".").startswith(bound + "."), (
+            f"promised {requirement}, tested {tested[name]}"
+        )
+
+
+def test_the_core_dependencies_are_four():
+    names = {re.match(r"[\w-]+", r).group() for r in PROJECT["project"]["dependencies"]}
+    assert names == {"numpy", "scipy", "scikit-learn", "array-api-compat"}
+
+
+def test_no_large_file_is_tracked():
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    files = [ROOT / name for name in listed.split("\0") if name]
+    assert [str(f) for f in files if f.is_file() and f.stat().st_size > 500_000] == []
+
+
+@pytest.mark.parametrize("command", ["make demo", "make test"])
+def test_the_readme_names_the_first_commands(command):
+    assert command in (ROOT / "README.md").read_text(encoding="utf-8")
