@@ -25,7 +25,7 @@ from kernelmetric.compute._arrays import (
 )
 from kernelmetric.compute._budget import current_budget, memory_budget, row_blocks
 from kernelmetric.compute._distances import median_squared_distance, squared_distances
-from kernelmetric.compute._impostors import lmnn_hinge
+from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._softmax import nca_loss
 
@@ -37,8 +37,10 @@ __all__ = [
     "is_numpy",
     "is_sparse",
     "lmnn_hinge",
+    "lmnn_hinge_on",
     "median_squared_distance",
     "memory_budget",
+    "mine_impostors",
     "namespace",
     "nca_loss",
     "nearest_neighbors",

@@ -1,7 +1,15 @@
-"""The LMNN hinge: impostors found block by block, and the Laplacian of their weights."""
+"""The LMNN hinge over all impostors, or over a list of those that matter.
+
+A triplet (i, j, l) costs when the impostor l of another class comes nearer to i than its target
+neighbour j plus a margin. :func:`lmnn_hinge` looks at every impostor, block by block.
+:func:`mine_impostors` lists the pairs (i, l) that are near enough to cost something, and
+:func:`lmnn_hinge_on` looks at such a list alone: a lower bound of the objective, exact when the
+list holds every active pair, and far cheaper.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +21,7 @@ from kernelmetric.compute._softmax import class_slices
 
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
+_PAIR_CHUNK_BYTES = 16 * 2**20
 
 
 def lmnn_hinge(
@@ -57,39 +66,162 @@ def lmnn_hinge(
     never the list of all active triplets.
     """
     xp = namespace(E, V)
+    value, thresholds, pull = _targets_part(E, targets, xp)
+    product = xp.zeros((V.shape[0], V.shape[1]), dtype=V.dtype, device=V.device)
+    for rows, others, D2 in _impostor_blocks(E, codes, xp):
+        loss, weights, per_target = _block_weights(D2, thresholds[rows], c, smoothing, xp)
+        value += loss
+        pull[rows] += per_target
+        for_rows, for_others = _push(weights, V[rows, :], take_rows(V, others), xp)
+        product[rows, :] -= for_rows
+        _add_runs(product, others, for_others)
+    i, slot = np.nonzero(targets >= 0)
+    product += _laplacian_product(i, targets[i, slot], pull[i, slot], V, xp)
+    return value, product
+
+
+def mine_impostors(
+    E: Any,
+    targets: np.ndarray,
+    codes: np.ndarray,
+    c: float,
+    *,
+    slack: float = 0.5,
+    most: int = 200,
+) -> tuple[float, np.ndarray]:
+    """The exact LMNN objective, and the pairs (point, impostor) that a descent should watch.
+
+    Parameters
+    ----------
+    E : array of shape (n, r)
+        The embedded points, rows sorted by class.
+    targets : ndarray of shape (n, k)
+        Row numbers of the target neighbours, -1 where missing.
+    codes : ndarray of shape (n,)
+        Class codes, ascending.
+    c : float
+        Weight of the hinge.
+    slack : float, default=0.5
+        A pair is listed when its squared distance is below (1 + slack) times the row's margin.
+    most : int, default=200
+        The nearest impostors of a row to list, at most.
+
+    Returns
+    -------
+    value : float
+        The objective with the plain hinge, over all triplets.
+    pairs : ndarray of shape (n_pairs, 2), dtype int32
+        Sorted by point.
+
+    Notes
+    -----
+    O(n² r) time, one block of rows × n and the pairs in memory.
+    """
+    xp = namespace(E)
+    value, thresholds, _ = _targets_part(E, targets, xp)
+    reach = (1.0 + slack) * thresholds.max(axis=1)
+    found = []
+    for rows, others, D2 in _impostor_blocks(E, codes, xp):
+        D2 = to_numpy(D2)
+        value += _plain_hinge(D2, thresholds[rows], c)
+        near = D2 < reach[rows][:, None]
+        crowded = np.flatnonzero(np.count_nonzero(near, axis=1) > most)
+        if len(crowded):
+            nearest = np.argpartition(D2[crowded], most, axis=1)[:, :most]
+            near[crowded] = False
+            near[crowded[:, None], nearest] = True
+        i, impostor = np.nonzero(near)
+        found.append(np.stack([i + rows.start, others[impostor]], axis=1).astype(np.int32))
+    return value, np.concatenate(found)
+
+
+def lmnn_hinge_on(
+    pairs: np.ndarray, E: Any, V: Any, targets: np.ndarray, c: float, smoothing: float = 0.0
+) -> tuple[float, Any]:
+    """The LMNN objective over listed impostors alone; see :func:`lmnn_hinge`.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Points and impostors, sorted by point.
+    E : array of shape (n, r)
+        The embedded points.
+    V : array of shape (n, p)
+        What the Laplacian is multiplied with.
+    targets : ndarray of shape (n, k)
+        Row numbers of the target neighbours, -1 where missing.
+    c : float
+        Weight of the hinge.
+    smoothing : float, default=0
+        Width of the quadratic corner.
+
+    Returns
+    -------
+    value : float
+        The objective; at most the one over all impostors.
+    product : array of shape (n, p)
+        ``Lap(ω) V``.
+
+    Notes
+    -----
+    O(n_pairs (r + p)) time and memory for the pairs.
+    """
+    xp = namespace(E, V)
+    n, k = targets.shape
+    value, thresholds, pull = _targets_part(E, targets, xp)
+    i, impostor = pairs[:, 0], pairs[:, 1]
+    margin = thresholds[i] - _pair_distances(E, i, impostor, xp)[:, None]
+    active = np.flatnonzero(margin.max(axis=1) > 0) if len(i) else np.empty(0, dtype=np.intp)
+    i, impostor = i[active], impostor[active]
+    h, slope = _hinge(margin[active], smoothing, np)
+    value += c * float(h.sum())
+    for j in range(k):
+        pull[:, j] += c * np.bincount(i, weights=slope[:, j], minlength=n)
+    ti, slot = np.nonzero(targets >= 0)
+    product = _laplacian_product(
+        np.concatenate([ti, i]),
+        np.concatenate([targets[ti, slot], impostor]),
+        np.concatenate([pull[ti, slot], -c * slope.sum(axis=1)]),
+        V,
+        xp,
+    )
+    return value, product
+
+
+def _targets_part(E: Any, targets: np.ndarray, xp: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    """Sum of target distances, the margins 1 + d_ij (-inf where missing), and weights of one."""
+    i, slot = np.nonzero(targets >= 0)
+    d = _pair_distances(E, i, targets[i, slot], xp)
+    thresholds = np.full(targets.shape, -np.inf)
+    thresholds[i, slot] = 1.0 + d
+    return float(d.sum()), thresholds, (targets >= 0).astype(np.float64)
+
+
+def _impostor_blocks(E: Any, codes: np.ndarray, xp: Any) -> Iterator[tuple[slice, np.ndarray, Any]]:
+    """Blocks of rows of one class, the row numbers of all other classes, distances between."""
     E = E - xp.mean(E, axis=0, keepdims=True)
     squares = xp.sum(E * E, axis=1)
-    rows, slots = np.nonzero(targets >= 0)
-    pull_d = to_numpy(_pair_distances(E, rows, targets[rows, slots], xp)).astype(np.float64)
-    thresholds = np.full(targets.shape, -np.inf)
-    thresholds[rows, slots] = 1.0 + pull_d
-    value = float(pull_d.sum())
-    pull = np.zeros(targets.shape)
-    pull[rows, slots] = 1.0
-    product = xp.zeros((V.shape[0], V.shape[1]), dtype=V.dtype, device=V.device)
-    itemsize = 4 if E.dtype == xp.float32 else 8
     n = E.shape[0]
+    itemsize = 4 if E.dtype == xp.float32 else 8
     most = max(32, _TILE_BYTES // (n * itemsize))
     for start, stop in class_slices(codes):
         others = np.r_[0:start, stop:n]
-        E_others = take_rows(E, others)
-        V_others = take_rows(V, others)
-        squares_others = take_rows(squares, others)
-        pushed = xp.zeros_like(V_others)
+        columns = (-2.0 * take_rows(E, others)).T
+        squares_others = take_rows(squares, others)[None, :]
         for block in row_blocks(stop - start, 4 * n * itemsize, most=most):
-            own = slice(start + block.start, start + block.stop)
-            D2 = E[own, :] @ (-2.0 * E_others).T
-            D2 += squares_others[None, :]
-            D2 += squares[own][:, None]
-            loss, weights, per_target = _block_weights(D2, thresholds[own], c, smoothing, xp)
-            value += loss
-            pull[own] += per_target
-            row_sums, back = _push(product, own, weights, V[own, :], V_others, xp)
-            pushed += back
-            product[own, :] -= row_sums
-        _add_rows(product, others, pushed, xp)
-    product += _pull(pull, targets, V, xp)
-    return value, product
+            rows = slice(start + block.start, start + block.stop)
+            D2 = E[rows, :] @ columns
+            D2 += squares_others
+            D2 += squares[rows][:, None]
+            yield rows, others, D2
+
+
+def _plain_hinge(D2: np.ndarray, thresholds: np.ndarray, c: float) -> float:
+    total = 0.0
+    for j in range(thresholds.shape[1]):
+        margin = thresholds[:, j : j + 1] - D2
+        total += c * float(np.sum(margin, where=margin > 0, dtype=np.float64))
+    return total
 
 
 def _block_weights(
@@ -100,13 +232,16 @@ def _block_weights(
     if is_numpy(D2):
         i, impostor = np.nonzero(D2 < thresholds.max(axis=1)[:, None])
         margin = thresholds[i] - D2[i, impostor][:, None]
-        h, slope = _hinge(margin, smoothing)
+        h, slope = _hinge(margin, smoothing, np)
         per_target = np.empty((n_rows, k))
         for j in range(k):
             per_target[:, j] = c * np.bincount(i, weights=slope[:, j], minlength=n_rows)
-        weights = sparse.csr_matrix(
-            ((c * slope.sum(axis=1)).astype(D2.dtype), (i, impostor)), shape=D2.shape
-        )
+        values = (c * slope.sum(axis=1)).astype(D2.dtype)
+        if len(i) > _SPARSE_BELOW * D2.shape[0] * D2.shape[1]:
+            weights = np.zeros_like(D2)
+            weights[i, impostor] = values
+        else:
+            weights = sparse.csr_array((values, (i, impostor)), shape=D2.shape)
         return c * float(h.sum()), weights, per_target
     loss, weights, per_target = 0.0, xp.zeros_like(D2), np.empty((n_rows, k))
     for j in range(k):
@@ -118,49 +253,57 @@ def _block_weights(
     return loss, weights, per_target
 
 
-def _hinge(margin: Any, smoothing: float, xp: Any = np) -> tuple[Any, Any]:
+def _hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:
     """Huber-smoothed hinge and its slope."""
-    positive = xp.clip(margin, 0, None) if xp is not np else np.maximum(margin, 0)
+    positive = xp.clip(margin, 0.0, None)
     if smoothing <= 0:
         return positive, xp.where(margin > 0, xp.ones_like(margin), xp.zeros_like(margin))
-    slope = xp.clip(positive / smoothing, 0, 1)
+    slope = xp.clip(positive / smoothing, 0.0, 1.0)
     return slope * (positive - 0.5 * smoothing * slope), slope
 
 
-def _push(product: Any, own: slice, weights: Any, V_own: Any, V_others: Any, xp: Any):
-    """Laplacian of the negative impostor weights: its part for the rows, and for the others."""
-    if is_numpy(V_own):
-        if weights.nnz > _SPARSE_BELOW * weights.shape[0] * weights.shape[1]:
-            weights = weights.toarray()
-        row = np.asarray(weights.sum(axis=1)).reshape(-1, 1)
-        column = np.asarray(weights.sum(axis=0)).reshape(-1, 1)
-    else:
-        row = xp.sum(weights, axis=1)[:, None]
-        column = xp.sum(weights, axis=0)[:, None]
-    return row * V_own - weights @ V_others, weights.T @ V_own - column * V_others
+def _push(weights: Any, V_rows: Any, V_others: Any, xp: Any) -> tuple[Any, Any]:
+    """Laplacian of impostor weights times V: the part of the rows, and minus that of the others."""
+    row, column = (
+        (np.asarray(weights.sum(axis=1)), np.asarray(weights.sum(axis=0)))
+        if is_numpy(V_rows)
+        else (xp.sum(weights, axis=1), xp.sum(weights, axis=0))
+    )
+    for_rows = row[:, None] * V_rows - weights @ V_others
+    return for_rows, weights.T @ V_rows - column[:, None] * V_others
 
 
-def _pull(pull: np.ndarray, targets: np.ndarray, V: Any, xp: Any) -> Any:
-    """Laplacian of the target weights times V."""
-    n = targets.shape[0]
-    i, slot = np.nonzero(targets >= 0)
-    omega = sparse.csr_matrix((pull[i, slot], (i, targets[i, slot])), shape=(n, n))
-    omega = omega + omega.T
-    laplacian = sparse.diags(np.asarray(omega.sum(axis=1)).ravel()) - omega
-    product = laplacian @ to_numpy(V)
-    return xp.asarray(product, dtype=V.dtype, device=V.device) if not is_numpy(V) else product
+def _laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any, xp: Any) -> Any:
+    """Laplacian of the symmetric graph with these pair weights, times V."""
+    n = V.shape[0]
+    W = sparse.coo_array(
+        (np.concatenate([weights, weights]), (np.concatenate([i, j]), np.concatenate([j, i]))),
+        shape=(n, n),
+    ).tocsr()
+    degrees = np.asarray(W.sum(axis=1))
+    values = to_numpy(V)
+    product = degrees[:, None].astype(values.dtype) * values - W.astype(values.dtype) @ values
+    return product if is_numpy(V) else xp.asarray(product, dtype=V.dtype, device=V.device)
 
 
-def _pair_distances(E: Any, i: np.ndarray, j: np.ndarray, xp: Any) -> Any:
-    difference = take_rows(E, i) - take_rows(E, j)
-    return xp.sum(difference * difference, axis=1)
+def _pair_distances(E: Any, i: np.ndarray, j: np.ndarray, xp: Any) -> np.ndarray:
+    """Squared distances of listed pairs, in float64, a bounded number of them at a time."""
+    out = np.empty(len(i))
+    step = max(1, _PAIR_CHUNK_BYTES // (8 * max(E.shape[1], 1)))
+    for start in range(0, len(i), step):
+        chunk = slice(start, start + step)
+        difference = take_rows(E, i[chunk]) - take_rows(E, j[chunk])
+        out[chunk] = (
+            np.einsum("ij,ij->i", difference, difference)
+            if is_numpy(difference)
+            else to_numpy(xp.sum(difference * difference, axis=1))
+        )
+    return out
 
 
-def _add_rows(product: Any, rows: np.ndarray, addition: Any, xp: Any) -> None:
-    if is_numpy(product):
-        product[rows] += addition
-    else:  # the rows are two runs, before and after one class
-        gap = np.flatnonzero(np.diff(rows) > 1)
-        first = int(gap[0]) + 1 if len(gap) else (len(rows) if rows[0] == 0 else 0)
-        product[:first, :] += addition[:first, :]
-        product[product.shape[0] - (len(rows) - first) :, :] += addition[first:, :]
+def _add_runs(product: Any, rows: np.ndarray, addition: Any) -> None:
+    """Add to all rows but those of one class: two runs, before it and after it."""
+    gap = np.flatnonzero(np.diff(rows) > 1)
+    first = int(gap[0]) + 1 if len(gap) else (len(rows) if len(rows) and rows[0] == 0 else 0)
+    product[:first, :] += addition[:first, :]
+    product[product.shape[0] - (len(rows) - first) :, :] += addition[first:, :]

@@ -149,7 +149,8 @@ class GradientLearner(CallbackSupportMixin, Learner):
 def check_number(estimator: Any, name: str, kind: type, *, low: float) -> None:
     """Refuse a parameter that is not a number of the kind, or below ``low``."""
     value: Any = getattr(estimator, name)
-    good = isinstance(value, kind) and not isinstance(value, bool) and value >= low
+    good = isinstance(value, kind) and not isinstance(value, bool)
+    good = good and float(value) >= low
     if not good:
         raise ValueError(
             f"Got {name}={value!r}, but {type(estimator).__name__} expected "

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import lmnn_hinge, namespace, take_rows, to_numpy
+from kernelmetric.compute import (
+    lmnn_hinge,
+    lmnn_hinge_on,
+    mine_impostors,
+    namespace,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.graphs import target_neighbors
 from kernelmetric.learners._base import GradientLearner, as_gram, check_number, frobenius
 from kernelmetric.solvers import (
@@ -23,6 +30,8 @@ from kernelmetric.solvers import (
 # both need a continuous gradient.
 _FIRST_CORNER = 1.0
 _CORNER_FACTOR = 0.1
+_FIRST_ROUND = 10  # iterations before the impostors are looked for again; doubles every round
+_DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 
 
@@ -338,16 +347,24 @@ class _Problem:
         self.c, self.reg, self.gram = c, reg, gram
         self.xp = namespace(points)
 
-    def value(self, L: np.ndarray, corner: float = 0.0) -> float:
-        return self.of_map(L, corner)[0]
+    def value(self, L: np.ndarray) -> float:
+        """The objective with the plain hinge, over all impostors."""
+        return self.mine(L)[0]
 
-    def of_map(self, L: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
-        """Value and gradient with respect to L."""
-        X = self.points
-        E = X @ self.xp.asarray(L, dtype=X.dtype, device=X.device).T
-        value, product = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
+    def mine(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective, and the impostor pairs worth watching near L."""
+        value, pairs = mine_impostors(self._embedded(L), self.targets, self.codes, self.c)
+        return value + self.reg * frobenius(L, self.gram)[0], pairs
+
+    def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
+        """Value and gradient with respect to L, over the listed impostors or, if many, over all."""
+        E = self._embedded(L)
+        if len(pairs) > _DENSE_ABOVE * len(self.codes) ** 2:
+            value, product = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
+        else:
+            value, product = lmnn_hinge_on(pairs, E, E, self.targets, self.c, corner)
         penalty, penalty_gradient = frobenius(L, self.gram)
-        gradient = 2.0 * to_numpy(product.T @ X) + self.reg * penalty_gradient
+        gradient = 2.0 * to_numpy(product.T @ self.points) + self.reg * penalty_gradient
         return value + self.reg * penalty, gradient
 
     def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
@@ -360,34 +377,64 @@ class _Problem:
 
     def scaled(self, L: np.ndarray) -> np.ndarray:
         """The multiple of L with the smallest objective, which is convex in its square."""
-        X = self.points
-        E = X @ self.xp.asarray(L, dtype=X.dtype, device=X.device).T
+        E = self._embedded(L)
         i, slot = np.nonzero(self.targets >= 0)
         difference = take_rows(E, i) - take_rows(E, self.targets[i, slot])
         pull = float(self.xp.mean(self.xp.sum(difference * difference, axis=1)))
         if not pull > 0:
             return L
-        squares = 2.0 ** np.arange(-6, 7) / pull  # margin 1 against the typical target distance
-        values = [self.value(L * np.sqrt(s), _FIRST_CORNER) for s in squares]
+        squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
+        values = [self.value(L * np.sqrt(s)) for s in squares]
         return L * np.sqrt(squares[int(np.argmin(values))])
+
+    def _embedded(self, L: np.ndarray) -> Any:
+        X = self.points
+        return X @ self.xp.asarray(L, dtype=X.dtype, device=X.device).T
 
 
 def _descend(problem: _Problem, L: np.ndarray, report: Iterations, max_iter: int, tol: float):
-    corner, done = _FIRST_CORNER, 0
+    """L-BFGS in rounds: on the impostors known so far, then a look at all of them.
+
+    A round ends in the exact objective, which shows what the round could not see: impostors not
+    on its list, and the corner of the hinge. The larger of the two is mended before the next.
+    """
+    corner, done, round_length = _FIRST_CORNER, 0, _FIRST_ROUND
+    # The margin is 1, so a cost well below 1 for each target pair is as good as none: tolerances
+    # are relative to the objective or to that, whichever is larger.
+    unit = float(np.count_nonzero(problem.targets >= 0))
+    _, pairs = problem.mine(L)
     while True:
-        width = corner
+        known, width = pairs, corner
+
+        def objective(L: np.ndarray, known=known, width=width) -> tuple[float, np.ndarray]:
+            value, gradient = problem.of_map(L, known, width)
+            return value / unit, gradient / unit
+
         minimum = minimize_lbfgs(
-            lambda L: problem.of_map(L, width),  # noqa: B023 (used before width changes)
+            objective,
             L,
-            max_iter=max(max_iter - done, 1),
+            max_iter=max(1, min(round_length, max_iter - done)),
             tol=max(0.1 * tol, _STAGE_TOL * corner),
-            report=report,
+            report=lambda L, value: report(L, value * unit),
         )
         L, done = minimum.x, done + minimum.n_iter
-        exact = problem.value(L)
-        if exact - minimum.value <= tol * exact or report.stopped or done >= max_iter:
-            return L, done < max_iter
-        corner *= _CORNER_FACTOR
+        exact, nearby = problem.mine(L)
+        seen = problem.of_map(L, pairs, 0.0)[0]
+        missing, rounded = exact - seen, seen - minimum.value * unit
+        good = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
+        if good or report.stopped or done >= max_iter:
+            return L, good
+        if minimum.converged and missing <= rounded:
+            corner *= _CORNER_FACTOR
+        pairs = _union(pairs, nearby, len(problem.codes))
+        round_length *= 2
+
+
+def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
+    """All pairs of both lists, once each, sorted."""
+    keys = [p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)]
+    merged = np.union1d(*keys)
+    return np.stack([merged // n, merged % n], axis=1).astype(np.int32)
 
 
 def _descend_convex(
