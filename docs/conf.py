@@ -2,7 +2,11 @@
 
 import importlib
 import inspect
+import re
 from pathlib import Path
+
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
 
 import kernelmetric
 
@@ -19,7 +23,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
 ]
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -27,8 +30,10 @@ exclude_patterns = ["_build", "_templates", "_api_by_room.md"]
 templates_path = ["_templates"]
 
 html_theme = "furo"
+html_math_renderer = "mathml"  # browsers draw it themselves: no script, no network
 html_title = f"kernelmetric {release}"
-html_static_path = [path.name for path in [HERE / "_static"] if path.is_dir()]
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
 
 autosummary_generate = ["_api_by_room.md"]
 autosummary_ignore_module_all = False
@@ -80,6 +85,32 @@ def skip_what_scikit_learn_wrote(app, what, name, obj, skip, options):
     return skip or (getattr(function, "__module__", None) or "").startswith("sklearn.")
 
 
+def escape_fitted_names_in_shapes(app, what, name, obj, options, lines):
+    """Let ``(n, rank_)`` be a shape: reStructuredText takes a trailing underscore for a link."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = re.sub(r"(?<=[(, ])(\w+)_(?=[,)])", r"\1\\_", line)
+
+
+def mathml(node, as_block):
+    """Translate a formula; docutils knows one of the two names for dots."""
+    return tex2mathml(node.astext().replace(r"\dots", r"\ldots"), as_block=as_block)
+
+
+def inline_math(translator, node):
+    """Write a formula within a line as MathML."""
+    translator.body.append(mathml(node, as_block=False))
+    raise SkipNode
+
+
+def displayed_math(translator, node):
+    """Write a formula of its own line as MathML."""
+    translator.body.append(f'<div class="displayed">{mathml(node, as_block=True)}</div>')
+    raise SkipNode
+
+
 def setup(app):
     """Connect the handlers above."""
+    app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
+    app.connect("autodoc-process-docstring", escape_fitted_names_in_shapes, priority=900)
     app.connect("autodoc-skip-member", skip_what_scikit_learn_wrote)

@@ -18,6 +18,7 @@ from scipy import sparse
 from kernelmetric.compute._arrays import is_numpy, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._softmax import class_slices
+from kernelmetric.compute._threads import over_threads
 
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
@@ -68,7 +69,7 @@ def lmnn_hinge(
     xp = namespace(E, V)
     value, thresholds, pull = _targets_part(E, targets, xp)
     product = xp.zeros((V.shape[0], V.shape[1]), dtype=V.dtype, device=V.device)
-    for rows, others, D2 in _impostor_blocks(E, codes, xp):
+    for rows, others, D2 in _distances_in_turn(E, _impostor_blocks(codes, E), xp):
         loss, weights, per_target = _block_weights(D2, thresholds[rows], c, smoothing, xp)
         value += loss
         pull[rows] += per_target
@@ -120,19 +121,27 @@ def mine_impostors(
     xp = namespace(E)
     value, thresholds, _ = _targets_part(E, targets, xp)
     reach = (1.0 + slack) * thresholds.max(axis=1)
-    found = []
-    for rows, others, D2 in _impostor_blocks(E, codes, xp):
-        D2 = to_numpy(D2)
-        value += _plain_hinge(D2, thresholds[rows], c)
-        near = D2 < reach[rows][:, None]
-        crowded = np.flatnonzero(np.count_nonzero(near, axis=1) > most)
-        if len(crowded):
-            nearest = np.argpartition(D2[crowded], most, axis=1)[:, :most]
-            near[crowded] = False
-            near[crowded[:, None], nearest] = True
-        i, impostor = np.nonzero(near)
-        found.append(np.stack([i + rows.start, others[impostor]], axis=1).astype(np.int32))
-    return value, np.concatenate(found)
+
+    def work(blocks: list[tuple[slice, slice]]) -> list[tuple[int, float, np.ndarray]]:
+        """The hinge and the near pairs of some blocks, with the first row of each."""
+        out = []
+        for rows, others, D2 in _distances_in_turn(E, blocks, xp):
+            D2 = to_numpy(D2)
+            near = D2 < reach[rows][:, None]
+            loss = _hinge_of_near(D2, near, thresholds[rows], c)
+            crowded = np.flatnonzero(np.count_nonzero(near, axis=1) > most)
+            if len(crowded):
+                nearest = np.argpartition(D2[crowded], most, axis=1)[:, :most]
+                near[crowded] = False
+                near[crowded[:, None], nearest] = True
+            i, impostor = np.nonzero(near)
+            pairs = np.stack([i + rows.start, others[impostor]], axis=1).astype(np.int32)
+            out.append((rows.start, loss, pairs))
+        return out
+
+    shares = over_threads(work, _impostor_blocks(codes, E), threads=is_numpy(E))
+    found = sorted((part for share in shares for part in share), key=lambda part: part[0])
+    return value + sum(loss for _, loss, _ in found), np.concatenate([p for _, _, p in found])
 
 
 def lmnn_hinge_on(
@@ -197,31 +206,42 @@ def _targets_part(E: Any, targets: np.ndarray, xp: Any) -> tuple[float, np.ndarr
     return float(d.sum()), thresholds, (targets >= 0).astype(np.float64)
 
 
-def _impostor_blocks(E: Any, codes: np.ndarray, xp: Any) -> Iterator[tuple[slice, np.ndarray, Any]]:
-    """Blocks of rows of one class, the row numbers of all other classes, distances between."""
+def _impostor_blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
+    """Blocks of rows of one class, each with the slice of that class."""
+    n = len(codes)
+    itemsize = 4 if E.dtype == namespace(E).float32 else 8
+    most = max(32, _TILE_BYTES // (n * itemsize))
+    return [
+        (slice(start + block.start, start + block.stop), slice(start, stop))
+        for start, stop in class_slices(codes)
+        for block in row_blocks(stop - start, 8 * n * itemsize, most=most)
+    ]
+
+
+def _distances_in_turn(
+    E: Any, blocks: list[tuple[slice, slice]], xp: Any
+) -> Iterator[tuple[slice, np.ndarray, Any]]:
+    """For each block its rows, the row numbers of all other classes, the distances between."""
     E = E - xp.mean(E, axis=0, keepdims=True)
     squares = xp.sum(E * E, axis=1)
-    n = E.shape[0]
-    itemsize = 4 if E.dtype == xp.float32 else 8
-    most = max(32, _TILE_BYTES // (n * itemsize))
-    for start, stop in class_slices(codes):
-        others = np.r_[0:start, stop:n]
-        columns = (-2.0 * take_rows(E, others)).T
-        squares_others = take_rows(squares, others)[None, :]
-        for block in row_blocks(stop - start, 4 * n * itemsize, most=most):
-            rows = slice(start + block.start, start + block.stop)
-            D2 = E[rows, :] @ columns
-            D2 += squares_others
-            D2 += squares[rows][:, None]
-            yield rows, others, D2
+    seen: slice | None = None
+    for rows, members in blocks:
+        if members != seen:  # blocks of one class come together
+            others = np.r_[0 : members.start, members.stop : E.shape[0]]
+            columns = (-2.0 * take_rows(E, others)).T
+            squares_others = take_rows(squares, others)[None, :]
+            seen = members
+        D2 = E[rows, :] @ columns
+        D2 += squares_others
+        D2 += squares[rows][:, None]
+        yield rows, others, D2
 
 
-def _plain_hinge(D2: np.ndarray, thresholds: np.ndarray, c: float) -> float:
-    total = 0.0
-    for j in range(thresholds.shape[1]):
-        margin = thresholds[:, j : j + 1] - D2
-        total += c * float(np.sum(margin, where=margin > 0, dtype=np.float64))
-    return total
+def _hinge_of_near(D2: np.ndarray, near: np.ndarray, thresholds: np.ndarray, c: float) -> float:
+    """Plain hinge of a block, from the pairs that can have one."""
+    i, impostor = np.nonzero(near)
+    margin = thresholds[i] - D2[i, impostor][:, None]
+    return c * float(np.sum(margin, where=margin > 0))
 
 
 def _block_weights(

@@ -8,8 +8,10 @@ import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries, take_rows, to_numpy
 from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._threads import over_threads
 
-_TILE_BYTES = 16 * 2**20  # a block of distances beyond this leaves the shared cache
+_TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
+_GROUP_ROWS = 32  # columns that share one minimum when the k smallest of many are sought
 
 
 def nearest_neighbors(
@@ -101,21 +103,26 @@ def _search(
     P = _select(X, points)
     center = xp.mean(P, axis=0, keepdims=True)
     P = P - center
-    P2 = xp.sum(P * P, axis=1)
-    itemsize = P2.dtype.itemsize if is_numpy(P2) else 4
-    per_row = 3 * len(points) * itemsize + Q.shape[1] * itemsize
+    P2 = xp.sum(P * P, axis=1)[None, :]
+    columns = (-2.0 * P).T
+    itemsize = 4 if P.dtype == xp.float32 else 8
+    per_row = (3 * len(points) + Q.shape[1]) * itemsize
     most = max(32, _TILE_BYTES // (len(points) * itemsize))
-    for block in row_blocks(len(rows), per_row, most=most):
-        q = _select(Q, rows[block]) - center
-        q2 = xp.sum(q * q, axis=1)
-        D2 = q @ (-2.0 * P).T
-        D2 += P2[None, :]
-        if exclude is not None:
-            D2 = set_entries(D2, exclude[block], np.inf)
-        found, values = _k_smallest(D2, k)
-        where = rows[block]
-        indices[where, :k] = points[found]
-        distances[where, :k] = np.maximum(values + to_numpy(q2)[:, None], 0)
+
+    def work(blocks: list[slice]) -> None:
+        for block in blocks:
+            q = take_rows(Q, rows[block]) - center
+            D2 = q @ columns
+            D2 += P2
+            if exclude is not None:
+                D2 = set_entries(D2, exclude[block], np.inf)
+            found, values = _k_smallest(D2, k)
+            where = rows[block]
+            indices[where, :k] = points[found]
+            values = values + to_numpy(xp.sum(q * q, axis=1))[:, None]
+            distances[where, :k] = np.maximum(values, 0)
+
+    over_threads(work, list(row_blocks(len(rows), 2 * per_row, most=most)), threads=is_numpy(P))
 
 
 def _select(X: Any, rows: np.ndarray) -> Any:
@@ -129,6 +136,8 @@ def _k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         values, found = D2.topk(k, dim=1, largest=False)
         return to_numpy(found), to_numpy(values)
     D2 = to_numpy(D2)
+    if k * _GROUP_ROWS * 4 < D2.shape[1]:
+        return _k_smallest_wide(D2, k)
     if k < D2.shape[1]:
         found = np.argpartition(D2, k - 1, axis=1)[:, :k]
     else:
@@ -136,3 +145,22 @@ def _k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     values = np.take_along_axis(D2, found, axis=1)
     order = np.lexsort((found, values), axis=1)  # ties go to the earlier row
     return np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1)
+
+
+def _k_smallest_wide(D2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same for many columns: the k-th smallest of group minima bounds the k-th smallest.
+
+    k groups with a minimum up to the bound hold at least k entries up to it, so the few entries
+    not beyond the bound contain the k smallest. Two passes over memory instead of a partition.
+    """
+    n_rows, n_columns = D2.shape
+    width = n_columns // _GROUP_ROWS
+    grouped = D2[:, : width * _GROUP_ROWS].reshape(n_rows, _GROUP_ROWS, width)
+    minima = grouped.min(axis=1)
+    bound = np.partition(minima, k - 1, axis=1)[:, k - 1]
+    rows, columns = np.nonzero(D2 <= bound[:, None])
+    values = D2[rows, columns]
+    order = np.lexsort((columns, values, rows))
+    first = np.searchsorted(rows, np.arange(n_rows))  # np.nonzero lists rows in order
+    chosen = order[first[:, None] + np.arange(k)]
+    return columns[chosen], values[chosen]

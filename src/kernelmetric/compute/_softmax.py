@@ -9,8 +9,9 @@ import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries
 from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._threads import over_threads
 
-_TILE_BYTES = 4 * 2**20
+_TILE_BYTES = 2**20  # a block of the softmax stays in the second-level cache
 # exp(-40) is far below float32 resolution beside the largest term, 1; smaller exponents would
 # make denormals, which slow the product that follows down by an order of magnitude.
 _LOWEST_EXPONENT = -40.0
@@ -58,27 +59,41 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
     ones = xp.ones((n, 1), dtype=E.dtype, device=E.device)
     columns = xp.concat([2.0 * E, -square[:, None]], axis=1).T  # one product gives the exponents
     augmented = xp.concat([E, ones], axis=1)
-    total = 0.0
-    own = xp.zeros_like(E)  # W E
-    transposed = xp.zeros_like(augmented)  # Wᵀ [E, 1]
-    itemsize = 4 if E.dtype == xp.float32 else 8
-    most = max(32, _TILE_BYTES // (n * itemsize))
-    for start, stop in class_slices(codes):
-        for block in row_blocks(stop - start, 3 * n * itemsize, most=most):
-            rows = slice(start + block.start, start + block.stop)
+    own = xp.zeros_like(E)  # W E, written row by row
+
+    def work(blocks: list[tuple[slice, slice]]) -> tuple[float, Any]:
+        """The share of some blocks in the objective and in Wᵀ [E, 1]."""
+        total, transposed = 0.0, xp.zeros_like(augmented)
+        for rows, members in blocks:
             P = _exponentials(augmented[rows, :], columns, rows.start, xp)
-            same = xp.sum(P[:, start:stop], axis=1)
-            denominator = xp.sum(P, axis=1)
-            p = same / denominator
+            scale = 1.0 / xp.sum(P, axis=1)
+            p = xp.sum(P[:, members], axis=1) * scale
             total += float(xp.sum(p))
-            P /= denominator[:, None]
-            inside = P[:, start:stop] * (1.0 - p)[:, None]
-            P *= -p[:, None]
-            P[:, start:stop] = inside
+            inside = P[:, members] * (scale * (1.0 - p))[:, None]
+            P *= (-p * scale)[:, None]
+            P[:, members] = inside
             own[rows, :] = P @ E
             transposed += P.T @ augmented[rows, :]
+        return total, transposed
+
+    shares = over_threads(
+        work, _blocks(codes, 4 if E.dtype == xp.float32 else 8), threads=is_numpy(E)
+    )
+    total = sum(share for share, _ in shares)
+    transposed = sum((part for _, part in shares[1:]), start=shares[0][1])
     gradient_E = 2.0 * (transposed[:, -1:] * E - own - transposed[:, :-1])
     return -total, gradient_E.T @ X
+
+
+def _blocks(codes: np.ndarray, itemsize: int) -> list[tuple[slice, slice]]:
+    """Blocks of rows of one class, each with the columns of that class."""
+    n = len(codes)
+    most = max(32, _TILE_BYTES // (n * itemsize))
+    return [
+        (slice(start + block.start, start + block.stop), slice(start, stop))
+        for start, stop in class_slices(codes)
+        for block in row_blocks(stop - start, 6 * n * itemsize, most=most)
+    ]
 
 
 def _exponentials(rows: Any, columns: Any, first: int, xp: Any) -> Any:

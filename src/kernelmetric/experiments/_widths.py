@@ -18,9 +18,10 @@ from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import RBF
 
 #: The 21 scaled widths σ of the paper, ``k(x, y) = exp(-|x - y|² / (2 D σ²))``.
-WIDTHS = tuple(
-    float(f"{factor}e{power}") for power in (-2, -1, 0, 1, 2) for factor in (1, 2.5, 5, 7.5)
-) + (1000.0,)
+WIDTHS = (
+    *(float(f"{factor}e{power}") for power in (-2, -1, 0, 1, 2) for factor in (1, 2.5, 5, 7.5)),
+    1000.0,
+)
 
 
 def width_accuracies(

@@ -1,0 +1,210 @@
+"""The command line: ``kernelmetric demo``.
+
+Thin: what runs is in ``experiments``, what is shown in ``report``. click and rich are an extra,
+imported by :func:`main`, which says so in a sentence where they are missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import click
+
+    from kernelmetric.experiments import Demo
+    from kernelmetric.report import Cell
+
+INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
+LARGEST_SEED = 4_000_000
+
+
+def main() -> None:
+    """Run the command line; a missing extra ends it with a sentence and exit code 2."""
+    try:
+        application = build_application()
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in {"click", "rich"}:
+            raise
+        sys.stderr.write(
+            f"The kernelmetric command needs {error.name}, which is not installed: "
+            'try pip install "kernelmetric[cli]".\n'
+        )
+        sys.exit(2)
+    application(prog_name="kernelmetric")
+
+
+def build_application() -> click.Group:
+    """The commands, as a click group.
+
+    Returns
+    -------
+    click.Group
+        ``kernelmetric`` with its commands.
+    """
+    import click
+    import rich  # noqa: F401 (the commands use it: better to miss it now)
+
+    from kernelmetric import __version__
+
+    @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.version_option(__version__, prog_name="kernelmetric", message="%(prog)s %(version)s")
+    def application() -> None:
+        """Distances learned from data, linear or through kernels."""
+
+    @application.command()
+    @click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("demo-output"),
+        show_default=True,
+        help="Folder for the table and the pictures.",
+    )
+    @click.option("--quick", is_flag=True, help="Fewer data sets and splits: seconds.")
+    @click.option("--quiet", is_flag=True, help="Write the files, print nothing.")
+    @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+    @click.option(
+        "--seed",
+        type=click.IntRange(0, LARGEST_SEED),
+        default=0,
+        show_default=True,
+        help="Seed of all draws and splits.",
+    )
+    def demo(out: Path, quick: bool, quiet: bool, as_json: bool, seed: int) -> None:
+        """Watch linear learners and their kernel versions compete.
+
+        Euclidean distance, NCA, LMNN and DNE, and the kernel versions KNCA, KLMNN and KDNE, are
+        compared by the accuracy of the nearest neighbour, on generated data and on data that
+        come with scikit-learn.
+        """
+        from kernelmetric.experiments import Demo
+
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.BadParameter(f"cannot make the folder {out}: {error}") from error
+        chosen = Demo.quick(seed) if quick else Demo(seed=seed)
+        try:
+            code = _run_demo(chosen, out, quiet=quiet, as_json=as_json)
+        except OSError as error:
+            raise click.ClickException(f"cannot write to {out}: {error}") from error
+        sys.exit(code)
+
+    return application
+
+
+def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:
+    """Run, show and save; return the exit code."""
+    import click
+    from rich.console import Console
+
+    from kernelmetric.report import csv_text, rich_table, write_atomically
+
+    silent = quiet or as_json
+    console = Console(quiet=silent, highlight=False)
+    cells, finished = _collect(demo, Console(stderr=True, quiet=silent))
+    files = {}
+    if cells:
+        files["accuracies.csv"] = write_atomically(out / "accuracies.csv", csv_text(cells))
+    problem = None
+    if finished:
+        try:
+            pictures, problem = _draw(demo, cells, out)
+            files |= pictures
+        except KeyboardInterrupt:
+            finished = False
+    if as_json:
+        click.echo(_as_json(demo, cells, files, finished))
+    if cells:
+        n_splits = max(cell.split for cell in cells) + 1
+        title = f"Accuracy of the nearest neighbour in %, mean±std over {n_splits} splits"
+        console.print(rich_table(cells, title=title))
+    noted = sum(bool(cell.note) for cell in cells)
+    if noted:
+        console.print(f"{noted} of {len(cells)} fits had something to say: column note of the CSV.")
+    if files:
+        console.print("Saved:")
+        for path in files.values():
+            console.print(f"  {path}", soft_wrap=True, markup=False)
+    if problem is not None:
+        click.echo(problem, err=True)
+    if not finished:
+        click.echo(f"Interrupted: {len(cells)} of {demo.n_cells} fits were done.", err=True)
+        return INTERRUPTED
+    console.print("Try next:")
+    other_seed = f"kernelmetric demo --seed {demo.seed + 1}"
+    console.print(f"  {other_seed:<42}[dim]other draws, the same story?[/]")
+    console.print(f"  {'python -m pydoc kernelmetric.Kernelized':<42}[dim]the class behind it[/]")
+    return 0
+
+
+def _collect(demo: Demo, console: Any) -> tuple[list[Cell], bool]:
+    """All cells under a progress bar, and whether Ctrl-C left them complete."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from kernelmetric.experiments import run_cells
+
+    cells: list[Cell] = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    try:
+        with Progress(*columns, console=console, disable=console.quiet, transient=True) as bar:
+            task = bar.add_task("starting".ljust(28), total=demo.n_cells)
+            for cell in run_cells(demo):
+                cells.append(cell)
+                what = f"{cell.dataset}, split {cell.split + 1} of {demo.n_splits}"
+                bar.update(task, advance=1, description=what.ljust(28))
+    except KeyboardInterrupt:
+        return cells, False
+    return cells, True
+
+
+def _draw(demo: Demo, cells: list[Cell], out: Path) -> tuple[dict[str, Path], str | None]:
+    """Write the pictures; without matplotlib, none and a sentence."""
+    from kernelmetric.experiments import fig2_panels
+    from kernelmetric.report import (
+        MissingExtraError,
+        plot_accuracies,
+        plot_fig2,
+        png_bytes,
+        write_atomically,
+    )
+
+    os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
+    try:
+        pictures = {
+            "fig2.png": png_bytes(plot_fig2(fig2_panels(demo.seed))),
+            "accuracies.png": png_bytes(plot_accuracies(cells)),
+        }
+    except MissingExtraError as error:
+        return {}, f"No pictures were drawn. {error}"
+    return {name: write_atomically(out / name, image) for name, image in pictures.items()}, None
+
+
+def _as_json(demo: Demo, cells: list[Cell], files: dict[str, Path], finished: bool) -> str:
+    from kernelmetric import __version__
+    from kernelmetric.report import summarize
+
+    summary = [
+        {"dataset": dataset, "method": method, **row._asdict()}
+        for dataset, of_dataset in summarize(cells).items()
+        for method, row in of_dataset.items()
+    ]
+    return json.dumps(
+        {
+            "version": __version__,
+            "seed": demo.seed,
+            "finished": finished,
+            "summary": summary,
+            "cells": [cell._asdict() for cell in cells],
+            "files": {name: str(path) for name, path in files.items()},
+        },
+        indent=1,
+    )

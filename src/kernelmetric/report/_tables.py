@@ -1,0 +1,159 @@
+"""Accuracies as a table: for the terminal, as Markdown, as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernelmetric.report._records import Cell, Summary
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def summarize(cells: Iterable[Cell]) -> dict[str, dict[str, Summary]]:
+    """Mean and standard deviation over the splits.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        Finished fits, in any order.
+
+    Returns
+    -------
+    dict of dict of Summary
+        By data set, then by method, each in the order of first appearance.
+
+    Examples
+    --------
+    >>> from kernelmetric.report import Cell, summarize
+    >>> cells = [Cell("iris", "NCA", 0, 0.9, 0.1), Cell("iris", "NCA", 1, 1.0, 0.1)]
+    >>> summarize(cells)["iris"]["NCA"].mean
+    0.95
+    """
+    accuracies: dict[str, dict[str, list[float]]] = {}
+    for cell in cells:
+        accuracies.setdefault(cell.dataset, {}).setdefault(cell.method, []).append(cell.accuracy)
+    return {
+        dataset: {
+            method: Summary(float(np.mean(values)), float(np.std(values)), len(values))
+            for method, values in of_dataset.items()
+        }
+        for dataset, of_dataset in accuracies.items()
+    }
+
+
+def markdown_table(cells: Iterable[Cell]) -> str:
+    """Accuracies in percent, mean ± standard deviation, as a Markdown table.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        Finished fits.
+
+    Returns
+    -------
+    str
+        One line per data set, the best mean of each line in bold.
+
+    Examples
+    --------
+    >>> from kernelmetric.report import Cell, markdown_table
+    >>> cells = [Cell("iris", "NCA", 0, 0.9, 0.1), Cell("iris", "KNCA", 0, 1.0, 0.1)]
+    >>> print(markdown_table(cells))
+    | 1-NN accuracy, % | NCA | KNCA |
+    |---|---|---|
+    | iris | 90.0 ± 0.0 | **100.0 ± 0.0** |
+    """
+    table = summarize(cells)
+    methods = _methods(table)
+    lines = [
+        "| " + " | ".join(["1-NN accuracy, %", *methods]) + " |",
+        "|" + "---|" * (len(methods) + 1),
+    ]
+    for dataset, row in table.items():
+        texts = [
+            f"**{text}**" if best else text for text, best in _texts(row, methods, separator=" ± ")
+        ]
+        lines.append("| " + " | ".join([dataset, *texts]) + " |")
+    return "\n".join(lines)
+
+
+def rich_table(cells: Iterable[Cell], title: str | None = None) -> Table:
+    """Accuracies in percent, mean±standard deviation, as a table for the terminal.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        Finished fits.
+    title : str, default=None
+        Title above the table.
+
+    Returns
+    -------
+    rich.table.Table
+        One row per method, the best mean of each data set in bold; 80 characters hold six
+        data sets.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = summarize(cells)
+    methods = _methods(table)
+    columns = [_texts(row, methods, separator="±") for row in table.values()]
+    rendered = Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
+    rendered.add_column("", no_wrap=True)
+    for dataset in table:
+        rendered.add_column(dataset, justify="right", min_width=9, vertical="bottom")
+    for method, texts in zip(methods, zip(*columns, strict=True), strict=True):
+        rendered.add_row(
+            method, *(f"[bold green]{text}[/]" if best else text for text, best in texts)
+        )
+    return rendered
+
+
+def csv_text(cells: Iterable[Cell]) -> str:
+    """One line per fit, under a line of names.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        Finished fits.
+
+    Returns
+    -------
+    str
+        Comma-separated values.
+
+    Examples
+    --------
+    >>> from kernelmetric.report import Cell, csv_text
+    >>> print(csv_text([Cell("iris", "NCA", 0, 0.9, 0.1)]), end="")
+    dataset,method,split,accuracy,seconds,note
+    iris,NCA,0,0.9,0.1,
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(Cell._fields)
+    writer.writerows(cells)
+    return stream.getvalue()
+
+
+def _methods(table: dict[str, dict[str, Summary]]) -> list[str]:
+    return list(dict.fromkeys(method for row in table.values() for method in row))
+
+
+def _texts(row: dict[str, Summary], methods: list[str], separator: str) -> list[tuple[str, bool]]:
+    """Text of every method in a row, and whether its mean is the best as printed."""
+    shown = {method: round(100 * summary.mean, 1) for method, summary in row.items()}
+    best = max(shown.values())
+    return [
+        (f"{shown[method]:.1f}{separator}{100 * row[method].std:.1f}", shown[method] == best)
+        if method in row
+        else ("", False)
+        for method in methods
+    ]

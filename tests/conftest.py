@@ -1,0 +1,120 @@
+"""The registries: every learner, space and kernel that the contracts are run on.
+
+A new one is one line here. A test that names the fixture ``learner``, ``descending_learner``,
+``space`` or ``kernel`` runs once for each member, on a fresh copy.
+"""
+
+import signal
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kernelmetric import (
+    DNE,
+    KPCA,
+    LMCA,
+    LMNN,
+    NCA,
+    RBF,
+    Cosine,
+    Delta,
+    KernelTrick,
+    Laplacian,
+    Linear,
+    Nystroem,
+    Polynomial,
+    RandomFeatures,
+)
+
+DESCENDING = [
+    NCA(),
+    NCA(2),
+    NCA(reg=0.1),
+    LMNN(),
+    LMNN(2),
+    LMNN(reg=0.5),
+    LMNN(solver="projected", tol=5e-3),
+    LMCA(),
+    LMCA(2),
+    LMCA(2, reg=0.5),
+]
+SPECTRAL = [DNE(), DNE(2), DNE(reg=0.05)]
+SPACES = [
+    KPCA(),
+    KPCA(6),
+    KPCA(0.9),
+    Nystroem(15, random_state=0),
+    Nystroem(1000),
+    RandomFeatures(200, n_components=10, random_state=0),
+    KernelTrick(),
+    KernelTrick(singular="ridge"),
+]
+KERNELS = [
+    RBF(),
+    RBF(sigma=1.0),
+    Laplacian(),
+    Polynomial(),
+    Linear(),
+    Cosine(),
+    RBF() + 0.1 * Delta(),
+    RBF(gamma=0.3) * Polynomial(),
+]
+
+
+@pytest.fixture(params=DESCENDING + SPECTRAL, ids=repr)
+def learner(request):
+    return clone(request.param)
+
+
+@pytest.fixture(params=DESCENDING, ids=repr)
+def descending_learner(request):
+    return clone(request.param)
+
+
+@pytest.fixture(params=SPECTRAL, ids=repr)
+def spectral_learner(request):
+    return clone(request.param)
+
+
+@pytest.fixture(params=SPACES, ids=repr)
+def space(request):
+    return clone(request.param)
+
+
+@pytest.fixture(params=KERNELS, ids=repr)
+def kernel(request):
+    return clone(request.param)
+
+
+@pytest.fixture
+def labelled():
+    """30 points of three classes that overlap, so that no objective is zero."""
+    rng = np.random.RandomState(0)
+    y = np.arange(30) % 3
+    X = rng.standard_normal((30, 4))
+    X[:, 0] += y
+    X[:, 1] -= y == 1
+    return X, y
+
+
+@pytest.fixture
+def fresh(labelled):
+    """Points the training never saw."""
+    return np.random.RandomState(1).standard_normal((11, labelled[0].shape[1]))
+
+
+@pytest.fixture
+def deadline():
+    """Make what would never end a failure, after 20 seconds."""
+    if not hasattr(signal, "SIGALRM"):
+        pytest.skip("this system cannot interrupt a test")
+
+    def ring(number, frame):
+        raise TimeoutError("still running after 20 seconds")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

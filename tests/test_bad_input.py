@@ -1,0 +1,401 @@
+"""Bad input: a sentence that says what was got, what was expected, what to try; never a NaN."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from kernelmetric import (
+    DNE,
+    KPCA,
+    LMCA,
+    LMNN,
+    NCA,
+    RBF,
+    Cosine,
+    Kernelized,
+    KernelTrick,
+    Laplacian,
+    Linear,
+    Nystroem,
+    Polynomial,
+    RandomFeatures,
+)
+
+ESTIMATORS = [
+    NCA(),
+    LMNN(),
+    LMNN(solver="projected"),
+    LMCA(2),
+    DNE(),
+    Kernelized(NCA()),
+    Kernelized(LMNN()),
+    Kernelized(DNE()),
+    Kernelized(DNE(), "auto"),
+    Kernelized(NCA(), Linear()),
+    Kernelized(DNE(2), space=KernelTrick()),
+    Kernelized(DNE(2), space=Nystroem(10, random_state=0)),
+]
+each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+
+
+@pytest.fixture(autouse=True)
+def copies(request):
+    """Every test works on its own copy of the estimator."""
+    if "estimator" in request.fixturenames:
+        request.node.funcargs["estimator"] = clone(request.getfixturevalue("estimator"))
+
+
+# --- the points ---------------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize(("value", "match"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_nan_and_infinity_are_refused(estimator, value, match, labelled):
+    X, y = labelled
+    bad = X.copy()
+    bad[3, 1] = value
+    with pytest.raises(ValueError, match=f"contains {match}"):
+        estimator.fit(bad, y)
+    estimator.fit(X, y)
+    with pytest.raises(ValueError, match=f"contains {match}"):
+        estimator.transform(bad)
+
+
+@each
+def test_one_sample_is_refused(estimator, labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=r"1 sample\(s\).*minimum of 2 is required"):
+        estimator.fit(X[:1], y[:1])
+
+
+@each
+def test_identical_points_are_refused(estimator, labelled):
+    _, y = labelled
+    with pytest.raises(ValueError, match=r"Got 30 (identical )?points.*expected at least two diff"):
+        estimator.fit(np.full((30, 4), 0.1), y)
+
+
+@each
+def test_constant_and_duplicate_columns_are_harmless(estimator, labelled):
+    X, y = labelled
+    X = np.column_stack([X, np.full(30, 3.0), X[:, 0], np.zeros(30)])
+    estimator.fit(X, y)
+    assert np.isfinite(estimator.components_).all()
+    assert np.ptp(estimator.pairwise_distances(X)) > 0
+
+
+@each
+def test_duplicate_rows_are_harmless(estimator, labelled):
+    X, y = (np.concatenate([a, a[:15]]) for a in labelled)
+    estimator.fit(X, y)
+    assert np.isfinite(estimator.components_).all()
+    D = estimator.pairwise_distances(X)
+    np.testing.assert_allclose(D[:15, 30:].diagonal(), 0, atol=1e-6 * D.max())
+
+
+@each
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_features_out_of_range_are_refused_with_advice(estimator, scale, labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=r"Got .*(rescal|different ones)"):
+        estimator.fit(scale * X, y)
+
+
+@each
+@pytest.mark.parametrize("scale", [1e100, 1e-100])
+def test_features_far_from_one_give_a_metric_or_a_sentence(estimator, scale, labelled):
+    X, y = labelled
+    estimator.fit(scale * X, y)
+    assert np.isfinite(estimator.components_).all()
+    D = estimator.pairwise_distances(scale * X)
+    assert np.isfinite(D).all()
+    assert D.max() > 0
+
+
+@pytest.mark.parametrize("kernel", [RBF(), Laplacian(), Polynomial(), Linear(), Cosine()], ids=repr)
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_no_kernel_hides_an_overflow(kernel, scale, labelled):
+    X, y = labelled
+    metric = Kernelized(DNE(2), kernel)
+    try:
+        metric.fit(scale * X, y)
+    except ValueError as error:
+        assert "Got" in str(error)  # noqa: PT017 (a metric would be right as well)
+        assert "rescaling" in str(error)  # noqa: PT017
+    else:
+        assert isinstance(kernel, Cosine | Laplacian)
+        assert np.isfinite(metric.transform(scale * X)).all()
+
+
+@each
+def test_one_column_in_another_unit_leaves_no_nan(estimator, labelled):
+    X, y = labelled
+    X = X * np.array([1.0, 1e8, 1e-8, 1.0])
+    estimator.fit(X, y)
+    assert np.isfinite(estimator.components_).all()
+    assert np.isfinite(estimator.transform(X)).all()
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9])
+@pytest.mark.parametrize("estimator", [NCA(), LMNN(), LMCA(2), DNE()], ids=repr)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_points_far_from_the_origin_end(estimator, offset, labelled, deadline):
+    X, y = labelled
+    estimator.fit(X + offset, y)
+    assert np.isfinite(estimator.components_).all()
+
+
+@each
+def test_points_must_be_a_table(estimator, labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=r"Expected 2D array, got 1D array"):
+        estimator.fit(X[:, 0], y)
+    with pytest.raises(ValueError, match=r"could not convert string to float"):
+        estimator.fit([["a", "b"]] * 30, y)
+    with pytest.raises(ValueError, match=r"Complex data not supported"):
+        estimator.fit(X + 1j, y)
+
+
+# --- the labels ---------------------------------------------------------------------------------
+
+
+@each
+def test_one_class_is_refused(estimator, labelled):
+    X, _ = labelled
+    with pytest.raises(ValueError, match=r"Got 1 class.*all 30 samples.*expected at least two cl"):
+        estimator.fit(X, np.zeros(30, dtype=int))
+
+
+@each
+def test_continuous_labels_are_refused(estimator, labelled):
+    X, _ = labelled
+    with pytest.raises(ValueError, match=r"Unknown label type: continuous"):
+        estimator.fit(X, X[:, 0])
+
+
+@each
+def test_missing_labels_are_refused(estimator, labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None"):
+        estimator.fit(X, None)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[30, 20\]"):
+        estimator.fit(X, y[:20])
+    with pytest.raises(ValueError, match=r"NaN"):
+        estimator.fit(X, np.where(y == 0, np.nan, y))
+
+
+@pytest.mark.parametrize("estimator", [NCA(), Kernelized(NCA())], ids=repr)
+def test_classes_of_one_are_harmless_to_nca(estimator, labelled):
+    X, y = labelled
+    y = np.where(np.arange(30) < 4, 10 + np.arange(30), y)
+    estimator.fit(X, y)
+    assert np.isfinite(estimator.components_).all()
+
+
+@pytest.mark.parametrize(
+    "estimator", [LMNN(), LMCA(2), DNE(), Kernelized(LMNN()), Kernelized(DNE())], ids=repr
+)
+def test_k_larger_than_any_class_warns_and_works(estimator, labelled):
+    X, y = labelled
+    name = "n_neighbors" if "n_neighbors" in estimator.get_params() else "learner__n_neighbors"
+    estimator.set_params(**{name: 50})
+    with pytest.warns(UserWarning, match=r"3 class\(es\) with at most n_neighbors=50 members"):
+        estimator.fit(X, y)
+    assert np.isfinite(estimator.components_).all()
+
+
+@pytest.mark.parametrize("estimator", [LMNN(), LMCA(2), Kernelized(LMNN())], ids=repr)
+@pytest.mark.filterwarnings("ignore:Got 30 class:UserWarning")
+def test_only_classes_of_one_are_refused_by_lmnn(estimator, labelled):
+    X, _ = labelled
+    with pytest.raises(ValueError, match=r"no class with two members, but expected at least one"):
+        estimator.fit(X, np.arange(30))
+
+
+@pytest.mark.parametrize("estimator", [NCA(), DNE(2), Kernelized(NCA())], ids=repr)
+@pytest.mark.filterwarnings("ignore:Got 30 class:UserWarning")
+def test_only_classes_of_one_leave_no_nan(estimator, labelled):
+    X, _ = labelled
+    try:
+        estimator.fit(X, np.arange(30))
+    except ValueError as error:
+        assert "Got" in str(error)  # noqa: PT017 (a metric would be right as well)
+    else:
+        assert np.isfinite(estimator.components_).all()
+
+
+# --- the kernel ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", ["auto", KPCA(5), KernelTrick(), Nystroem(50)], ids=repr)
+def test_an_indefinite_kernel_is_refused(space, labelled):
+    _, y = labelled
+    rng = np.random.RandomState(0)
+    A = rng.standard_normal((30, 30))
+    with pytest.raises(ValueError, match=r"expected a positive semi-definite kernel"):
+        Kernelized(DNE(2), "precomputed", space).fit(A + A.T, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda K: K + np.triu(K, 1), r"\|K - Kᵀ\| up to .*expected a symmetric Gram matrix"),
+        (lambda K: K[:, :20], r"shape \(30, 20\).*expected a square Gram matrix"),
+        (lambda K: np.where(K > 0.9, np.nan, K), "contains NaN"),
+    ],
+    ids=["asymmetric", "oblong", "nan"],
+)
+def test_a_precomputed_kernel_must_be_a_gram_matrix(change, match, labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=match):
+        Kernelized(DNE(2), "precomputed").fit(change(RBF(gamma=0.3)(X)), y)
+
+
+@pytest.mark.parametrize("space", ["auto", KernelTrick(), Nystroem(10)], ids=repr)
+def test_a_kernel_that_returns_nan_is_refused(space, labelled):
+    def kernel(A, B):
+        return np.full((len(A), len(B)), np.nan)
+
+    with pytest.raises(
+        ValueError, match=r"Got non-finite values from FunctionKernel.*expected fin"
+    ):
+        Kernelized(DNE(2), kernel, space).fit(*labelled)
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"kernel": "gauss"}, r"Got kernel='gauss', but expected .*'rbf'"),
+        ({"kernel": RBF}, r"Got the class RBF.*try RBF\(\)"),
+        ({"kernel": 3}, r"Got kernel=3, but expected"),
+        ({"space": "big"}, r"Got space='big', but expected 'auto' or a space"),
+        ({"space": StopIteration}, r"Got space=.*but expected 'auto' or a space"),
+        ({"space": NCA()}, r"Got space=NCA\(\), but expected 'auto' or a space"),
+        ({"space": KPCA(kernel="rbf")}, r"Got a kernel in KPCA.*leave it out of the space"),
+        ({"neighbors": "far"}, r"Got neighbors='far', but expected 'feature' or 'input'"),
+        ({"learner": NCA(), "neighbors": "input"}, r"NCA looks for no neighbours: leave it out"),
+        ({"kernel": Polynomial(), "space": RandomFeatures(50)}, r"RandomFeatures expected RBF"),
+    ],
+)
+def test_wrong_parts_are_refused(params, match, labelled):
+    X, y = labelled
+    metric = Kernelized(DNE(2)).set_params(**params)
+    with pytest.raises(ValueError, match=match):
+        metric.fit(X, y)
+
+
+def test_the_input_space_of_a_precomputed_kernel_is_unknown(labelled):
+    X, y = labelled
+    metric = Kernelized(DNE(2), "precomputed", neighbors="input")
+    with pytest.raises(ValueError, match=r"no input space to look in"):
+        metric.fit(RBF(gamma=0.3)(X), y)
+
+
+def test_pairs_are_refused_by_learners_of_labels(labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=r"Got similar pairs, but DNE learns from labels: pass y"):
+        Kernelized(DNE(2)).fit(X, y, similar=[[0, 1]])
+    with pytest.raises(ValueError, match=r"Got dissimilar pairs, but NCA learns"):
+        Kernelized(NCA()).fit(X, y, dissimilar=[[0, 1]])
+
+
+@pytest.mark.parametrize("kernel", [Laplacian(), RBF() + Laplacian(), "chi2"], ids=repr)
+def test_sparse_points_are_refused_where_the_kernel_cannot(kernel, labelled):
+    X, y = labelled
+    with pytest.raises(TypeError, match=r"[Ss]parse.*dense"):
+        Kernelized(DNE(2), kernel).fit(sparse.csr_array(X), y)
+
+
+@pytest.mark.parametrize("learner", [NCA(), LMNN(), LMCA(2), DNE()], ids=repr)
+def test_sparse_points_are_refused_by_linear_learners(learner, labelled):
+    X, y = labelled
+    with pytest.raises(TypeError, match=r"Sparse data was passed.*dense data is required.*toarray"):
+        learner.fit(sparse.csr_array(X), y)
+
+
+# --- the parameters -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("learner", "match"),
+    [
+        (NCA(0), r"Got n_components=0, but NCA expected an integer >= 1"),
+        (NCA(2.5), r"Got n_components=2.5, but NCA expected an integer"),
+        (NCA(5), r"Got n_components=5, but expected at most 4, the number of features"),
+        (DNE(5), r"Got n_components=5, but expected at most 4"),
+        (LMNN(True), r"Got n_components=True"),
+        (NCA(init="best"), r"Got init='best', but expected 'auto', 'identity'"),
+        (NCA(init=np.eye(3)), r"Got init of shape \(3, 3\), but expected .*n_features"),
+        (NCA(2, init=np.eye(4)), r"Got init of shape \(4, 4\), but expected .* \(2, 4\)"),
+        (LMCA(2, init=np.full((2, 4), np.nan)), r"Got init with NaN or infinity"),
+        (NCA(max_iter=0), r"Got max_iter=0, but NCA expected an integer >= 1"),
+        (NCA(max_iter=1.5), r"Got max_iter=1.5"),
+        (NCA(tol=-1.0), r"Got tol=-1.0, but NCA expected a number >= 0"),
+        (NCA(tol="small"), r"Got tol='small', but NCA expected a number"),
+        (NCA(reg=np.nan), r"Got reg=nan"),
+        (NCA(reg=np.inf), r"Got reg=inf"),
+        (LMNN(c=np.inf), r"Got c=inf"),
+        (LMNN(reg=-1), r"Got reg=-1"),
+        (DNE(reg=-1), r"Got reg=-1, but DNE expected a number >= 0"),
+        (LMNN(c=-1), r"Got c=-1, but LMNN expected a number >= 0"),
+        (LMNN(n_neighbors=0), r"Got n_neighbors=0, but LMNN expected an integer >= 1"),
+        (DNE(n_neighbors=1.0), r"Got n_neighbors=1.0, but DNE expected an integer"),
+        (LMNN(solver="newton"), r"Got solver='newton', but expected 'lbfgs' or 'projected'"),
+    ],
+    ids=repr,
+)
+def test_wrong_parameters_are_refused_in_a_sentence(learner, match, labelled):
+    with pytest.raises(ValueError, match=match):
+        learner.fit(*labelled)
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "match"),
+    [
+        (np.zeros((20, 1)), r"Got neighbors of shape \(20, 1\), but expected one row for each"),
+        (np.full((30, 1), 30), r"target neighbours from 30 to 30, but expected row numbers from 0"),
+        (np.full((30, 1), -2), r"target neighbours from -2"),
+        (np.zeros((30, 1), dtype=int), r"a target neighbour of another class for row 1"),
+        (np.full((30, 1), -1), r"no class with two members"),
+    ],
+)
+def test_wrong_target_neighbours_are_refused(neighbors, match, labelled):
+    with pytest.raises(ValueError, match=match):
+        LMNN().fit(*labelled, neighbors=neighbors)
+
+
+@pytest.mark.parametrize("learner", [LMNN(), DNE()], ids=repr)
+def test_neighbours_in_points_with_nan_are_refused(learner, labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=r"NaN"):
+        learner.fit(X, y, neighbors=np.full_like(X, np.nan))
+
+
+# --- the order of calls -------------------------------------------------------------------------
+
+
+@each
+def test_nothing_works_before_fit(estimator, labelled):
+    X, _ = labelled
+    for call in (
+        lambda: estimator.transform(X),
+        lambda: estimator.pairwise_distances(X),
+        lambda: estimator.pairwise_kernels(X),
+        lambda: estimator.pair_distance(X[None, :2]),
+        lambda: estimator.get_metric(),
+        lambda: estimator.get_mahalanobis_matrix(),
+    ):
+        with pytest.raises(NotFittedError, match=r"not fitted yet. Call 'fit'"):
+            call()
+
+
+@each
+def test_another_number_of_features_is_refused(estimator, labelled):
+    X, y = labelled
+    estimator.fit(X, y)
+    with pytest.raises(ValueError, match=r"X has 3 features, but \w+ is expecting 4 features"):
+        estimator.transform(X[:, :3])
+    with pytest.raises(ValueError, match=r"X has 3 features"):
+        estimator.pairwise_distances(X, X[:, :3])

@@ -1,0 +1,33 @@
+"""The README is true: its snippets run, its names exist, its links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import kernelmetric
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_there_are_snippets():
+    assert len(SNIPPETS) > 5
+
+
+def test_the_snippets_run_in_the_order_of_reading():
+    names: dict = {}
+    for number, snippet in enumerate(SNIPPETS):
+        exec(compile(snippet, f"README snippet {number}", "exec"), names)  # noqa: S102, RUF100
+
+
+def test_the_table_of_names_is_the_public_api():
+    table = README.partition("## Public names")[2]
+    named = set(re.findall(r"`(\w+)`", table.partition("\n## ")[0]))
+    assert named == set(kernelmetric.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\((?!https?:)([^)#]+)", README))
+def test_links_within_the_repository_lead_somewhere(target):
+    assert (ROOT / target).exists()
