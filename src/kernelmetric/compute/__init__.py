@@ -11,13 +11,16 @@ n × n array::
     _neighbors.py   exact k nearest neighbours, also within and between classes
     _softmax.py     the NCA loss and gradient: a softmax over all other points
     _impostors.py   the LMNN hinge: triplets mined block by block
+    _threads.py     blocks shared among threads, BLAS kept calm
 """
 
 from kernelmetric.compute._arrays import (
     check_labels,
     check_points,
+    device_of,
     is_numpy,
     is_sparse,
+    like,
     namespace,
     set_entries,
     take_rows,
@@ -28,14 +31,18 @@ from kernelmetric.compute._distances import median_squared_distance, squared_dis
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._softmax import nca_loss
+from kernelmetric.compute._threads import calm_blas
 
 __all__ = [
+    "calm_blas",
     "check_labels",
     "check_points",
     "class_neighbors",
     "current_budget",
+    "device_of",
     "is_numpy",
     "is_sparse",
+    "like",
     "lmnn_hinge",
     "lmnn_hinge_on",
     "median_squared_distance",

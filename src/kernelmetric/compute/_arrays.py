@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+from array_api_compat import device as device_of
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
@@ -36,12 +37,19 @@ def to_numpy(X: Any) -> np.ndarray:
     return np.asarray(X)
 
 
+def like(values: Any, X: Any) -> Any:
+    """Values as an array of the library, dtype and device of X."""
+    if is_sparse(X):
+        return np.asarray(values, dtype=X.dtype)
+    return array_namespace(X).asarray(values, dtype=X.dtype, device=device_of(X))
+
+
 def take_rows(X: Any, rows: np.ndarray) -> Any:
     """Rows of an array of any supported library, by a NumPy index array."""
-    if is_numpy_array(X):
+    if is_numpy_array(X) or is_sparse(X):
         return X[rows]
     xp = array_namespace(X)
-    return xp.take(X, xp.asarray(rows, device=X.device), axis=0)
+    return xp.take(X, xp.asarray(rows, device=device_of(X)), axis=0)
 
 
 def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
@@ -50,9 +58,9 @@ def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
         A[np.arange(len(columns)), columns] = value
         return A
     xp = array_namespace(A)
-    chosen = xp.asarray(columns, device=A.device)[:, None]
-    mask = xp.arange(A.shape[1], device=A.device)[None, :] == chosen
-    return xp.where(mask, xp.asarray(value, dtype=A.dtype, device=A.device), A)
+    chosen = xp.asarray(columns, device=device_of(A))[:, None]
+    mask = xp.arange(A.shape[1], device=device_of(A))[None, :] == chosen
+    return xp.where(mask, xp.asarray(value, dtype=A.dtype, device=device_of(A)), A)
 
 
 def check_points(

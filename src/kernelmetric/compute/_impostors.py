@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute._arrays import is_numpy, namespace, take_rows, to_numpy
+from kernelmetric.compute._arrays import is_numpy, like, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._softmax import class_slices
 from kernelmetric.compute._threads import over_threads
@@ -68,7 +68,7 @@ def lmnn_hinge(
     """
     xp = namespace(E, V)
     value, thresholds, pull = _targets_part(E, targets, xp)
-    product = xp.zeros((V.shape[0], V.shape[1]), dtype=V.dtype, device=V.device)
+    product = xp.zeros_like(V)
     for rows, others, D2 in _distances_in_turn(E, _impostor_blocks(codes, E), xp):
         loss, weights, per_target = _block_weights(D2, thresholds[rows], c, smoothing, xp)
         value += loss
@@ -139,7 +139,12 @@ def mine_impostors(
             out.append((rows.start, loss, pairs))
         return out
 
-    shares = over_threads(work, _impostor_blocks(codes, E), threads=is_numpy(E))
+    shares = over_threads(
+        work,
+        _impostor_blocks(codes, E),
+        flops=2.0 * len(codes) ** 2 * E.shape[1],
+        threads=is_numpy(E),
+    )
     found = sorted((part for share in shares for part in share), key=lambda part: part[0])
     return value + sum(loss for _, loss, _ in found), np.concatenate([p for _, _, p in found])
 
@@ -265,7 +270,7 @@ def _block_weights(
         return c * float(h.sum()), weights, per_target
     loss, weights, per_target = 0.0, xp.zeros_like(D2), np.empty((n_rows, k))
     for j in range(k):
-        column = xp.asarray(thresholds[:, j], dtype=D2.dtype, device=D2.device)
+        column = like(thresholds[:, j], D2)
         h, slope = _hinge(column[:, None] - D2, smoothing, xp)
         loss += c * float(xp.sum(h))
         weights += c * slope
@@ -303,7 +308,7 @@ def _laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any
     degrees = np.asarray(W.sum(axis=1))
     values = to_numpy(V)
     product = degrees[:, None].astype(values.dtype) * values - W.astype(values.dtype) @ values
-    return product if is_numpy(V) else xp.asarray(product, dtype=V.dtype, device=V.device)
+    return product if is_numpy(V) else like(product, V)
 
 
 def _pair_distances(E: Any, i: np.ndarray, j: np.ndarray, xp: Any) -> np.ndarray:

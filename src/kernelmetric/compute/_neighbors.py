@@ -122,7 +122,9 @@ def _search(
             values = values + to_numpy(xp.sum(q * q, axis=1))[:, None]
             distances[where, :k] = np.maximum(values, 0)
 
-    over_threads(work, list(row_blocks(len(rows), 2 * per_row, most=most)), threads=is_numpy(P))
+    blocks = list(row_blocks(len(rows), 2 * per_row, most=most))
+    flops = 2.0 * len(rows) * len(points) * X.shape[1]
+    over_threads(work, blocks, flops=flops, threads=is_numpy(P))
 
 
 def _select(X: Any, rows: np.ndarray) -> Any:

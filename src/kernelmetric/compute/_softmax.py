@@ -51,12 +51,11 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
        learning algorithms", Neurocomputing 73 (2010).
     """
     xp = namespace(L, X)
-    n = X.shape[0]
     E = X @ L.T
     # Moving the embedding changes no distance but keeps its squares small in float32.
     E = E - xp.mean(E, axis=0, keepdims=True)
     square = xp.sum(E * E, axis=1)
-    ones = xp.ones((n, 1), dtype=E.dtype, device=E.device)
+    ones = xp.ones_like(E[:, :1])
     columns = xp.concat([2.0 * E, -square[:, None]], axis=1).T  # one product gives the exponents
     augmented = xp.concat([E, ones], axis=1)
     own = xp.zeros_like(E)  # W E, written row by row
@@ -77,7 +76,10 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
         return total, transposed
 
     shares = over_threads(
-        work, _blocks(codes, 4 if E.dtype == xp.float32 else 8), threads=is_numpy(E)
+        work,
+        _blocks(codes, 4 if E.dtype == xp.float32 else 8),
+        flops=6.0 * len(codes) ** 2 * E.shape[1],
+        threads=is_numpy(E),
     )
     total = sum(share for share, _ in shares)
     transposed = sum((part for _, part in shares[1:]), start=shares[0][1])

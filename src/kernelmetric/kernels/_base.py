@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
 
-from kernelmetric.compute import is_numpy, is_sparse, namespace, row_blocks
+from kernelmetric.compute import is_numpy, is_sparse, namespace, row_blocks, take_rows
 
 if TYPE_CHECKING:
     from kernelmetric.kernels._compose import Product, Sum
@@ -203,16 +203,6 @@ def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:
     xp = namespace(A, B)
     dtype = xp.result_type(A, B)
     return xp.astype(A, dtype, copy=False), xp.astype(B, dtype, copy=False)
-
-
-def take_rows(X: Any, indices: Any) -> Any:
-    """Rows of X, whatever its array library."""
-    if is_sparse(X) or is_numpy(X):
-        return X[np.asarray(indices)]
-    xp = namespace(X)
-    if is_numpy(indices) or not is_array_api_obj(indices):
-        indices = xp.asarray(np.asarray(indices), device=X.device)
-    return xp.take(X, indices, axis=0)
 
 
 def all_finite(K: Any) -> bool:

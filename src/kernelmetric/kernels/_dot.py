@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kernelmetric.compute import is_sparse, namespace
+from kernelmetric.compute import device_of, is_sparse, namespace
 from kernelmetric.kernels._base import Kernel, check_number
 
 
@@ -163,7 +163,7 @@ def squared_norms(A: Any) -> Any:
 def unit_rows(A: Any) -> Any:
     """Rows of A scaled to norm one; rows of zeros stay."""
     xp = namespace(A)
-    one = xp.ones((), dtype=A.dtype, device=A.device)
+    one = xp.ones((), dtype=A.dtype, device=device_of(A))
     # The largest entry goes first, so that squares of huge or tiny features stay in range.
     largest = xp.max(xp.abs(A), axis=1, keepdims=True)
     A = A / xp.where(largest > 0, largest, one)

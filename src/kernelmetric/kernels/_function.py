@@ -9,8 +9,8 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from kernelmetric.compute import is_numpy, is_sparse, namespace, to_numpy
-from kernelmetric.kernels._base import Kernel, take_rows
+from kernelmetric.compute import device_of, is_numpy, is_sparse, namespace, take_rows, to_numpy
+from kernelmetric.kernels._base import Kernel
 
 
 class FunctionKernel(Kernel):
@@ -109,14 +109,14 @@ class FunctionKernel(Kernel):
                 f"{shape[1]} points, but expected an array of shape {shape}."
             )
         if not is_array_api_obj(K) or is_numpy(K) != is_numpy(A):
-            K = xp.asarray(to_numpy(K), device=A.device)
+            K = xp.asarray(to_numpy(K), device=device_of(A))
         return xp.astype(K, A.dtype, copy=True)  # the function may keep its own array
 
     def _diagonal(self, A: Any) -> Any:
         if self._form(A) == "blocks":
             return super()._diagonal(A)
         values = np.asarray([float(self._call(a, a)) for a in _rows(A)])
-        return namespace(A).asarray(values, dtype=A.dtype, device=A.device)
+        return namespace(A).asarray(values, dtype=A.dtype, device=device_of(A))
 
 
 class PairwiseKernel(Kernel):

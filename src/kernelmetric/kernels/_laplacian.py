@@ -9,8 +9,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import is_numpy, namespace, to_numpy
-from kernelmetric.kernels._base import Kernel, all_finite, check_number, take_rows
+from kernelmetric.compute import is_numpy, namespace, take_rows, to_numpy
+from kernelmetric.kernels._base import Kernel, all_finite, check_number
 from kernelmetric.kernels._radial import exp_of_negative, ones
 
 _MEDIAN_ROWS = 400  # 80 000 pairs settle a median to well under a percent

@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import clone
 
-from kernelmetric.compute import is_numpy, namespace, row_blocks
+from kernelmetric.compute import device_of, is_numpy, namespace, row_blocks
 from kernelmetric.kernels._base import Kernel, all_finite, as_points
 
 _ASYMMETRY = {4: 1e-4, 8: 1e-8}  # tolerated, relative to the largest entry, by itemsize
@@ -112,7 +112,7 @@ class Precomputed(Kernel):
             return A[:, np.asarray(B)]
         xp = namespace(A)
         if is_numpy(B):
-            B = xp.asarray(B, device=A.device)
+            B = xp.asarray(B, device=device_of(A))
         return xp.take(A, B, axis=1)
 
     def _diagonal(self, A: Any) -> Any:

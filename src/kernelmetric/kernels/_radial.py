@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
+    device_of,
     is_numpy,
     is_sparse,
     median_squared_distance,
@@ -244,7 +245,7 @@ def ones(A: Any) -> Any:
     """Ones, one per row of A, in its library and dtype."""
     if is_sparse(A):
         return np.ones(A.shape[0], dtype=A.dtype)
-    return namespace(A).ones(A.shape[0], dtype=A.dtype, device=A.device)
+    return namespace(A).ones(A.shape[0], dtype=A.dtype, device=device_of(A))
 
 
 def _variance(X: Any) -> float:

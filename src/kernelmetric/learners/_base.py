@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import check_labels, check_points, is_numpy, namespace, to_numpy
+from kernelmetric.compute import check_labels, check_points, is_numpy, like, namespace, to_numpy
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import CallbackSupportMixin, Gram
 
@@ -38,7 +38,7 @@ class Learner(Metric, BaseEstimator):
         X = check_points(self, X, reset=False)
         L = self.components_
         if not is_numpy(X) and is_numpy(L):
-            L = namespace(X).asarray(L, dtype=X.dtype, device=X.device)
+            L = like(L, X)
         return X @ L.T
 
     def __sklearn_tags__(self) -> Any:
@@ -72,8 +72,7 @@ class Learner(Metric, BaseEstimator):
                 f"{type(self).__name__} ended in a map with NaN or infinity, so nothing was kept: "
                 "the features probably differ too much in scale. Standardize them first."
             )
-        xp = namespace(X)
-        self.components_ = xp.asarray(L, dtype=X.dtype, device=X.device)
+        self.components_ = like(L, X)
 
 
 class GradientLearner(CallbackSupportMixin, Learner):

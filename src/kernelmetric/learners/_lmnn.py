@@ -9,6 +9,8 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import (
+    calm_blas,
+    like,
     lmnn_hinge,
     lmnn_hinge_on,
     mine_impostors,
@@ -98,7 +100,8 @@ class _LargeMargin(GradientLearner):
         start = problem.scaled(self._start(X, codes, gram, self._start_rank(rank)))
         report = Iterations(self, self.max_iter, lambda L: {"components_": L}, X, y)
         report.start(start)
-        L, self.converged_ = self._minimise(problem, start, report)
+        with calm_blas(4.0 * X.shape[0] ** 2 * start.shape[0]):
+            L, self.converged_ = self._minimise(problem, start, report)
         L = self._reduce(L, rank, gram)
         self._store(L, X)
         self.loss_ = problem.value(L)
@@ -370,7 +373,7 @@ class _Problem:
     def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to M, where the objective is convex."""
         X = self.points
-        L = self.xp.asarray(factor(M), dtype=X.dtype, device=X.device)
+        L = like(factor(M), X)
         value, product = lmnn_hinge(X @ L.T, X, self.targets, self.codes, self.c, corner)
         G = np.eye(len(M)) if self.gram is None else self.gram.matrix
         return value + self.reg * float(np.sum(G * M)), to_numpy(X.T @ product) + self.reg * G
@@ -388,8 +391,7 @@ class _Problem:
         return L * np.sqrt(squares[int(np.argmin(values))])
 
     def _embedded(self, L: np.ndarray) -> Any:
-        X = self.points
-        return X @ self.xp.asarray(L, dtype=X.dtype, device=X.device).T
+        return self.points @ like(L, self.points).T
 
 
 def _descend(problem: _Problem, L: np.ndarray, report: Iterations, max_iter: int, tol: float):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import namespace, nca_loss, take_rows, to_numpy
+from kernelmetric.compute import calm_blas, like, nca_loss, take_rows, to_numpy
 from kernelmetric.learners._base import GradientLearner, as_gram, frobenius
 from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
 
@@ -123,11 +123,9 @@ class NCA(GradientLearner):
         start = self._start(X, codes, gram, self._check_n_components(X.shape[1]))
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         points, sorted_codes = take_rows(X, order), codes[order]
-        xp = namespace(X)
 
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
-            L_x = xp.asarray(L, dtype=X.dtype, device=X.device)
-            value, gradient = nca_loss(L_x, points, sorted_codes)
+            value, gradient = nca_loss(like(L, X), points, sorted_codes)
             penalty, penalty_gradient = frobenius(L, gram)
             return (
                 value + self.reg * penalty,
@@ -136,9 +134,10 @@ class NCA(GradientLearner):
 
         report = Iterations(self, self.max_iter, lambda L: {"components_": L}, X, y)
         report.start(start)
-        minimum = minimize_lbfgs(
-            objective, start, max_iter=self.max_iter, tol=self.tol, report=report
-        )
+        with calm_blas(6.0 * X.shape[0] ** 2 * start.shape[0]):
+            minimum = minimize_lbfgs(
+                objective, start, max_iter=self.max_iter, tol=self.tol, report=report
+            )
         self._store(minimum.x, X)
         self.loss_ = minimum.value
         self.loss_curve_ = report.loss_curve

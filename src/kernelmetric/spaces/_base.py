@@ -10,7 +10,15 @@ from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import check_points, is_numpy, is_sparse, namespace, row_blocks, to_numpy
+from kernelmetric.compute import (
+    check_points,
+    device_of,
+    is_numpy,
+    is_sparse,
+    namespace,
+    row_blocks,
+    to_numpy,
+)
 from kernelmetric.kernels import Kernel, as_kernel
 
 _BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
@@ -160,7 +168,7 @@ def beside(array: Any, X: Any) -> Any:
     if is_numpy(X):
         return to_numpy(array)
     if is_numpy(array):
-        return namespace(X).asarray(array, device=X.device)
+        return namespace(X).asarray(array, device=device_of(X))
     return array
 
 

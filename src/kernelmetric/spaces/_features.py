@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import is_numpy, is_sparse, namespace, row_blocks, to_numpy
+from kernelmetric.compute import is_sparse, like, namespace, row_blocks, to_numpy
 from kernelmetric.spaces._base import (
     Space,
-    beside,
     check_n_components,
     feature_blocks,
     n_kept,
@@ -98,13 +97,6 @@ class FeatureMapSpace(Space):
             block = X[rows] if is_sparse(X) else X[rows, :]
             norms += float(np.sum(to_numpy(self.kernel_.diag(block)), dtype=np.float64))
         return norms
-
-
-def like(array: np.ndarray, X: Any) -> Any:
-    """Bring a NumPy array to the library, device and dtype of X."""
-    if is_sparse(X) or is_numpy(X):
-        return array.astype(X.dtype, copy=False)
-    return namespace(X).astype(beside(array, X), X.dtype, copy=False)
 
 
 def _dtype(X: Any) -> Any:

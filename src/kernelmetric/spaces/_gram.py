@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import is_numpy, is_sparse, namespace, row_blocks, to_numpy
+from kernelmetric.compute import device_of, is_numpy, is_sparse, namespace, row_blocks, to_numpy
 from kernelmetric.kernels import Kernel
 
 
@@ -33,7 +33,7 @@ class CentredGram:
         self.n = X.shape[0]
         self.anchors = kernel.anchors(X)
         self.xp = namespace(X)
-        self.device = None if is_sparse(X) else X.device
+        self.device = None if is_sparse(X) else device_of(X)
         self.dtype = dtype
         self.K = self._filled() if hold else None
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import current_budget, is_numpy, is_sparse, namespace
+from kernelmetric.compute import current_budget, is_sparse, like, namespace
 from kernelmetric.spaces._base import (
     Space,
     as_float64,
@@ -144,7 +144,7 @@ class KPCA(Space):
         X = self._begin(X, y)
         gram, V = self._learn(X)
         if self.solver_ == "dense":
-            Z = V * _like(np.sqrt(self.eigenvalues_), V, gram.xp)
+            Z = V * like(np.sqrt(self.eigenvalues_), V)
         else:  # one product with K makes this what transform gives, whatever the residuals
             Z = gram.centred_times(self.projection_)
         return gram.xp.astype(Z, X.dtype, copy=False)
@@ -166,7 +166,7 @@ class KPCA(Space):
         self.anchors_ = gram.anchors
         # Round-off leaves a trace of the constant vector in the last eigenvectors; without it the
         # map needs no other centring than the offset.
-        self.projection_ = gram.centre(V) / _like(np.sqrt(self.eigenvalues_), V, gram.xp)
+        self.projection_ = gram.centre(V) / like(np.sqrt(self.eigenvalues_), V)
         self.offset_ = gram.column_means @ self.projection_
         return gram, V
 
@@ -246,7 +246,3 @@ class KPCA(Space):
                 f"{largest:.3g}), but expected a positive semi-definite kernel: try another "
                 "kernel, or add a multiple of the identity to a precomputed one."
             )
-
-
-def _like(values: np.ndarray, V: Any, xp: Any) -> Any:
-    return values if is_numpy(V) else xp.asarray(values, dtype=V.dtype, device=V.device)

@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import current_budget, is_sparse, to_numpy
+from kernelmetric.compute import current_budget, is_sparse, take_rows, to_numpy
 from kernelmetric.kernels import Kernel
-from kernelmetric.kernels._base import take_rows
 
 _POOL = 20_000  # rows that k-means and RPCholesky look at
 _POOL_PER_LANDMARK = 20

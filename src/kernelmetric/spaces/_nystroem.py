@@ -9,10 +9,10 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import is_sparse, to_numpy
+from kernelmetric.compute import is_sparse, like, to_numpy
 from kernelmetric.kernels import FunctionKernel
 from kernelmetric.spaces._base import as_float64, refuse_rank_zero
-from kernelmetric.spaces._features import FeatureMapSpace, like
+from kernelmetric.spaces._features import FeatureMapSpace
 from kernelmetric.spaces._landmarks import kmeans_centres, rpcholesky_rows, uniform_rows
 
 _RELATIVE_CUT = {4: 1e-6, 8: 1e-10}  # by itemsize: below, float32 features are round-off

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from kernelmetric.compute import is_sparse, namespace
+from kernelmetric.compute import is_sparse, like, namespace
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
 from kernelmetric.spaces._base import beside
-from kernelmetric.spaces._features import FeatureMapSpace, like
+from kernelmetric.spaces._features import FeatureMapSpace
 
 _RELATIVE_CUT = 1e-6  # far below the sampling error of any affordable number of features
 
