@@ -4,6 +4,7 @@ A new one is one line here. A test that names the fixture ``learner``, ``descend
 ``space`` or ``kernel`` runs once for each member, on a fresh copy.
 """
 
+import re
 import signal
 
 import numpy as np
@@ -118,3 +119,8 @@ def deadline():
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+def pytest_make_parametrize_id(config, val, argname):
+    """Name a test case by its value, without memory addresses: they differ between workers."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(val))
