@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -257,6 +258,29 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
         if hasattr(self.learner_, "_n_features_out"):
             return self.learner_._n_features_out
         return len(self.learner_.get_feature_names_out())
+
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two; the learner counts where it has an estimate.
+        """
+        space = self._fresh_space(n_samples)
+        rank = getattr(space, "n_components", None) or getattr(space, "n_landmarks", None)
+        rank = rank if isinstance(rank, Integral) else n_samples
+        total = space.estimate_memory(n_samples, n_features) + 8 * n_samples * int(rank)
+        if hasattr(self.learner, "estimate_memory"):
+            total += self.learner.estimate_memory(n_samples, int(rank))
+        return total
 
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata reach the learner.

@@ -26,7 +26,7 @@ from kernelmetric.compute._arrays import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.compute._budget import current_budget, memory_budget, row_blocks
+from kernelmetric.compute._budget import current_budget, memory_budget, require_memory, row_blocks
 from kernelmetric.compute._distances import median_squared_distance, squared_distances
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
@@ -51,6 +51,7 @@ __all__ = [
     "namespace",
     "nca_loss",
     "nearest_neighbors",
+    "require_memory",
     "row_blocks",
     "set_entries",
     "squared_distances",

@@ -22,6 +22,7 @@ from functools import lru_cache
 _BUDGET: ContextVar[int | None] = ContextVar("kernelmetric_memory_budget", default=None)
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _FRACTION_OF_FREE = 0.25
+_ALWAYS_ALLOWED = 64 * 10**6  # so little is not worth an estimate
 _ASSUMED_FREE = 4 * 10**9  # where the system does not tell
 
 
@@ -86,6 +87,26 @@ def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) ->
     size = min(size, n_rows, most or n_rows)
     for start in range(0, n_rows, max(size, 1)):
         yield slice(start, min(start + size, n_rows))
+
+
+def require_memory(n_bytes: float, who: str, advice: str) -> None:
+    """Refuse work that cannot fit, before it starts rather than by an out-of-memory kill.
+
+    Parameters
+    ----------
+    n_bytes : float
+        What the work takes.
+    who : str
+        Who asks, for the message.
+    advice : str
+        What to try instead.
+    """
+    free = _BUDGET.get() or _free_memory()
+    if n_bytes > max(free, _ALWAYS_ALLOWED):
+        raise MemoryError(
+            f"{who} would take about {n_bytes / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free: "
+            f"{advice}"
+        )
 
 
 def parse_bytes(size: int | float | str) -> int:

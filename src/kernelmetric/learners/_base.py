@@ -13,9 +13,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import check_labels, check_points, is_numpy, like, namespace, to_numpy
+from kernelmetric.compute import (
+    check_labels,
+    check_points,
+    is_numpy,
+    like,
+    namespace,
+    require_memory,
+    to_numpy,
+)
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import CallbackSupportMixin, Gram
+
+_SINGLE_ABOVE = 1_000  # rows
+_SINGLE_TOL = 1e-5
 
 
 class Learner(Metric, BaseEstimator):
@@ -41,6 +52,25 @@ class Learner(Metric, BaseEstimator):
             L = like(L, X)
         return X @ L.T
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two.
+        """
+        r = getattr(self, "n_components", None) or n_features
+        # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
+        return 8 * (4 * n_samples * (n_features + r) + 25 * n_features * r) + 2**26
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -52,6 +82,11 @@ class Learner(Metric, BaseEstimator):
         X = check_points(self, X, reset=True, ensure_min_samples=2)
         codes = check_labels(y, X)
         check_spread(X)
+        require_memory(
+            self.estimate_memory(*X.shape),
+            f"{type(self).__name__} on {X.shape[0]} points with {X.shape[1]} features",
+            "reduce the features first (PCA, or a space of lower rank), or set n_components.",
+        )
         return X, codes
 
     def _check_n_components(self, n_features: int) -> int:
@@ -214,6 +249,21 @@ def _complete(
         _, _, Vt = linalg.svd(rest, full_matrices=True)
         return np.vstack([rows, Vt[:missing]])
     return np.vstack([rows, linalg.null_space(rows).T[:missing]])
+
+
+def in_single(points: Any, tol: float) -> bool:
+    """Whether a descent on these points may run in float32: twice the speed, half the memory.
+
+    Only large problems need the speed, and only a tolerance well above the round-off allows it.
+    """
+    xp = namespace(points)
+    return points.dtype == xp.float64 and points.shape[0] >= _SINGLE_ABOVE and tol >= _SINGLE_TOL
+
+
+def to_single(points: Any) -> Any:
+    """Points in float32, moved to their mean first: distances stay, cancellation goes."""
+    xp = namespace(points)
+    return xp.astype(points - xp.mean(points, axis=0, keepdims=True), xp.float32)
 
 
 def as_gram(gram: Any) -> Gram | None:

@@ -19,7 +19,14 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.graphs import target_neighbors
-from kernelmetric.learners._base import GradientLearner, as_gram, check_number, frobenius
+from kernelmetric.learners._base import (
+    GradientLearner,
+    as_gram,
+    check_number,
+    frobenius,
+    in_single,
+    to_single,
+)
 from kernelmetric.solvers import (
     Gram,
     Iterations,
@@ -96,7 +103,10 @@ class _LargeMargin(GradientLearner):
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         targets = self._sorted_targets(X, codes, gram, neighbors, order)
         points = take_rows(X, order)
-        problem = _Problem(points, targets, codes[order], self.c, self.reg, gram)
+        exact = _Problem(points, targets, codes[order], self.c, self.reg, gram)
+        problem = exact
+        if in_single(points, self.tol):  # descend in float32, judge in float64
+            problem = _Problem(to_single(points), targets, codes[order], self.c, self.reg, gram)
         start = problem.scaled(self._start(X, codes, gram, self._start_rank(rank)))
         report = Iterations(self, self.max_iter, lambda L: {"components_": L}, X, y)
         report.start(start)
@@ -104,7 +114,7 @@ class _LargeMargin(GradientLearner):
             L, self.converged_ = self._minimise(problem, start, report)
         L = self._reduce(L, rank, gram)
         self._store(L, X)
-        self.loss_ = problem.value(L)
+        self.loss_ = exact.value(L)
         self.loss_curve_ = report.loss_curve
         self.n_iter_ = len(report.loss_curve)
         self.converged_ = self.converged_ or report.stopped

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import calm_blas, like, nca_loss, take_rows, to_numpy
-from kernelmetric.learners._base import GradientLearner, as_gram, frobenius
+from kernelmetric.learners._base import GradientLearner, as_gram, frobenius, in_single, to_single
 from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
 
 # Squared length, on average, of the points under the first map. Kernel coordinates are at most 1
 # long: the softmax is then nearly uniform and the gradient too weak to leave the start.
 _START_SQUARED_NORM = 4.0
+_ROUGH_TOL = 1e-5  # where float32 hands over to float64
 
 
 class NCA(GradientLearner):
@@ -124,24 +125,37 @@ class NCA(GradientLearner):
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         points, sorted_codes = take_rows(X, order), codes[order]
 
-        def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = nca_loss(like(L, X), points, sorted_codes)
-            penalty, penalty_gradient = frobenius(L, gram)
-            return (
-                value + self.reg * penalty,
-                to_numpy(gradient) + self.reg * penalty_gradient,
-            )
+        def objective_on(points: Any) -> Any:
+            def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
+                value, gradient = nca_loss(like(L, points), points, sorted_codes)
+                penalty, penalty_gradient = frobenius(L, gram)
+                return (
+                    value + self.reg * penalty,
+                    to_numpy(gradient) + self.reg * penalty_gradient,
+                )
+
+            return objective
 
         report = Iterations(self, self.max_iter, lambda L: {"components_": L}, X, y)
         report.start(start)
         with calm_blas(6.0 * X.shape[0] ** 2 * start.shape[0]):
+            rough = max(self.tol, _ROUGH_TOL)
+            if in_single(points, rough):  # most of the way in float32, the finish in float64
+                objective = objective_on(to_single(points))
+                start = minimize_lbfgs(
+                    objective, start, max_iter=self.max_iter, tol=rough, report=report
+                ).x
             minimum = minimize_lbfgs(
-                objective, start, max_iter=self.max_iter, tol=self.tol, report=report
+                objective_on(points),
+                start,
+                max_iter=max(1, self.max_iter - len(report.loss_curve)),
+                tol=self.tol,
+                report=report,
             )
         self._store(minimum.x, X)
         self.loss_ = minimum.value
         self.loss_curve_ = report.loss_curve
-        self.n_iter_ = minimum.n_iter
+        self.n_iter_ = len(report.loss_curve)
         self.converged_ = minimum.converged or report.stopped
         report.finish()
         self._warn_unless_converged()

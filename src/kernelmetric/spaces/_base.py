@@ -21,7 +21,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.kernels import Kernel, as_kernel
 
-_BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
+BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
 
 
 class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -102,6 +102,23 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
         return self._coordinates(X)
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two.
+        """
+        return 8 * (3 * n_samples * n_samples + 2 * n_samples * n_features)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -157,7 +174,7 @@ def map_rows(function: Any, X: Any, n_inner: int, n_out: int) -> Any:
 
 def feature_blocks(X: Any, n_inner: int) -> Any:
     """Slices of rows whose features fit the memory budget, and the cache hierarchy."""
-    most = max(256, _BLOCK_BYTES // (8 * max(n_inner, 1)))
+    most = max(256, BLOCK_BYTES // (8 * max(n_inner, 1)))
     return row_blocks(X.shape[0], 8 * (3 * n_inner + X.shape[1]), most=most)
 
 

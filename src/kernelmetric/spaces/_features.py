@@ -9,6 +9,7 @@ from scipy import linalg
 
 from kernelmetric.compute import is_sparse, like, namespace, row_blocks, to_numpy
 from kernelmetric.spaces._base import (
+    BLOCK_BYTES,
     Space,
     check_n_components,
     feature_blocks,
@@ -30,6 +31,28 @@ class FeatureMapSpace(Space):
     eigenvalues_: np.ndarray
     rank_: int
     explained_variance_ratio_: float
+
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two.
+        """
+        m = self._n_map_features(n_samples)
+        block = min(n_samples, max(256, BLOCK_BYTES // (8 * m)))
+        return 8 * (5 * m * m + block * (3 * m + n_features) + n_samples * m)
+
+    def _n_map_features(self, n_samples: int) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define _n_map_features.")
 
     def _rotate(self, X: Any, W: np.ndarray | None, n_features: int, cut_off: float) -> None:
         """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import current_budget, is_sparse, like, namespace
+from kernelmetric.compute import current_budget, is_sparse, like, namespace, require_memory
 from kernelmetric.spaces._base import (
     Space,
     as_float64,
@@ -152,6 +152,11 @@ class KPCA(Space):
     def _learn(self, X: Any) -> Any:
         check_n_components(self.n_components)
         self.solver_ = self._chosen_solver(X.shape[0])
+        require_memory(
+            self.estimate_memory(*X.shape),
+            f"KPCA of {X.shape[0]} points by the {self.solver_} solver",
+            "try n_components=100, or Nystroem(500), which needs no n × n array.",
+        )
         gram = self._gram(X)
         values, V = self._eigenpairs(gram)
         values, V = values[::-1], gram.xp.flip(V, axis=1)
@@ -170,6 +175,29 @@ class KPCA(Space):
         self.offset_ = gram.column_means @ self.projection_
         return gram, V
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two.
+        """
+        n = n_samples
+        if self._chosen_solver(n) == "dense":
+            return 8 * (3 * n * n + 2 * n * n_features)
+        k = self.n_components
+        rank = int(k) if isinstance(k, Integral) else 4 * _FIRST_RANK
+        held = min(1.5 * 8 * n * n, current_budget())
+        return int(held + 8 * n * (12 * (rank + 10) + 2 * n_features))
+
     def _chosen_solver(self, n: int) -> str:
         names = ("auto", "dense", "lanczos", "randomized")
         if self.solver not in names:
@@ -186,11 +214,6 @@ class KPCA(Space):
             return self.solver
         fits = 3 * 8 * n * n <= current_budget()
         if k is None:
-            if not fits and n > _ALWAYS_DENSE_ROWS and 3 * 8 * n * n > 4 * current_budget():
-                raise ValueError(
-                    f"Got {n} points at full rank, which takes {24 * n * n / 1e9:.0f} GB, but "
-                    "expected a problem that fits the memory: try n_components=500, or Nystroem."
-                )
             return "dense"
         if n <= _DENSE_ROWS:
             return "dense"
@@ -235,7 +258,11 @@ class KPCA(Space):
     def _cut_off(self, gram: CentredGram, values: np.ndarray) -> float:
         relative = _RELATIVE_CUT if self.tol is None else self.tol
         eps = float(gram.xp.finfo(gram.dtype).eps)
-        return max(relative * values[0], gram.n * eps * gram.trace, 0.0)
+        if (
+            self.solver_ == "dense"
+        ):  # the last of n eigenvalues hold the round-off of all n² entries
+            return max(relative * values[0], gram.n * eps * gram.trace, 0.0)
+        return max(relative, 10 * eps) * max(values[0], 0.0)
 
     def _refuse_indefinite(self, gram: CentredGram, smallest: float, largest: float) -> None:
         single = gram.dtype == gram.xp.float32

@@ -102,6 +102,10 @@ class Nystroem(FeatureMapSpace):
         self.tol = tol
         self.random_state = random_state
 
+    def _n_map_features(self, n_samples: int) -> int:
+        given = isinstance(self.n_landmarks, Integral)
+        return min(int(self.n_landmarks) if given else 1, n_samples)
+
     def _learn(self, X: Any) -> None:
         self.anchors_ = self._chosen_landmarks(X)
         single = str(X.dtype).endswith("float32")

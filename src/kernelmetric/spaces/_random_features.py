@@ -100,6 +100,9 @@ class RandomFeatures(FeatureMapSpace):
         self.kernel = kernel
         self.random_state = random_state
 
+    def _n_map_features(self, n_samples: int) -> int:
+        return int(self.n_features)
+
     def _learn(self, X: Any) -> None:
         if not isinstance(self.n_features, Integral) or self.n_features < 2:
             raise ValueError(
