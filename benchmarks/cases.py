@@ -1,0 +1,361 @@
+"""The work that is timed: every case has contenders, every contender runs in its own process.
+
+``python benchmarks/cases.py CASE CONTENDER`` runs one and prints a JSON object; ``run.py`` calls
+it for all of them and writes the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+from kernelmetric import KPCA, LMNN, NCA, RBF, Kernelized, Nystroem, datasets
+from kernelmetric.compute import nca_loss, nearest_neighbors
+
+Row = dict[str, Any]
+CASES: dict[str, dict[str, Callable[..., Row]]] = {}
+
+
+def contender(case: str, name: str) -> Callable:
+    """Register a function as one contender of a case."""
+
+    def register(function: Callable[..., Row]) -> Callable[..., Row]:
+        CASES.setdefault(case, {})[name] = function
+        return function
+
+    return register
+
+
+def best_time(function: Callable[[], Any], repeats: int = 7) -> tuple[float, Any]:
+    result = function()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = function()
+        times.append(time.perf_counter() - start)
+    return min(times), result
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result
+
+
+def digits(scale: float = 16.0) -> tuple[np.ndarray, np.ndarray]:
+    X, y = load_digits(return_X_y=True)
+    return X / scale, y
+
+
+def mnist(n: int | None, n_components: int | None = None) -> tuple[np.ndarray, ...]:
+    """MNIST in float32 in [0, 1]: training points, their labels, test points, their labels."""
+    X, y = datasets.load("mnist", return_X_y=True)
+    X = X.astype(np.float32) / 255
+    train = np.random.default_rng(0).permutation(60_000)[: n or 60_000]
+    A, B = X[train], X[60_000:]
+    if n_components is not None:
+        pca = PCA(n_components, random_state=0, svd_solver="covariance_eigh").fit(A)
+        A, B = pca.transform(A), pca.transform(B)
+    return A, y[train], B, y[60_000:]
+
+
+def error_1nn(E: np.ndarray, y: np.ndarray, F: np.ndarray, z: np.ndarray) -> float:
+    found, _ = nearest_neighbors(E, 1, queries=F)
+    return float(np.mean(y[found[:, 0]] != z))
+
+
+def nca_value(L: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
+    order = np.argsort(y, kind="stable")
+    return nca_loss(np.asarray(L, dtype=np.float64), X[order].astype(np.float64), y[order])[0]
+
+
+# --- the softmax of NCA, once -----------------------------------------------------------------
+
+
+@contender("nca-gradient", "scikit-learn")
+def _sklearn_gradient(**_) -> Row:
+    from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+    X, y = digits()
+    nca = NeighborhoodComponentsAnalysis()
+    same = y[:, None] == y[None, :]
+
+    def evaluate():
+        nca.n_iter_ = 1
+        return nca._loss_grad_lbfgs(np.eye(64).ravel(), X, same, -1.0)
+
+    seconds, (value, gradient) = best_time(evaluate)
+    return {"seconds": seconds, "value": value, "norm": float(np.linalg.norm(gradient))}
+
+
+@contender("nca-gradient", "kernelmetric")
+def _our_gradient(**_) -> Row:
+    X, y = digits()
+    order = np.argsort(y, kind="stable")
+    X, y = X[order].astype(np.float32), y[order]
+    L = np.eye(64, dtype=np.float32)
+    seconds, (value, gradient) = best_time(lambda: nca_loss(L, X, y))
+    return {
+        "seconds": seconds,
+        "value": value,
+        "norm": float(np.linalg.norm(gradient)),
+        "floor": softmax_floor(*X.shape),
+    }
+
+
+def softmax_floor(n: int, r: int) -> float:
+    """Seconds for the three products and the exponentials alone, at the rates of this machine."""
+    A = np.ones((1500, 1500), dtype=np.float32)
+    product, _ = best_time(lambda: A @ A)
+    E = np.full((64, 1800), -1.0, dtype=np.float32)
+    out = np.empty_like(E)
+    exponential, _ = best_time(lambda: np.exp(E, out=out))
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return 3 * n * n * (r + 1) * product / 1500**3 + n * n * exponential / E.size / threads
+
+
+# --- NCA, fitted ------------------------------------------------------------------------------
+
+
+def _nca_data(case: str):
+    if case == "digits":
+        X, y = digits()
+        return X[:1347], y[:1347], X[1347:], y[1347:], None
+    A, y, B, z = mnist(4000, 50)
+    return A.astype(np.float64), y, B.astype(np.float64), z, 20
+
+
+def _sklearn_nca(case: str) -> Row:
+    from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+    A, y, B, z, r = _nca_data(case)
+    model = NeighborhoodComponentsAnalysis(r, random_state=0)
+    seconds, _ = timed(lambda: model.fit(A, y))
+    value = nca_value(model.components_, A, y)
+    error = error_1nn(model.transform(A), y, model.transform(B), z)
+    return {"seconds": seconds, "value": value, "error": error, "iterations": int(model.n_iter_)}
+
+
+def _our_nca(case: str) -> Row:
+    A, y, B, z, r = _nca_data(case)
+    model = NCA(r)
+    seconds, _ = timed(lambda: model.fit(A, y))
+    error = error_1nn(model.transform(A), y, model.transform(B), z)
+    return {"seconds": seconds, "value": model.loss_, "error": error, "iterations": model.n_iter_}
+
+
+for _case in ("digits", "mnist-4000"):
+    contender(f"nca-fit {_case}", "scikit-learn")(lambda _c=_case, **_: _sklearn_nca(_c))
+    contender(f"nca-fit {_case}", "kernelmetric")(lambda _c=_case, **_: _our_nca(_c))
+
+
+# --- LMNN -------------------------------------------------------------------------------------
+
+
+def lmnn_value(L: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
+    """The objective with k = 3, c = 1 and targets by Euclidean distance, at a given map."""
+    from kernelmetric.compute import mine_impostors
+    from kernelmetric.graphs import target_neighbors
+
+    order = np.argsort(y, kind="stable")
+    X, y = X[order].astype(np.float64), y[order]
+    return mine_impostors(X @ L.T, target_neighbors(X, y, 3), y, 1.0)[0]
+
+
+@contender("lmnn-fit digits", "kernelmetric")
+def _our_lmnn(**_) -> Row:
+    X, y = digits(1.0)
+    A, z = X[:1347], y[:1347]
+    model = LMNN()
+    seconds, _ = timed(lambda: model.fit(A, z))
+    error = error_1nn(model.transform(A), z, model.transform(X[1347:]), y[1347:])
+    return {
+        "seconds": seconds,
+        "value": lmnn_value(model.components_, A, z),
+        "error": error,
+        "iterations": model.n_iter_,
+    }
+
+
+@contender("lmnn-fit digits", "convex reference")
+def _convex_lmnn(**_) -> Row:
+    X, y = digits(1.0)
+    A, z = X[:1347], y[:1347]
+    model = LMNN(solver="projected", max_iter=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seconds, _ = timed(lambda: model.fit(A, z))
+    error = error_1nn(model.transform(A), z, model.transform(X[1347:]), y[1347:])
+    return {
+        "seconds": seconds,
+        "value": lmnn_value(model.components_, A, z),
+        "error": error,
+        "iterations": model.n_iter_,
+    }
+
+
+@contender("lmnn-60000", "kernelmetric")
+def _lmnn_60000(quick: bool = False, **_) -> Row:
+    A, y, B, z = mnist(6000 if quick else None, 50)
+    before = error_1nn(A, y, B, z)
+    model = LMNN(tol=1e-2)
+    seconds, _ = timed(lambda: model.fit(A, y))
+    error = error_1nn(model.transform(A), y, model.transform(B), z)
+    return {
+        "seconds": seconds,
+        "value": model.loss_,
+        "error": error,
+        "euclidean": before,
+        "iterations": model.n_iter_,
+    }
+
+
+@contender("nca-60000", "kernelmetric")
+def _nca_60000(quick: bool = False, **_) -> Row:
+    A, y, B, z = mnist(6000 if quick else None, 50)
+    before = error_1nn(A, y, B, z)
+    model = NCA(30, max_iter=50, tol=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seconds, _ = timed(lambda: model.fit(A, y))
+    error = error_1nn(model.transform(A), y, model.transform(B), z)
+    return {
+        "seconds": seconds,
+        "value": model.loss_,
+        "error": error,
+        "euclidean": before,
+        "iterations": model.n_iter_,
+    }
+
+
+# --- kernel PCA -------------------------------------------------------------------------------
+
+
+def _kpca_data(quick: bool) -> tuple[np.ndarray, float]:
+    A, _, _, _ = mnist(2000 if quick else 8000)
+    return A, RBF(gamma="median").bind(A).gamma
+
+
+@contender("kpca-8000", "scikit-learn")
+def _sklearn_kpca(quick: bool = False, **_) -> Row:
+    from sklearn.decomposition import KernelPCA
+
+    A, gamma = _kpca_data(quick)
+    model = KernelPCA(100, kernel="rbf", gamma=gamma)
+    seconds, _ = timed(lambda: model.fit(A))
+    return {"seconds": seconds, "value": float(model.eigenvalues_.sum())}
+
+
+@contender("kpca-8000", "kernelmetric")
+def _our_kpca(quick: bool = False, **_) -> Row:
+    A, gamma = _kpca_data(quick)
+    model = KPCA(100, kernel=RBF(gamma=gamma), random_state=0)
+    seconds, _ = timed(lambda: model.fit(A))
+    return {
+        "seconds": seconds,
+        "value": float(model.eigenvalues_.sum()),
+        "note": model.solver_,
+    }
+
+
+@contender("kpca-60000", "kernelmetric")
+def _kpca_60000(quick: bool = False, **_) -> Row:
+    from kernelmetric import memory_budget
+
+    A, _, _, _ = mnist(6000 if quick else None)
+    model = KPCA(100, random_state=0)
+    with memory_budget("1GB"):
+        seconds, _ = timed(lambda: model.fit(A))
+    return {
+        "seconds": seconds,
+        "value": model.explained_variance_ratio_,
+        "note": model.solver_,
+    }
+
+
+# --- neighbours -------------------------------------------------------------------------------
+
+
+def _knn_data(quick: bool) -> np.ndarray:
+    X, _ = datasets.load("mnist", return_X_y=True)
+    return X[: 7000 if quick else None].astype(np.float32)
+
+
+@contender("knn-70000", "scikit-learn")
+def _sklearn_knn(quick: bool = False, **_) -> Row:
+    from sklearn.neighbors import NearestNeighbors
+
+    X = _knn_data(quick)
+    model = NearestNeighbors(n_neighbors=20, algorithm="brute").fit(X)
+    seconds, (distances, _) = timed(model.kneighbors)
+    return {"seconds": seconds, "value": float(distances.mean())}
+
+
+@contender("knn-70000", "kernelmetric")
+def _our_knn(quick: bool = False, **_) -> Row:
+    X = _knn_data(quick)
+    seconds, (_, squared) = timed(lambda: nearest_neighbors(X, 20))
+    return {"seconds": seconds, "value": float(np.sqrt(squared).mean())}
+
+
+# --- memory of a kernelized fit ---------------------------------------------------------------
+
+
+@contender("kernelized-20000", "kernelmetric")
+def _kernelized_20000(quick: bool = False, **_) -> Row:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000 if quick else 20_000, 50)).astype(np.float32)
+    y = (X[:, 0] * X[:, 1] > 0).astype(int) + 2 * (X[:, 2] ** 2 > 1)
+    model = Kernelized(NCA(max_iter=3), kernel="rbf", space=Nystroem(500, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seconds, _ = timed(lambda: model.fit(X, y))
+    return {"seconds": seconds, "value": model.learner_.loss_, "iterations": 3}
+
+
+# --- growth -----------------------------------------------------------------------------------
+
+
+def _growth(work: str, n: int) -> Row:
+    A, y, _, _ = mnist(n, 50)
+    if work == "nca step":
+        order = np.argsort(y, kind="stable")
+        A, y = A[order], y[order]
+        L = np.eye(30, 50, dtype=np.float32)
+        return {"seconds": timed(lambda: nca_loss(L, A, y))[0], "n": n}
+    if work == "lmnn fit":
+        return {"seconds": timed(lambda: LMNN(tol=1e-2).fit(A, y))[0], "n": n}
+    if work == "knn":
+        return {"seconds": timed(lambda: nearest_neighbors(A, 20))[0], "n": n}
+    return {"seconds": timed(lambda: KPCA(50, random_state=0).fit(A))[0], "n": n}
+
+
+SIZES = (1000, 2000, 4000, 8000, 16_000, 32_000, 60_000)
+for _work in ("nca step", "lmnn fit", "knn", "kpca fit"):
+    for _n in SIZES:
+        contender(f"growth {_work}", str(_n))(lambda _w=_work, _m=_n, **_: _growth(_w, _m))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("case")
+    parser.add_argument("contender")
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    row = CASES[arguments.case][arguments.contender](quick=arguments.quick)
+    row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Run every benchmark, ours and the peers' in turn, and write docs/benchmarks.md.
+
+``python benchmarks/run.py`` takes an hour on two cores; ``--quick`` takes minutes on smaller sizes
+and writes its page to the folder named by ``--out``. MNIST is read as ``kernelmetric.datasets``
+finds it; without it, the cases that need it are named as skipped. Results are kept in a JSON file
+as they come, and a second run continues where the first stopped; ``--fresh`` starts anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from cases import CASES, SIZES, digits, error_1nn, lmnn_value
+
+HERE = Path(__file__).parent
+QUICK_SIZES = SIZES[:3]
+ROWS = {
+    "nca-gradient": "NCA loss + gradient, digits 1797 × 64",
+    "nca-fit digits": "NCA fit, digits 1347 × 64",
+    "nca-fit mnist-4000": "NCA fit, MNIST 4000 × 50 → 20",
+    "lmnn-fit digits": "LMNN fit, digits 1347 × 64, k = 3",
+    "kpca-8000": "Kernel PCA, MNIST 8000 × 784, 100 components",
+    "knn-70000": "Exact 20 nearest neighbours, MNIST 70,000 × 784",
+    "lmnn-60000": "LMNN fit, MNIST 60,000 × 50",
+    "nca-60000": "NCA, 50 exact iterations, MNIST 60,000 × 50 → 30",
+    "kpca-60000": "Kernel PCA, MNIST 60,000 × 784, 100 components, 1 GB budget",
+    "kernelized-20000": "Kernelized NCA, 20,000 × 50 float32, 500 landmarks, 3 iterations",
+}
+
+
+def run_case(case: str, name: str, quick: bool) -> dict:
+    command = [sys.executable, str(HERE / "cases.py"), case, name] + ["--quick"] * quick
+    return _result(subprocess.run(command, capture_output=True, text=True, check=False))
+
+
+def run_metric_learn() -> dict:
+    """LMNN of metric-learn, judged by the objective that ours is judged by."""
+    python = os.environ.get("KERNELMETRIC_PEERS", ".venv-peers/bin/python")
+    if not Path(python).exists():
+        return {"skipped": f"no environment for metric-learn at {python}: run make bench"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "components.npy"
+        command = [python, str(HERE / "peer_metric_learn.py"), str(path)]
+        row = _result(subprocess.run(command, capture_output=True, text=True, check=False))
+        if "skipped" not in row:
+            X, y = digits(1.0)
+            L = np.load(path)
+            row["value"] = lmnn_value(L, X[:1347], y[:1347])
+            row["error"] = error_1nn(X[:1347] @ L.T, y[:1347], X[1347:] @ L.T, y[1347:])
+    return row
+
+
+def _result(done: subprocess.CompletedProcess) -> dict:
+    if done.returncode == 0:
+        return json.loads(done.stdout.strip().splitlines()[-1])
+    return {"skipped": (done.stderr.strip().splitlines() or ["no output"])[-1][:200]}
+
+
+def plan(quick: bool) -> list[tuple[str, str]]:
+    steps = []
+    for case, contenders in CASES.items():
+        for name in contenders:
+            if case.startswith("growth") and quick and int(name) not in QUICK_SIZES:
+                continue
+            if quick and name == "convex reference":
+                continue
+            steps.append((case, name))
+    if not quick:
+        steps.append(("lmnn-fit digits", "metric-learn"))
+    return steps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--out", type=Path, default=None, help="folder of the page")
+    arguments = parser.parse_args()
+    out = arguments.out or (HERE.parent / ("demo-output" if arguments.quick else "docs"))
+    out.mkdir(parents=True, exist_ok=True)
+    store = HERE / ("results-quick.json" if arguments.quick else "results.json")
+    results = {} if arguments.fresh or not store.exists() else json.loads(store.read_text())
+    for case, name in plan(arguments.quick):
+        key = f"{case} | {name}"
+        if key in results or arguments.only not in case:
+            continue
+        print(f"{key} ...", end=" ", flush=True)
+        row = (
+            run_metric_learn() if name == "metric-learn" else run_case(case, name, arguments.quick)
+        )
+        print(row.get("skipped") or f"{row['seconds']:.3g} s, {row['peak_mb']:.0f} MB", flush=True)
+        results[key] = row
+        store.write_text(json.dumps(results, indent=1))
+    write_page(results, out, arguments.quick)
+    print(f"Wrote {out / 'benchmarks.md'}")
+
+
+def write_page(results: dict, out: Path, quick: bool) -> None:
+    lines = [
+        "# Benchmarks",
+        "",
+        f"Measured {datetime.date.today()} on {platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, by `make bench{'-quick' if quick else ''}`. "
+        "Every contender runs in a process of its own, one after the other; peak memory is that of "
+        "the whole process, data included. Ratios are the peer's time over ours.",
+        "",
+        "| work | who | seconds | ratio | peak MB | objective | test error % | note |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for case, title in ROWS.items():
+        rows = {k.split(" | ")[1]: v for k, v in results.items() if k.split(" | ")[0] == case}
+        ours = rows.get("kernelmetric", {})
+        for name in sorted(rows, key=lambda n: n != "kernelmetric"):
+            lines.append(_line(title, name, rows[name], ours))
+            title = ""
+    lines += ["", "## Growth with the number of points", ""]
+    lines += _growth(results, out)
+    (out / "benchmarks.md").write_text("\n".join(lines) + "\n")
+
+
+def _line(title: str, name: str, row: dict, ours: dict) -> str:
+    if "skipped" in row:
+        return f"| {title} | {name} | skipped | | | | | {row['skipped']} |"
+    ratio = ""
+    if name != "kernelmetric" and "seconds" in ours:
+        ratio = f"{row['seconds'] / ours['seconds']:.1f}×"
+    notes = []
+    if "iterations" in row:
+        notes.append(f"{row['iterations']} iterations")
+    if "floor" in row:
+        notes.append(f"{row['floor'] / row['seconds']:.0%} of the GEMM + exp floor")
+    if "euclidean" in row:
+        notes.append(f"Euclidean error {100 * row['euclidean']:.2f} %")
+    if "norm" in row:
+        notes.append(f"gradient norm {row['norm']:.6g}")
+    if "note" in row:
+        notes.append(row["note"])
+    error = f"{100 * row['error']:.2f}" if "error" in row else ""
+    value = f"{row['value']:.6g}"
+    return (
+        f"| {title} | {name} | {row['seconds']:.3g} | {ratio} | {row['peak_mb']:.0f} | {value} "
+        f"| {error} | {', '.join(notes)} |"
+    )
+
+
+def _growth(results: dict, out: Path) -> list[str]:
+    """Plot time and memory against n, and fit the exponents to the larger half."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    lines = ["| work | exponent of time | at the largest n | peak MB there |", "|---|---|---|---|"]
+    for case in [c for c in CASES if c.startswith("growth")]:
+        rows = [v for k, v in results.items() if k.split(" | ")[0] == case and "n" in v]
+        if len(rows) < 2:
+            continue
+        rows.sort(key=lambda row: row["n"])
+        n = np.array([row["n"] for row in rows], dtype=float)
+        seconds = np.array([row["seconds"] for row in rows])
+        memory = np.array([row["peak_mb"] for row in rows])
+        work = case.removeprefix("growth ")
+        half = slice(len(n) // 2 - 1, None)
+        exponent = np.polyfit(np.log(n[half]), np.log(seconds[half]), 1)[0]
+        largest = f"{seconds[-1]:.3g} s at n = {n[-1]:.0f}"
+        lines.append(f"| {work} | {exponent:.2f} | {largest} | {memory[-1]:.0f} |")
+        left.loglog(n, seconds, "o-", label=f"{work} (n^{exponent:.1f})")
+        right.loglog(n, memory, "o-", label=work)
+    left.set(xlabel="points", ylabel="seconds", title="time")
+    right.set(xlabel="points", ylabel="MB, data included", title="peak memory")
+    left.legend()
+    folder = out / "_static"
+    folder.mkdir(exist_ok=True)
+    figure.savefig(folder / "growth.png", dpi=110)
+    return [*lines, "", "![Time and peak memory against the number of points](_static/growth.png)"]
+
+
+if __name__ == "__main__":
+    main()
