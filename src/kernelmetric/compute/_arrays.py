@@ -126,6 +126,8 @@ def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.n
         )
     y = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
     check_consistent_length(X, y)
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:

@@ -18,10 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from typing import Any
+
+from array_api_compat import is_numpy_array
 
 _BUDGET: ContextVar[int | None] = ContextVar("kernelmetric_memory_budget", default=None)
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _FRACTION_OF_FREE = 0.25
+_DEVICE_TILE_BYTES = 2**30
 _ALWAYS_ALLOWED = 64 * 10**6  # so little is not worth an estimate
 _ASSUMED_FREE = 4 * 10**9  # where the system does not tell
 
@@ -89,6 +93,33 @@ def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) ->
         yield slice(start, min(start + size, n_rows))
 
 
+def tile_rows(X: Any, n_columns: int, cache_bytes: int) -> int:
+    """Rows of a block of ``n_columns`` columns that suits where X lives.
+
+    Parameters
+    ----------
+    X : array
+        Of the library and dtype of the block.
+    n_columns : int
+        Columns of the block.
+    cache_bytes : int
+        For NumPy, whose elementwise steps reread the block: what should stay in the cache. A
+        device wants few large steps instead.
+
+    Returns
+    -------
+    int
+        At least 32.
+    """
+    n_bytes = cache_bytes if is_numpy_array(X) else _DEVICE_TILE_BYTES
+    return max(32, n_bytes // (max(n_columns, 1) * itemsize_of(X)))
+
+
+def itemsize_of(X: Any) -> int:
+    """Bytes of one number of X."""
+    return 4 if str(X.dtype).endswith("float32") else 8
+
+
 def require_memory(n_bytes: float, who: str, advice: str) -> None:
     """Refuse work that cannot fit, before it starts rather than by an out-of-memory kill.
 
@@ -101,7 +132,7 @@ def require_memory(n_bytes: float, who: str, advice: str) -> None:
     advice : str
         What to try instead.
     """
-    free = _BUDGET.get() or _free_memory()
+    free = _free_memory()
     if n_bytes > max(free, _ALWAYS_ALLOWED):
         raise MemoryError(
             f"{who} would take about {n_bytes / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free: "

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute._arrays import is_numpy, like, namespace, take_rows, to_numpy
-from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._softmax import class_slices
 from kernelmetric.compute._threads import over_threads
 
@@ -214,12 +214,11 @@ def _targets_part(E: Any, targets: np.ndarray, xp: Any) -> tuple[float, np.ndarr
 def _impostor_blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
     """Blocks of rows of one class, each with the slice of that class."""
     n = len(codes)
-    itemsize = 4 if E.dtype == namespace(E).float32 else 8
-    most = max(32, _TILE_BYTES // (n * itemsize))
+    most = tile_rows(E, n, _TILE_BYTES)
     return [
         (slice(start + block.start, start + block.stop), slice(start, stop))
         for start, stop in class_slices(codes)
-        for block in row_blocks(stop - start, 8 * n * itemsize, most=most)
+        for block in row_blocks(stop - start, 8 * n * itemsize_of(E), most=most)
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries, take_rows, to_numpy
-from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._threads import over_threads
 
 _TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
@@ -105,9 +105,8 @@ def _search(
     P = P - center
     P2 = xp.sum(P * P, axis=1)[None, :]
     columns = (-2.0 * P).T
-    itemsize = 4 if P.dtype == xp.float32 else 8
-    per_row = (3 * len(points) + Q.shape[1]) * itemsize
-    most = max(32, _TILE_BYTES // (len(points) * itemsize))
+    per_row = (3 * len(points) + Q.shape[1]) * itemsize_of(P)
+    most = tile_rows(P, len(points), _TILE_BYTES)
 
     def work(blocks: list[slice]) -> None:
         for block in blocks:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries
-from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._threads import over_threads
 
 _TILE_BYTES = 2**20  # a block of the softmax stays in the second-level cache
@@ -77,7 +77,7 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
 
     shares = over_threads(
         work,
-        _blocks(codes, 4 if E.dtype == xp.float32 else 8),
+        _blocks(codes, E),
         flops=6.0 * len(codes) ** 2 * E.shape[1],
         threads=is_numpy(E),
     )
@@ -87,14 +87,14 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
     return -total, gradient_E.T @ X
 
 
-def _blocks(codes: np.ndarray, itemsize: int) -> list[tuple[slice, slice]]:
+def _blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
     """Blocks of rows of one class, each with the columns of that class."""
     n = len(codes)
-    most = max(32, _TILE_BYTES // (n * itemsize))
+    most = tile_rows(E, n, _TILE_BYTES)
     return [
         (slice(start + block.start, start + block.stop), slice(start, stop))
         for start, stop in class_slices(codes)
-        for block in row_blocks(stop - start, 6 * n * itemsize, most=most)
+        for block in row_blocks(stop - start, 6 * n * itemsize_of(E), most=most)
     ]
 
 

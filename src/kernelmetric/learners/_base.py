@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -113,8 +114,18 @@ class Learner(Metric, BaseEstimator):
 class GradientLearner(CallbackSupportMixin, Learner):
     """A learner that descends on L: start, iterations, and a warning if they did not suffice."""
 
-    def _start(self, X: Any, codes: np.ndarray, gram: Gram | None, n_components: int) -> np.ndarray:
+    def _start(
+        self,
+        X: Any,
+        codes: np.ndarray,
+        gram: Gram | None,
+        n_components: int,
+        scale: Callable[[np.ndarray], np.ndarray],
+    ) -> np.ndarray:
         """The map before the first iteration, in the coordinates of X.
+
+        A given map, and the last one of a warm start, are taken as they are; ``scale`` gives the
+        others a good length, and what is good depends on the objective.
 
         Where the basis is not orthonormal the start is built in whitened coordinates and mapped
         back, so that it means the same as in an orthonormal basis.
@@ -146,8 +157,7 @@ class GradientLearner(CallbackSupportMixin, Learner):
                 f"Got init={init!r}, but expected 'auto', 'identity', 'pca', 'lda', 'random' or "
                 "an array of shape (n_components, n_features)."
             )
-        L = self._scale_start(L, Z)
-        return L if W is None else L @ W.T
+        return scale(L if W is None else L @ W.T)
 
     def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
         L = np.array(to_numpy(init), dtype=np.float64)
@@ -158,10 +168,6 @@ class GradientLearner(CallbackSupportMixin, Learner):
             )
         if not np.all(np.isfinite(L)):
             raise ValueError("Got init with NaN or infinity, but expected finite numbers.")
-        return L
-
-    def _scale_start(self, L: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Give the start a good length; what is good depends on the objective."""
         return L
 
     def _check_iteration_parameters(self) -> None:
@@ -184,7 +190,7 @@ def check_number(estimator: Any, name: str, kind: type, *, low: float) -> None:
     """Refuse a parameter that is not a number of the kind, or below ``low``."""
     value: Any = getattr(estimator, name)
     good = isinstance(value, kind) and not isinstance(value, bool)
-    good = good and float(value) >= low
+    good = good and low <= float(value) < float("inf")
     if not good:
         raise ValueError(
             f"Got {name}={value!r}, but {type(estimator).__name__} expected "
@@ -251,6 +257,20 @@ def _complete(
     return np.vstack([rows, linalg.null_space(rows).T[:missing]])
 
 
+def check_elsewhere(neighbors: Any, X: Any) -> Any:
+    """Other coordinates of the training points, or neighbours given by row number."""
+    where = neighbors if hasattr(neighbors, "shape") else np.asarray(neighbors)
+    if where.ndim != 2 or where.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"Got neighbors of shape {tuple(where.shape)}, but expected one row for each of the "
+            f"{X.shape[0]} points."
+        )
+    xp = namespace(where)
+    if xp.isdtype(where.dtype, "real floating") and not bool(xp.all(xp.isfinite(where))):
+        raise ValueError("Got neighbors with NaN or infinity, but expected finite coordinates.")
+    return where
+
+
 def in_single(points: Any, tol: float) -> bool:
     """Whether a descent on these points may run in float32: twice the speed, half the memory.
 
@@ -261,9 +281,14 @@ def in_single(points: Any, tol: float) -> bool:
 
 
 def to_single(points: Any) -> Any:
-    """Points in float32, moved to their mean first: distances stay, cancellation goes."""
+    """Points in float32."""
     xp = namespace(points)
-    return xp.astype(points - xp.mean(points, axis=0, keepdims=True), xp.float32)
+    return xp.astype(points, xp.float32)
+
+
+def centered(X: Any) -> Any:
+    """Points moved to their mean: distances stay, cancellation in their products goes."""
+    return X - namespace(X).mean(X, axis=0, keepdims=True)
 
 
 def as_gram(gram: Any) -> Gram | None:

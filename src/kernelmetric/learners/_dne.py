@@ -11,7 +11,7 @@ from scipy import linalg
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import discriminant_graph, laplacian
-from kernelmetric.learners._base import Learner, as_gram, check_number
+from kernelmetric.learners._base import Learner, as_gram, check_elsewhere, check_number
 
 
 class DNE(Learner):
@@ -97,12 +97,7 @@ class DNE(Learner):
         Z = to_numpy(X).astype(np.float64)
         where = X if gram is None else gram.whiten(Z)
         if neighbors is not None:
-            where = neighbors
-            if where.ndim != 2 or where.shape[0] != X.shape[0]:
-                raise ValueError(
-                    f"Got neighbors of shape {tuple(where.shape)}, but expected one row for each "
-                    f"of the {X.shape[0]} points."
-                )
+            where = check_elsewhere(neighbors, X)
         Z = Z - Z.mean(axis=0)
         S = Z.T @ (laplacian(discriminant_graph(where, codes, self.n_neighbors)) @ Z)
         S = 0.5 * (S + S.T)

@@ -22,6 +22,8 @@ from kernelmetric.graphs import target_neighbors
 from kernelmetric.learners._base import (
     GradientLearner,
     as_gram,
+    centered,
+    check_elsewhere,
     check_number,
     frobenius,
     in_single,
@@ -40,6 +42,8 @@ from kernelmetric.solvers import (
 _FIRST_CORNER = 1.0
 _CORNER_FACTOR = 0.1
 _FIRST_ROUND = 10  # iterations before the impostors are looked for again; doubles every round
+_WATCHED = 200  # impostors of a point on the first list; doubles whenever a list was too short
+_MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 
@@ -102,19 +106,23 @@ class _LargeMargin(GradientLearner):
         rank = self._check_n_components(X.shape[1])
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         targets = self._sorted_targets(X, codes, gram, neighbors, order)
-        points = take_rows(X, order)
-        exact = _Problem(points, targets, codes[order], self.c, self.reg, gram)
-        problem = exact
-        if in_single(points, self.tol):  # descend in float32, judge in float64
-            problem = _Problem(to_single(points), targets, codes[order], self.c, self.reg, gram)
-        start = problem.scaled(self._start(X, codes, gram, self._start_rank(rank)))
-        report = Iterations(self, self.max_iter, lambda L: {"components_": L}, X, y)
-        report.start(start)
+        points = take_rows(centered(X), order)
+        # The descent sees points of unit size and so maps of moderate size, whatever the units.
+        size = float(np.sqrt(np.mean(to_numpy(points).astype(np.float64) ** 2) * X.shape[1]))
+        exact = _Problem(points / size, targets, codes[order], self.c, self.reg / size**2, gram)
+        problem = exact.in_single() if in_single(points, self.tol) else exact
+        start = self._start(
+            X, codes, gram, self._start_rank(rank), lambda L: problem.scaled(L * size) / size
+        )
+        if not (self.warm_start and hasattr(self, "_corner")):
+            self._corner = _FIRST_CORNER
+        report = Iterations(self, self.max_iter, lambda L: {"components_": L / size}, X, y)
+        report.start(start * size)
         with calm_blas(4.0 * X.shape[0] ** 2 * start.shape[0]):
-            L, self.converged_ = self._minimise(problem, start, report)
-        L = self._reduce(L, rank, gram)
+            L, self.converged_ = self._minimise(problem, start * size, report)
+        L = self._reduce(L / size, rank, gram)
         self._store(L, X)
-        self.loss_ = exact.value(L)
+        self.loss_ = exact.value(L * size)
         self.loss_curve_ = report.loss_curve
         self.n_iter_ = len(report.loss_curve)
         self.converged_ = self.converged_ or report.stopped
@@ -127,7 +135,10 @@ class _LargeMargin(GradientLearner):
 
     def _minimise(self, problem: _Problem, start: np.ndarray, report: Iterations):
         """Descend on L with L-BFGS, the corner of the hinge narrowing from stage to stage."""
-        return _descend(problem, start, report, self.max_iter, self.tol)
+        L, good, self._corner = _descend(
+            problem, start, report, self.max_iter, self.tol, self._corner
+        )
+        return L, good
 
     def _reduce(self, L: np.ndarray, rank: int, gram: Gram | None) -> np.ndarray:
         return L
@@ -139,12 +150,7 @@ class _LargeMargin(GradientLearner):
         if neighbors is None:
             where = X if gram is None else gram.whiten(to_numpy(X))
         else:
-            where = neighbors if hasattr(neighbors, "shape") else np.asarray(neighbors)
-            if where.ndim != 2 or where.shape[0] != X.shape[0]:
-                raise ValueError(
-                    f"Got neighbors of shape {tuple(where.shape)}, but expected one row for each "
-                    f"of the {X.shape[0]} points."
-                )
+            where = check_elsewhere(neighbors, X)
         if isinstance(where, np.ndarray) and where.dtype.kind in "iu":
             targets = _check_targets(where, codes)
         else:
@@ -186,7 +192,8 @@ class LMNN(_LargeMargin):
     max_iter : int, default=500
         The most iterations.
     tol : float, default=1e-3
-        Relative tolerance on the objective.
+        Tolerance on the objective, relative to it or to one for each target pair, whichever is
+        larger: the margin is one, and costs far below it are as good as none.
     warm_start : bool, default=False
         Begin at the ``components_`` of the last fit.
     random_state : int, RandomState or None, default=None
@@ -269,7 +276,10 @@ class LMNN(_LargeMargin):
         if self.solver == "lbfgs":
             return super()._minimise(problem, start, report)
         if self.solver == "projected":
-            return _descend_convex(problem, start, report, self.max_iter, self.tol)
+            L, good, self._corner = _descend_convex(
+                problem, start, report, self.max_iter, self.tol, self._corner
+            )
+            return L, good
         raise ValueError(f"Got solver={self.solver!r}, but expected 'lbfgs' or 'projected'.")
 
     def _reduce(self, L: np.ndarray, rank: int, gram: Gram | None) -> np.ndarray:
@@ -304,7 +314,8 @@ class LMCA(_LargeMargin):
     max_iter : int, default=500
         The most L-BFGS iterations.
     tol : float, default=1e-3
-        Relative tolerance on the objective.
+        Tolerance on the objective, relative to it or to one for each target pair, whichever is
+        larger: the margin is one, and costs far below it are as good as none.
     warm_start : bool, default=False
         Begin at the ``components_`` of the last fit.
     random_state : int, RandomState or None, default=None
@@ -358,15 +369,24 @@ class _Problem:
     ):
         self.points, self.targets, self.codes = points, targets, codes
         self.c, self.reg, self.gram = c, reg, gram
+        # The margin is 1, so a cost well below 1 for each target pair is as good as none:
+        # tolerances are relative to the objective or to that, whichever is larger.
+        self.unit = float(np.count_nonzero(targets >= 0))
         self.xp = namespace(points)
+
+    def in_single(self) -> _Problem:
+        """The same problem in float32, to descend on."""
+        points = to_single(self.points)
+        return _Problem(points, self.targets, self.codes, self.c, self.reg, self.gram)
 
     def value(self, L: np.ndarray) -> float:
         """The objective with the plain hinge, over all impostors."""
         return self.mine(L)[0]
 
-    def mine(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+    def mine(self, L: np.ndarray, most: int = _WATCHED) -> tuple[float, np.ndarray]:
         """The objective, and the impostor pairs worth watching near L."""
-        value, pairs = mine_impostors(self._embedded(L), self.targets, self.codes, self.c)
+        E = self._embedded(L)
+        value, pairs = mine_impostors(E, self.targets, self.codes, self.c, most=most)
         return value + self.reg * frobenius(L, self.gram)[0], pairs
 
     def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
@@ -404,18 +424,24 @@ class _Problem:
         return self.points @ like(L, self.points).T
 
 
-def _descend(problem: _Problem, L: np.ndarray, report: Iterations, max_iter: int, tol: float):
+def _descend(
+    problem: _Problem,
+    L: np.ndarray,
+    report: Iterations,
+    max_iter: int,
+    tol: float,
+    corner: float,
+) -> tuple[np.ndarray, bool, float]:
     """L-BFGS in rounds: on the impostors known so far, then a look at all of them.
 
     A round ends in the exact objective, which shows what the round could not see: impostors not
     on its list, and the corner of the hinge. The larger of the two is mended before the next.
     """
-    corner, done, round_length = _FIRST_CORNER, 0, _FIRST_ROUND
-    # The margin is 1, so a cost well below 1 for each target pair is as good as none: tolerances
-    # are relative to the objective or to that, whichever is larger.
-    unit = float(np.count_nonzero(problem.targets >= 0))
+    done, round_length, finish = 0, _FIRST_ROUND, False
+    unit = problem.unit
+    most = _WATCHED
     _, pairs = problem.mine(L)
-    while True:
+    for _ in range(_MAX_ROUNDS):
         known, width = pairs, corner
 
         def objective(L: np.ndarray, known=known, width=width) -> tuple[float, np.ndarray]:
@@ -426,20 +452,24 @@ def _descend(problem: _Problem, L: np.ndarray, report: Iterations, max_iter: int
             objective,
             L,
             max_iter=max(1, min(round_length, max_iter - done)),
-            tol=max(0.1 * tol, _STAGE_TOL * corner),
+            tol=0.1 * tol if finish else max(0.1 * tol, _STAGE_TOL * corner),
             report=lambda L, value: report(L, value * unit),
         )
         L, done = minimum.x, done + minimum.n_iter
-        exact, nearby = problem.mine(L)
+        exact, nearby = problem.mine(L, most)
         seen = problem.of_map(L, pairs, 0.0)[0]
         missing, rounded = exact - seen, seen - minimum.value * unit
-        good = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
+        near = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
+        good = near and (finish or _STAGE_TOL * corner <= 0.1 * tol)
         if good or report.stopped or done >= max_iter:
-            return L, good
-        if minimum.converged and missing <= rounded:
+            return L, good, corner
+        finish = finish or near
+        if minimum.converged and not near and missing <= rounded:
             corner *= _CORNER_FACTOR
+        most *= 1 + (missing > rounded)
         pairs = _union(pairs, nearby, len(problem.codes))
         round_length *= 2
+    return L, False, corner
 
 
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
@@ -450,8 +480,13 @@ def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
 
 
 def _descend_convex(
-    problem: _Problem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
-):
+    problem: _Problem,
+    L: np.ndarray,
+    report: Iterations,
+    max_iter: int,
+    tol: float,
+    corner: float,
+) -> tuple[np.ndarray, bool, float]:
     """Projected gradient on M, to a certified gap.
 
     For convex f and any M' with trace at most T, ``f(M') >= f(M) + <G, M' - M>`` and
@@ -459,15 +494,17 @@ def _descend_convex(
     from the best of them; T is taken as twice the trace of M.
     """
     M = L.T @ L
-    corner, done, step = _FIRST_CORNER, 0, 1.0 / max(float(np.sum(M * M)), 1.0)
+    done, finish, stage_tol = 0, False, tol
+    step = 1.0 / max(float(np.sum(M * M)), 1.0)
 
     def good_enough(M: np.ndarray, value: float, G: np.ndarray) -> bool:
         lowest = min(0.0, float(linalg.eigvalsh(G, subset_by_index=[0, 0])[0]))
         gap = float(np.sum(G * M)) + 2.0 * float(np.trace(M)) * -lowest
-        return gap <= max(0.5 * tol, _STAGE_TOL * corner) * abs(value)
+        return gap <= stage_tol * max(value, problem.unit)
 
     while True:
         width = corner
+        stage_tol = 0.5 * tol if finish else max(0.5 * tol, _STAGE_TOL * corner)
         minimum, step = minimize_projected(
             lambda M: problem.of_matrix(M, width),  # noqa: B023 (used before width changes)
             _project_psd,
@@ -479,9 +516,13 @@ def _descend_convex(
         )
         M, done = minimum.x, done + minimum.n_iter
         exact = problem.of_matrix(M, 0.0)[0]
-        if exact - minimum.value <= 0.5 * tol * exact or report.stopped or done >= max_iter:
-            return factor(M), minimum.converged
-        corner *= _CORNER_FACTOR
+        near = exact - minimum.value <= 0.5 * tol * max(exact, problem.unit)
+        good = near and minimum.converged and stage_tol <= 0.5 * tol
+        if good or report.stopped or done >= max_iter:
+            return factor(M), good, corner
+        finish = finish or near
+        if not near:
+            corner *= _CORNER_FACTOR
 
 
 def factor(M: np.ndarray) -> np.ndarray:

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import calm_blas, like, nca_loss, take_rows, to_numpy
-from kernelmetric.learners._base import GradientLearner, as_gram, frobenius, in_single, to_single
+from kernelmetric.learners._base import (
+    GradientLearner,
+    as_gram,
+    centered,
+    frobenius,
+    in_single,
+    to_single,
+)
 from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
 
 # Squared length, on average, of the points under the first map. Kernel coordinates are at most 1
@@ -121,9 +128,10 @@ class NCA(GradientLearner):
         self._check_iteration_parameters()
         X, codes = self._check_training(X, y)
         gram = as_gram(gram)
-        start = self._start(X, codes, gram, self._check_n_components(X.shape[1]))
+        rank = self._check_n_components(X.shape[1])
+        start = self._start(X, codes, gram, rank, lambda L: _scaled(L, to_numpy(X)))
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-        points, sorted_codes = take_rows(X, order), codes[order]
+        points, sorted_codes = take_rows(centered(X), order), codes[order]
 
         def objective_on(points: Any) -> Any:
             def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
@@ -161,7 +169,9 @@ class NCA(GradientLearner):
         self._warn_unless_converged()
         return self
 
-    def _scale_start(self, L: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        E = (Z - Z.mean(axis=0)) @ L.T
-        length = np.mean(np.sum(E * E, axis=1))
-        return L * np.sqrt(_START_SQUARED_NORM / length) if length > 0 else L
+
+def _scaled(L: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """The multiple of L under which points are as long as a start should make them."""
+    E = (X - X.mean(axis=0)) @ L.T
+    length = np.mean(np.sum(E * E, axis=1))
+    return L * np.sqrt(_START_SQUARED_NORM / length) if length > 0 else L

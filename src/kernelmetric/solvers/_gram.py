@@ -86,6 +86,11 @@ class Gram:
         return float(max(_RELATIVE_CUT * eigenvalues[-1], round_off))
 
     @property
+    def eigenvalues(self) -> np.ndarray:
+        """Eigenvalues of G, ascending."""
+        return self._spectrum[0]
+
+    @property
     def rank(self) -> int:
         """Number of eigenvalues above the cut-off."""
         return int(np.sum(self._spectrum[0] > self.cut_off))

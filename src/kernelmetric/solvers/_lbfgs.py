@@ -96,10 +96,12 @@ def minimize_lbfgs(
             "maxcor": memory,
         },
     )
+    # status 2: no step decreases the objective any more, which at this precision is convergence
+    converged = result.status in (0, 2)
     return Minimum(
         result.x.reshape(shape),
         float(result.fun),
         int(result.nit),
-        result.status == 0,
+        converged,
         result.message,
     )

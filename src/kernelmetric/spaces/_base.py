@@ -205,6 +205,19 @@ def as_float64(X: Any) -> Any:
     return xp.astype(X, xp.float64, copy=False)
 
 
+_INDEFINITE = {4: 1e-3, 8: 1e-6}  # by itemsize: negative beyond this share of λmax is no round-off
+
+
+def refuse_indefinite(smallest: float, largest: float, *, single: bool) -> None:
+    """Refuse a Gram matrix with an eigenvalue that is negative beyond round-off."""
+    if smallest < -_INDEFINITE[4 if single else 8] * max(largest, 0.0):
+        raise ValueError(
+            f"Got a Gram matrix whose smallest eigenvalue is {smallest:.3g} (the largest is "
+            f"{largest:.3g}), but expected a positive semi-definite kernel: try another "
+            "kernel, or add a multiple of the identity to a precomputed one."
+        )
+
+
 def check_n_components(value: Any) -> None:
     """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
     if value is None or (isinstance(value, Integral) and int(value) >= 1):

@@ -10,7 +10,7 @@ from scipy import linalg
 
 from kernelmetric.compute import namespace, to_numpy
 from kernelmetric.solvers import Gram
-from kernelmetric.spaces._base import Space, as_float64, map_rows
+from kernelmetric.spaces._base import Space, as_float64, map_rows, refuse_indefinite
 
 
 class KernelTrick(Space):
@@ -89,12 +89,15 @@ class KernelTrick(Space):
 
     def _learn(self, X: Any) -> None:
         self.__dict__.pop("eigenvalues_", None)
+        single = str(X.dtype).endswith("float32")
         X = as_float64(X)
         self.anchors_ = self.kernel_.anchors(X)
         K = self.kernel_(X)
         # A symmetric copy: X itself may be K, and belongs to the caller.
         self.basis_gram_ = (K + K.T) / 2
         self.gram_ = Gram(self.basis_gram_, singular=self.singular, ridge=self.ridge)
+        values = self.gram_.eigenvalues
+        refuse_indefinite(float(values[0]), float(values[-1]), single=single)
         self.explained_variance_ratio_ = 1.0
 
     @cached_property

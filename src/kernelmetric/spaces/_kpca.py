@@ -14,6 +14,7 @@ from kernelmetric.spaces._base import (
     as_float64,
     check_n_components,
     n_kept,
+    refuse_indefinite,
     refuse_rank_zero,
 )
 from kernelmetric.spaces._eigen import (
@@ -30,7 +31,6 @@ _DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spect
 _ALWAYS_DENSE_ROWS = 5000  # full rank is n × n whatever the budget; up to here it is under 1 GB
 _FIRST_RANK = 64  # where the search for a fraction of the variance starts
 _RESIDUAL = {4: 1e-5, 8: 1e-7}  # by itemsize
-_INDEFINITE = {4: 1e-3, 8: 1e-6}
 
 
 class KPCA(Space):
@@ -267,9 +267,4 @@ class KPCA(Space):
     def _refuse_indefinite(self, gram: CentredGram, smallest: float, largest: float) -> None:
         single = gram.dtype == gram.xp.float32
         single = single or (not is_sparse(gram.X) and gram.X.dtype == gram.xp.float32)
-        if smallest < -_INDEFINITE[4 if single else 8] * max(largest, 0.0):
-            raise ValueError(
-                f"Got a Gram matrix whose smallest eigenvalue is {smallest:.3g} (the largest is "
-                f"{largest:.3g}), but expected a positive semi-definite kernel: try another "
-                "kernel, or add a multiple of the identity to a precomputed one."
-            )
+        refuse_indefinite(smallest, largest, single=single)

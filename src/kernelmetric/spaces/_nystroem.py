@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import is_sparse, like, to_numpy
 from kernelmetric.kernels import FunctionKernel
-from kernelmetric.spaces._base import as_float64, refuse_rank_zero
+from kernelmetric.spaces._base import as_float64, refuse_indefinite, refuse_rank_zero
 from kernelmetric.spaces._features import FeatureMapSpace
 from kernelmetric.spaces._landmarks import kmeans_centres, rpcholesky_rows, uniform_rows
 
@@ -112,6 +112,7 @@ class Nystroem(FeatureMapSpace):
         cut_off = _RELATIVE_CUT[4 if single else 8] if self.tol is None else self.tol
         K = self._landmark_gram(X)
         values, U = linalg.eigh(K)
+        refuse_indefinite(float(values[0]), float(values[-1]), single=single)
         eps = np.finfo(np.float64).eps
         kept = values > max(cut_off * values[-1], len(K) * eps * np.trace(K), 0.0)
         if not kept.any():
