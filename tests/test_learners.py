@@ -137,7 +137,7 @@ def test_the_smoothed_objective_never_rises_within_a_stage(learner, labelled, mo
         lengths.append(minimum.n_iter)
         return minimum
 
-    monkeypatch.setattr("kernelmetric.learners._lmnn.minimize_lbfgs", watched)
+    monkeypatch.setattr("kernelmetric.learners._margin.minimize_lbfgs", watched)
     learner.fit(*labelled)
     curve = np.array(learner.loss_curve_)
     assert sum(lengths) == len(curve) == learner.n_iter_

@@ -8,7 +8,8 @@ By one eigenproblem: :class:`DNE`.
 
 from kernelmetric.learners._base import GradientLearner, Learner
 from kernelmetric.learners._dne import DNE
-from kernelmetric.learners._lmnn import LMCA, LMNN
+from kernelmetric.learners._lmca import LMCA
+from kernelmetric.learners._lmnn import LMNN
 from kernelmetric.learners._nca import NCA
 
 __all__ = ["DNE", "LMCA", "LMNN", "NCA", "GradientLearner", "Learner"]

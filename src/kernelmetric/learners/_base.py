@@ -49,8 +49,8 @@ class Learner(Metric, BaseEstimator):
         check_is_fitted(self)
         X = check_points(self, X, reset=False)
         L = self.components_
-        if not is_numpy(X) and is_numpy(L):
-            L = like(L, X)
+        if is_numpy(X) != is_numpy(L):  # fitted in one array library, applied in another
+            L = like(to_numpy(L), X)
         return X @ L.T
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
@@ -133,7 +133,7 @@ class GradientLearner(CallbackSupportMixin, Learner):
         init = self.init
         if self.warm_start and hasattr(self, "components_"):
             previous = to_numpy(self.components_).astype(np.float64)
-            if previous.shape[1] == X.shape[1]:
+            if previous.shape[1] == X.shape[1] and previous.shape[0] <= X.shape[1]:
                 return previous
         if not isinstance(init, str):
             return self._given_start(init, X, n_components)
@@ -278,12 +278,6 @@ def in_single(points: Any, tol: float) -> bool:
     """
     xp = namespace(points)
     return points.dtype == xp.float64 and points.shape[0] >= _SINGLE_ABOVE and tol >= _SINGLE_TOL
-
-
-def to_single(points: Any) -> Any:
-    """Points in float32."""
-    xp = namespace(points)
-    return xp.astype(points, xp.float32)
 
 
 def centered(X: Any) -> Any:

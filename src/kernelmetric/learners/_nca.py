@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import calm_blas, like, nca_loss, take_rows, to_numpy
+from kernelmetric.compute import calm_blas, like, namespace, nca_loss, take_rows, to_numpy
 from kernelmetric.learners._base import (
     GradientLearner,
     as_gram,
     centered,
     frobenius,
     in_single,
-    to_single,
 )
 from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
 
@@ -149,7 +148,8 @@ class NCA(GradientLearner):
         with calm_blas(6.0 * X.shape[0] ** 2 * start.shape[0]):
             rough = max(self.tol, _ROUGH_TOL)
             if in_single(points, rough):  # most of the way in float32, the finish in float64
-                objective = objective_on(to_single(points))
+                xp = namespace(points)
+                objective = objective_on(xp.astype(points, xp.float32))
                 start = minimize_lbfgs(
                     objective, start, max_iter=self.max_iter, tol=rough, report=report
                 ).x

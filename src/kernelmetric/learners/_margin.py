@@ -1,0 +1,236 @@
+"""The objective of large margins, and two ways down: on a factor L, and on M itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import (
+    like,
+    lmnn_hinge,
+    lmnn_hinge_on,
+    mine_impostors,
+    namespace,
+    take_rows,
+    to_numpy,
+)
+from kernelmetric.learners._base import centered, frobenius
+from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs, minimize_projected
+
+# The hinge is smoothed by a quadratic corner that narrows from stage to stage; L-BFGS and FISTA
+# both need a continuous gradient.
+FIRST_CORNER = 1.0
+_CORNER_FACTOR = 0.1
+_FIRST_ROUND = 10  # iterations before the impostors are looked for again; doubles every round
+_WATCHED = 200  # impostors of a point on the first list; doubles whenever a list was too short
+_MAX_ROUNDS = 60
+_DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
+_STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
+
+
+class Orthonormal:
+    """The points in an orthonormal basis and in units of their own size, and the way back.
+
+    Where the basis of the coordinates has a Gram matrix G, W = G^{-1/2} whitens it; a map L on
+    the coordinates of X and the map A on these are related by ``L = A Wᵀ / size``.
+    """
+
+    def __init__(self, X: Any, gram: Gram | None):
+        self.gram = gram
+        Z = centered(X) if gram is None else like(gram.whiten(to_numpy(centered(X))), X)
+        xp = namespace(X)
+        # Divided by the largest entry first: squares of features at 1e200 leave the range.
+        top = float(xp.max(xp.abs(Z))) or 1.0
+        self.size = top * float(xp.sqrt(xp.mean((Z / top) ** 2) * Z.shape[1])) or 1.0
+        self.points = Z / self.size
+
+    def enter(self, L: np.ndarray) -> np.ndarray:
+        """From a map on the coordinates of X to one on these."""
+        if self.gram is not None:
+            L = L @ self.gram.matrix @ self.gram.inv_sqrt()
+        return L * self.size
+
+    def leave(self, L: np.ndarray) -> np.ndarray:
+        """From a map on these to one on the coordinates of X."""
+        L = L / self.size
+        return L if self.gram is None else L @ self.gram.inv_sqrt().T
+
+
+class MarginProblem:
+    """LMNN's objective on sorted points: a function of L, or of M, and of the corner's width."""
+
+    def __init__(self, points: Any, targets: np.ndarray, codes: np.ndarray, c: float, reg: float):
+        self.points, self.targets, self.codes = points, targets, codes
+        self.c, self.reg = c, reg
+        # The margin is 1, so a cost well below 1 for each target pair is as good as none:
+        # tolerances are relative to the objective or to that, whichever is larger.
+        self.unit = float(np.count_nonzero(targets >= 0))
+        self.xp = namespace(points)
+
+    def astype(self, dtype: str) -> MarginProblem:
+        """The same problem in another precision."""
+        points = self.xp.astype(self.points, getattr(self.xp, dtype), copy=False)
+        return MarginProblem(points, self.targets, self.codes, self.c, self.reg)
+
+    def value(self, L: np.ndarray) -> float:
+        """The objective with the plain hinge, over all impostors."""
+        return self.mine(L)[0]
+
+    def mine(self, L: np.ndarray, most: int = _WATCHED) -> tuple[float, np.ndarray]:
+        """The objective, and the impostor pairs worth watching near L."""
+        E = self._embedded(L)
+        value, pairs = mine_impostors(E, self.targets, self.codes, self.c, most=most)
+        return value + self.reg * frobenius(L, None)[0], pairs
+
+    def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
+        """Value and gradient with respect to L, over the listed impostors or, if many, over all."""
+        E = self._embedded(L)
+        if len(pairs) > _DENSE_ABOVE * len(self.codes) ** 2:
+            value, product = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
+        else:
+            value, product = lmnn_hinge_on(pairs, E, E, self.targets, self.c, corner)
+        penalty, penalty_gradient = frobenius(L, None)
+        gradient = 2.0 * to_numpy(product.T @ self.points) + self.reg * penalty_gradient
+        return value + self.reg * penalty, gradient
+
+    def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
+        """Value and gradient with respect to M, where the objective is convex."""
+        X = self.points
+        L = like(factor(M), X)
+        value, product = lmnn_hinge(X @ L.T, X, self.targets, self.codes, self.c, corner)
+        identity = np.eye(len(M))
+        gradient = to_numpy(X.T @ product).astype(np.float64) + self.reg * identity
+        return value + self.reg * float(np.trace(M)), gradient
+
+    def best_length(self, L: np.ndarray) -> float:
+        """The multiple of L with the smallest objective, which is convex in its square."""
+        E = self._embedded(L)
+        i, slot = np.nonzero(self.targets >= 0)
+        difference = take_rows(E, i) - take_rows(E, self.targets[i, slot])
+        pull = float(self.xp.mean(self.xp.sum(difference * difference, axis=1)))
+        if not pull > 0:
+            return 1.0
+        squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
+        values = [self.value(L * np.sqrt(s)) for s in squares]
+        return float(np.sqrt(squares[int(np.argmin(values))]))
+
+    def _embedded(self, L: np.ndarray) -> Any:
+        return self.points @ like(L, self.points).T
+
+
+def descend(
+    problem: MarginProblem,
+    L: np.ndarray,
+    report: Iterations,
+    max_iter: int,
+    tol: float,
+    corner: float,
+) -> tuple[np.ndarray, bool, float]:
+    """L-BFGS in rounds: on the impostors known so far, then a look at all of them.
+
+    A round ends in the exact objective, which shows what the round could not see: impostors not
+    on its list, and the corner of the hinge. The larger of the two is mended before the next.
+    """
+    done, round_length, finish = 0, _FIRST_ROUND, False
+    unit = problem.unit
+    most = _WATCHED
+    _, pairs = problem.mine(L)
+    for _ in range(_MAX_ROUNDS):
+        known, width = pairs, corner
+
+        def objective(L: np.ndarray, known=known, width=width) -> tuple[float, np.ndarray]:
+            value, gradient = problem.of_map(L, known, width)
+            return value / unit, gradient / unit
+
+        minimum = minimize_lbfgs(
+            objective,
+            L,
+            max_iter=max(1, min(round_length, max_iter - done)),
+            tol=0.1 * tol if finish else max(0.1 * tol, _STAGE_TOL * corner),
+            report=lambda L, value: report(L, value * unit),
+        )
+        L, done = minimum.x, done + minimum.n_iter
+        exact, nearby = problem.mine(L, most)
+        seen = problem.of_map(L, pairs, 0.0)[0]
+        missing, rounded = exact - seen, seen - minimum.value * unit
+        near = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
+        good = near and (finish or _STAGE_TOL * corner <= 0.1 * tol)
+        if good or report.stopped or done >= max_iter:
+            return L, good, corner
+        finish = finish or near
+        if minimum.converged and not near and missing <= rounded:
+            corner *= _CORNER_FACTOR
+        most *= 1 + (missing > rounded)
+        pairs = _union(pairs, nearby, len(problem.codes))
+        round_length *= 2
+    return L, False, corner
+
+
+def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
+    """All pairs of both lists, once each, sorted."""
+    keys = [p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)]
+    merged = np.union1d(*keys)
+    return np.stack([merged // n, merged % n], axis=1).astype(np.int32)
+
+
+def descend_convex(
+    problem: MarginProblem,
+    L: np.ndarray,
+    report: Iterations,
+    max_iter: int,
+    tol: float,
+    corner: float,
+) -> tuple[np.ndarray, bool, float]:
+    """Projected gradient on M, to a certified gap.
+
+    For convex f and any M' with trace at most T, ``f(M') >= f(M) + <G, M' - M>`` and
+    ``<G, M'> >= T min(0, λ_min(G))``: so ``<G, M> + T |min(0, λ_min(G))|`` bounds how far M is
+    from the best of them; T is taken as twice the trace of M.
+    """
+    M = L.T @ L
+    done, finish, stage_tol = 0, False, tol
+    step = 1.0 / max(float(np.sum(M * M)), 1.0)
+
+    def good_enough(M: np.ndarray, value: float, G: np.ndarray) -> bool:
+        lowest = min(0.0, float(linalg.eigvalsh(G, subset_by_index=[0, 0])[0]))
+        gap = float(np.sum(G * M)) + 2.0 * float(np.trace(M)) * -lowest
+        return gap <= stage_tol * max(value, problem.unit)
+
+    while True:
+        width = corner
+        stage_tol = 0.5 * tol if finish else max(0.5 * tol, _STAGE_TOL * corner)
+        minimum, step = minimize_projected(
+            lambda M: problem.of_matrix(M, width),  # noqa: B023 (used before width changes)
+            _project_psd,
+            M,
+            max_iter=max(max_iter - done, 1),
+            converged=good_enough,
+            step=step,
+            report=lambda M, value: report(factor(M), value),
+        )
+        M, done = minimum.x, done + minimum.n_iter
+        exact = problem.of_matrix(M, 0.0)[0]
+        near = exact - minimum.value <= 0.5 * tol * max(exact, problem.unit)
+        good = near and minimum.converged and stage_tol <= 0.5 * tol
+        if good or report.stopped or done >= max_iter:
+            return factor(M), good, corner
+        finish = finish or near
+        if not near:
+            corner *= _CORNER_FACTOR
+
+
+def factor(M: np.ndarray) -> np.ndarray:
+    """L with ``LᵀL = M``, from the eigenvectors with positive eigenvalues."""
+    values, V = linalg.eigh(M)
+    keep = values > max(values[-1], 0.0) * len(values) * np.finfo(np.float64).eps
+    if not np.any(keep):
+        return np.zeros((1, len(M)))
+    # torch takes no views with negative strides
+    return np.ascontiguousarray((V[:, keep] * np.sqrt(values[keep])).T[::-1])
+
+
+def _project_psd(M: np.ndarray) -> np.ndarray:
+    L = factor(0.5 * (M + M.T))
+    return L.T @ L
