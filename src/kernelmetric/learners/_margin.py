@@ -228,7 +228,7 @@ def factor(M: np.ndarray) -> np.ndarray:
     if not np.any(keep):
         return np.zeros((1, len(M)))
     # torch takes no views with negative strides
-    return np.ascontiguousarray((V[:, keep] * np.sqrt(values[keep])).T[::-1])
+    return (V[:, keep] * np.sqrt(values[keep])).T[::-1].copy()
 
 
 def _project_psd(M: np.ndarray) -> np.ndarray:
