@@ -31,10 +31,9 @@ from kernelmetric.compute._distances import median_squared_distance, squared_dis
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._softmax import nca_loss
-from kernelmetric.compute._threads import calm_blas
+from kernelmetric.compute._threads import own_threads
 
 __all__ = [
-    "calm_blas",
     "check_labels",
     "check_points",
     "class_neighbors",
@@ -51,6 +50,7 @@ __all__ = [
     "namespace",
     "nca_loss",
     "nearest_neighbors",
+    "own_threads",
     "require_memory",
     "row_blocks",
     "set_entries",

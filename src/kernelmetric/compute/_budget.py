@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from array_api_compat import is_numpy_array
@@ -88,9 +89,11 @@ def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) ->
         At least one row each; together they cover ``range(n_rows)``.
     """
     size = max(1, int(current_budget() // max(bytes_per_row, 1)))
-    size = min(size, n_rows, most or n_rows)
-    for start in range(0, n_rows, max(size, 1)):
-        yield slice(start, min(start + size, n_rows))
+    size = max(1, min(size, n_rows, most or n_rows))
+    n_blocks = -(-n_rows // size)
+    edges = [round(n_rows * i / n_blocks) for i in range(n_blocks + 1)] if n_blocks else []
+    for start, stop in pairwise(edges):  # of equal size, so that threads share the work evenly
+        yield slice(start, stop)
 
 
 def tile_rows(X: Any, n_columns: int, cache_bytes: int) -> int:

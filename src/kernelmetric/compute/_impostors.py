@@ -18,11 +18,11 @@ from scipy import sparse
 from kernelmetric.compute._arrays import is_numpy, like, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._softmax import class_slices
-from kernelmetric.compute._threads import over_threads
+from kernelmetric.compute._threads import over_threads, own_threads
 
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
-_PAIR_CHUNK_BYTES = 16 * 2**20
+_PAIR_CHUNK_BYTES = 2**20
 
 
 def lmnn_hinge(
@@ -139,12 +139,8 @@ def mine_impostors(
             out.append((rows.start, loss, pairs))
         return out
 
-    shares = over_threads(
-        work,
-        _impostor_blocks(codes, E),
-        flops=2.0 * len(codes) ** 2 * E.shape[1],
-        threads=is_numpy(E),
-    )
+    with own_threads(2.0 * len(codes) ** 2 * E.shape[1]):
+        shares = over_threads(work, _impostor_blocks(codes, E), threads=is_numpy(E))
     found = sorted((part for share in shares for part in share), key=lambda part: part[0])
     return value + sum(loss for _, loss, _ in found), np.concatenate([p for _, _, p in found])
 
@@ -313,15 +309,19 @@ def _laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any
 def _pair_distances(E: Any, i: np.ndarray, j: np.ndarray, xp: Any) -> np.ndarray:
     """Squared distances of listed pairs, in float64, a bounded number of them at a time."""
     out = np.empty(len(i))
-    step = max(1, _PAIR_CHUNK_BYTES // (8 * max(E.shape[1], 1)))
-    for start in range(0, len(i), step):
-        chunk = slice(start, start + step)
-        difference = take_rows(E, i[chunk]) - take_rows(E, j[chunk])
-        out[chunk] = (
-            np.einsum("ij,ij->i", difference, difference)
-            if is_numpy(difference)
-            else to_numpy(xp.sum(difference * difference, axis=1))
-        )
+    step = max(1, _PAIR_CHUNK_BYTES // (itemsize_of(E) * max(E.shape[1], 1)))
+    chunks = [slice(start, start + step) for start in range(0, len(i), step)]
+
+    def work(chunks: list[slice]) -> None:
+        for chunk in chunks:
+            difference = take_rows(E, i[chunk]) - take_rows(E, j[chunk])
+            out[chunk] = (
+                np.einsum("ij,ij->i", difference, difference)
+                if is_numpy(difference)
+                else to_numpy(xp.sum(difference * difference, axis=1))
+            )
+
+    over_threads(work, chunks, threads=is_numpy(E))
     return out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._threads import over_threads
+from kernelmetric.compute._threads import over_threads, own_threads
 
 _TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
 _GROUP_ROWS = 32  # columns that share one minimum when the k smallest of many are sought
@@ -122,8 +122,8 @@ def _search(
             distances[where, :k] = np.maximum(values, 0)
 
     blocks = list(row_blocks(len(rows), 2 * per_row, most=most))
-    flops = 2.0 * len(rows) * len(points) * X.shape[1]
-    over_threads(work, blocks, flops=flops, threads=is_numpy(P))
+    with own_threads(2.0 * len(rows) * len(points) * X.shape[1]):
+        over_threads(work, blocks, threads=is_numpy(P))
 
 
 def _select(X: Any, rows: np.ndarray) -> Any:

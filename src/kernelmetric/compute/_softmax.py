@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._threads import over_threads
+from kernelmetric.compute._threads import over_threads, own_threads
 
 _TILE_BYTES = 2**20  # a block of the softmax stays in the second-level cache
 # exp(-40) is far below float32 resolution beside the largest term, 1; smaller exponents would
@@ -50,6 +50,11 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
+    with own_threads(6.0 * X.shape[0] ** 2 * L.shape[0]):
+        return _nca_loss(L, X, codes)
+
+
+def _nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
     xp = namespace(L, X)
     E = X @ L.T
     # Moving the embedding changes no distance but keeps its squares small in float32.
@@ -75,12 +80,7 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
             transposed += P.T @ augmented[rows, :]
         return total, transposed
 
-    shares = over_threads(
-        work,
-        _blocks(codes, E),
-        flops=6.0 * len(codes) ** 2 * E.shape[1],
-        threads=is_numpy(E),
-    )
+    shares = over_threads(work, _blocks(codes, E), threads=is_numpy(E))
     total = sum(share for share, _ in shares)
     transposed = sum((part for _, part in shares[1:]), start=shares[0][1])
     gradient_E = 2.0 * (transposed[:, -1:] * E - own - transposed[:, :-1])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import calm_blas, take_rows, to_numpy
+from kernelmetric.compute import own_threads, take_rows, to_numpy
 from kernelmetric.graphs import target_neighbors
 from kernelmetric.learners._base import (
     GradientLearner,
@@ -103,7 +103,7 @@ class LargeMargin(GradientLearner):
             self._corner = FIRST_CORNER
         report = Iterations(self, self.max_iter, lambda L: {"components_": basis.leave(L)}, X, y)
         report.start(start)
-        with calm_blas(4.0 * X.shape[0] ** 2 * start.shape[0]):
+        with own_threads(4.0 * X.shape[0] ** 2 * start.shape[0]):
             L, self.converged_ = self._minimise(problem, start, report)
         L = self._reduce(L, rank)
         self._store(basis.leave(L), X)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import calm_blas, like, namespace, nca_loss, take_rows, to_numpy
+from kernelmetric.compute import like, namespace, nca_loss, own_threads, take_rows, to_numpy
 from kernelmetric.learners._base import (
     GradientLearner,
     as_gram,
@@ -145,7 +145,7 @@ class NCA(GradientLearner):
 
         report = Iterations(self, self.max_iter, lambda L: {"components_": L}, X, y)
         report.start(start)
-        with calm_blas(6.0 * X.shape[0] ** 2 * start.shape[0]):
+        with own_threads(6.0 * X.shape[0] ** 2 * start.shape[0]):
             rough = max(self.tol, _ROUGH_TOL)
             if in_single(points, rough):  # most of the way in float32, the finish in float64
                 xp = namespace(points)
