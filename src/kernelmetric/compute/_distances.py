@@ -54,7 +54,7 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
     D2 += b2[None, :]
     if D2.dtype == xp.float32 and is_numpy(D2):
         _refine_near(D2, a, b, a2, b2)
-    D2 = np.maximum(D2, 0, out=D2) if is_numpy(D2) else xp.clip(D2, 0, None)
+    D2 = np.maximum(D2, 0, out=D2) if is_numpy(D2) else xp.clip(D2, 0.0, None)
     if same:
         D2 = set_entries(D2, np.arange(D2.shape[0]), 0.0)
     return D2

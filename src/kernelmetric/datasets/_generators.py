@@ -151,8 +151,8 @@ def make_toy004(
     >>> X, y = make_toy004(random_state=0)
     >>> X.shape
     (100, 11)
-    >>> X[y == 0, 0].mean().round() - X[y == 1, 0].mean().round()
-    np.float64(6.0)
+    >>> float(X[y == 0, 0].mean().round() - X[y == 1, 0].mean().round())
+    6.0
     """
     y = _alternate(n_samples)
     X = check_random_state(random_state).standard_normal((n_samples, 1 + n_irrelevant))

@@ -218,6 +218,11 @@ def refuse_indefinite(smallest: float, largest: float, *, single: bool) -> None:
         )
 
 
+def eigh_driver(n: int) -> str | None:
+    """LAPACK's divide and conquer, the fastest; SciPy before 1.13 fails with it on 1 × 1."""
+    return "evd" if n > 1 else None
+
+
 def check_n_components(value: Any) -> None:
     """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
     if value is None or (isinstance(value, Integral) and int(value) >= 1):

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import current_budget, is_numpy, to_numpy
+from kernelmetric.spaces._base import eigh_driver
 from kernelmetric.spaces._gram import CentredGram
 
 _DEPTH = 5  # blocks of one Krylov cycle; deeper saves products, but costs memory and GEMMs
@@ -23,7 +24,7 @@ def dense_eigenpairs(gram: CentredGram) -> tuple[np.ndarray, Any]:
     Kc = gram.K - gram.column_means
     Kc = Kc - gram.xp.mean(Kc, axis=1, keepdims=True)
     if is_numpy(Kc):
-        return linalg.eigh(Kc, overwrite_a=True, check_finite=False, driver="evd")
+        return linalg.eigh(Kc, overwrite_a=True, check_finite=False, driver=eigh_driver(gram.n))
     values, V = gram.xp.linalg.eigh((Kc + Kc.T) / 2)
     return to_numpy(values), V
 

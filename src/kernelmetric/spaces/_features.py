@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import is_sparse, like, namespace, row_blocks, to_numpy
-from kernelmetric.spaces._base import (
+from kernelmetric.spaces._base import (eigh_driver)(
     BLOCK_BYTES,
     Space,
     check_n_components,
@@ -84,7 +84,7 @@ class FeatureMapSpace(Space):
         """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
         if X.shape[0] > m:
             mean, scatter = self._moments(X, W, m)
-            values, V = linalg.eigh(scatter, overwrite_a=True, driver="evd")
+            values, V = linalg.eigh(scatter, overwrite_a=True, driver=eigh_driver(m))
             return mean, values[::-1], V[:, ::-1]
         # Fewer points than features: all features together are smaller than their scatter.
         F = to_numpy(self._features(X)).astype(np.float64)
