@@ -8,10 +8,11 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import is_sparse, like, namespace, row_blocks, to_numpy
-from kernelmetric.spaces._base import (eigh_driver)(
+from kernelmetric.spaces._base import (
     BLOCK_BYTES,
     Space,
     check_n_components,
+    eigh_driver,
     feature_blocks,
     n_kept,
     refuse_rank_zero,
