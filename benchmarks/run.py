@@ -124,8 +124,8 @@ def write_page(results: dict, out: Path, quick: bool) -> None:
         for name in sorted(rows, key=lambda n: n != "kernelmetric"):
             lines.append(_line(title, name, rows[name], ours))
             title = ""
-    lines += ["", "## Growth with the number of points", ""]
-    lines += _growth(results, out)
+    if any(key.startswith("growth") for key in results):
+        lines += ["", "## Growth with the number of points", "", *_growth(results, out)]
     (out / "benchmarks.md").write_text("\n".join(lines) + "\n")
 
 
