@@ -117,6 +117,9 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         int
             An estimate, within a factor of two.
         """
+        return int(self._peak_bytes(n_samples, n_features))
+
+    def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         return 8 * (3 * n_samples * n_samples + 2 * n_samples * n_features)
 
     def __sklearn_tags__(self):

@@ -33,21 +33,7 @@ class FeatureMapSpace(Space):
     rank_: int
     explained_variance_ratio_: float
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two.
-        """
+    def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         m = self._n_map_features(n_samples)
         block = min(n_samples, max(256, BLOCK_BYTES // (8 * m)))
         return 8 * (5 * m * m + block * (3 * m + n_features) + n_samples * m)

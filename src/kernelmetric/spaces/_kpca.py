@@ -175,28 +175,14 @@ class KPCA(Space):
         self.offset_ = gram.column_means @ self.projection_
         return gram, V
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two.
-        """
+    def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         n = n_samples
         if self._chosen_solver(n) == "dense":
             return 8 * (3 * n * n + 2 * n * n_features)
         k = self.n_components
         rank = int(k) if isinstance(k, Integral) else 4 * _FIRST_RANK
         held = min(1.5 * 8 * n * n, current_budget())
-        return int(held + 8 * n * (12 * (rank + 10) + 2 * n_features))
+        return held + 8 * n * (12 * (rank + 10) + 2 * n_features)
 
     def _chosen_solver(self, n: int) -> str:
         names = ("auto", "dense", "lanczos", "randomized")

@@ -1,0 +1,46 @@
+"""The reductions on a CUDA device: ``python benchmarks/gpu.py`` prints seconds and peak memory."""
+
+import time
+
+import numpy as np
+import torch
+
+from kernelmetric import RBF, Nystroem
+from kernelmetric.compute import nca_loss, nearest_neighbors
+
+
+def best(function, repeats=3):
+    function()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def main():
+    generator = torch.Generator("cuda").manual_seed(0)
+
+    def normal(n, d):
+        return torch.randn(n, d, device="cuda", generator=generator)
+
+    print(torch.cuda.get_device_name(), "torch", torch.__version__)
+    X, y = normal(60_000, 50), np.sort(np.arange(60_000) % 10)
+    L = 0.3 * torch.eye(50, device="cuda")
+    print(f"NCA loss + gradient, 60,000 x 50: {best(lambda: nca_loss(L, X, y)):.3f} s")
+    A = normal(70_000, 784)
+    print(f"20 nearest, 70,000 x 784: {best(lambda: nearest_neighbors(A, 20)):.3f} s")
+    B = normal(1_000_000, 50)
+    space = Nystroem(
+        2000, n_components=200, kernel=RBF(gamma=0.01), landmarks="uniform", random_state=0
+    )
+    print(f"Nystroem fit, 1e6 x 50, 2000 -> 200: {best(lambda: space.fit(B), 1):.3f} s")
+    print(f"Nystroem transform of the same: {best(lambda: space.transform(B), 1):.3f} s")
+    print(f"peak {torch.cuda.max_memory_allocated() / 1e9:.2f} GB on the device")
+
+
+if __name__ == "__main__":
+    main()
