@@ -466,3 +466,26 @@ def test_one_thousand_points_in_two_dimensions_are_no_trouble():
     X, y = make_fig2_circles(1000, random_state=0)
     for learner in (NCA(max_iter=200), LMNN(), DNE(1)):
         assert learner.fit(X, y).components_.shape[1] == 2
+
+
+@pytest.mark.parametrize(
+    "learner", [NCA(), LMNN(), LMNN(solver="projected"), LMCA(2)], ids=["NCA", "LMNN", "M", "LMCA"]
+)
+def test_an_interrupted_fit_keeps_its_last_iteration_and_can_go_on(learner, labelled, monkeypatch):
+    from kernelmetric.solvers import Iterations
+
+    record = Iterations.__call__
+
+    def interrupted(self, state, loss):
+        record(self, state, loss)
+        if len(self.loss_curve) == 3:
+            raise KeyboardInterrupt
+        return False
+
+    learner = learner.set_params(warm_start=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Iterations, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            learner.fit(*labelled)
+    assert np.all(np.isfinite(learner.transform(labelled[0])))
+    assert learner.fit(*labelled).converged_

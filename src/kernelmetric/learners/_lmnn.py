@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import own_threads, take_rows, to_numpy
+from kernelmetric.compute import like, own_threads, take_rows, to_numpy
 from kernelmetric.graphs import target_neighbors
 from kernelmetric.learners._base import (
     GradientLearner,
@@ -101,9 +101,11 @@ class LargeMargin(GradientLearner):
         start = self._whole(basis.enter(start))
         if not (self.warm_start and hasattr(self, "_corner")):
             self._corner = FIRST_CORNER
-        report = Iterations(self, self.max_iter, lambda L: {"components_": basis.leave(L)}, X, y)
+        report = Iterations(
+            self, self.max_iter, lambda L: {"components_": like(basis.leave(L), X)}, X, y
+        )
         report.start(start)
-        with own_threads(4.0 * X.shape[0] ** 2 * start.shape[0]):
+        with own_threads(4.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
             L, self.converged_ = self._minimise(problem, start, report)
         L = self._reduce(L, rank)
         self._store(basis.leave(L), X)
@@ -188,7 +190,7 @@ class LMNN(LargeMargin):
         Tolerance on the objective, relative to it or to one for each target pair, whichever is
         larger: the margin is one, and costs far below it are as good as none.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit.
+        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False

@@ -43,7 +43,7 @@ class NCA(GradientLearner):
     tol : float, default=1e-6
         Relative decrease of the objective in one iteration at which the fit has converged.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit.
+        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False
@@ -143,9 +143,9 @@ class NCA(GradientLearner):
 
             return objective
 
-        report = Iterations(self, self.max_iter, lambda L: {"components_": L}, X, y)
+        report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
         report.start(start)
-        with own_threads(6.0 * X.shape[0] ** 2 * start.shape[0]):
+        with own_threads(6.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
             rough = max(self.tol, _ROUGH_TOL)
             if in_single(points, rough):  # most of the way in float32, the finish in float64
                 xp = namespace(points)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 logger = logging.getLogger("kernelmetric")
 
 try:  # scikit-learn >= 1.9
@@ -44,6 +46,7 @@ class Iterations:
         self.attributes = attributes
         self.loss_curve: list[float] = []
         self.stopped = False
+        self.state: Any = None
         self._data = {"X": X, "y": y}
         self._root: Any = None
         self._open: Any = None
@@ -60,6 +63,7 @@ class Iterations:
     def __call__(self, state: Any, loss: float) -> bool:
         """Record the end of an iteration; True asks the optimiser to stop."""
         self.loss_curve.append(float(loss))
+        self.state = np.array(state)
         if self._bar is not None:
             self._bar.show(len(self.loss_curve), loss)
         if self._open is not None:
@@ -72,6 +76,16 @@ class Iterations:
             )
             self._begin(state)
         return self.stopped
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Leave the attributes of the last iteration on the estimator when Ctrl-C ends the fit."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self.state is not None:
+                vars(self.estimator).update(self.attributes(self.state))
+            raise
 
     def finish(self) -> None:
         """Close what is open."""
