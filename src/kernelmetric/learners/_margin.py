@@ -24,7 +24,8 @@ from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs, minimize_proj
 FIRST_CORNER = 1.0
 _CORNER_FACTOR = 0.1
 _FIRST_ROUND = 10  # iterations before the impostors are looked for again; doubles every round
-_WATCHED = 200  # impostors of a point on the first list; doubles whenever a list was too short
+_WATCHED = 50  # impostors of a point on the first list; doubles whenever a list was too short
+_ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimate will do
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
@@ -113,7 +114,12 @@ class MarginProblem:
         if not pull > 0:
             return 1.0
         squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
-        values = [self.value(L * np.sqrt(s)) for s in squares]
+        every = max(1, len(self.codes) // _ROWS_FOR_LENGTH)
+        values = [
+            mine_impostors(E * float(np.sqrt(s)), self.targets, self.codes, self.c, every=every)[0]
+            + self.reg * s * frobenius(L, None)[0]
+            for s in squares
+        ]
         return float(np.sqrt(squares[int(np.argmin(values))]))
 
     def _embedded(self, L: np.ndarray) -> Any:
