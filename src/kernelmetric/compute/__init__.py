@@ -11,6 +11,7 @@ n × n array::
     _neighbors.py   exact k nearest neighbours, also within and between classes
     _softmax.py     the NCA loss and gradient: a softmax over all other points
     _impostors.py   the LMNN hinge: triplets mined block by block
+    _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _threads.py     blocks shared among threads, BLAS kept calm
 """
 
@@ -28,17 +29,20 @@ from kernelmetric.compute._arrays import (
 )
 from kernelmetric.compute._budget import current_budget, memory_budget, require_memory, row_blocks
 from kernelmetric.compute._distances import median_squared_distance, squared_distances
+from kernelmetric.compute._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._softmax import nca_loss
 from kernelmetric.compute._threads import own_threads
 
 __all__ = [
+    "GramProducts",
     "check_labels",
     "check_points",
     "class_neighbors",
     "current_budget",
     "device_of",
+    "gram_products",
     "is_numpy",
     "is_sparse",
     "like",
@@ -53,6 +57,7 @@ __all__ = [
     "own_threads",
     "require_memory",
     "row_blocks",
+    "row_products",
     "set_entries",
     "squared_distances",
     "take_rows",

@@ -2,8 +2,17 @@
 
 ``_demo.py`` is the one behind ``kernelmetric demo``: data sets × methods × splits, one finished
 cell at a time. ``_widths.py`` is the papers' protocol with a cross-validated kernel width.
+``_defaults.py`` sets the automatic kernel beside tuned classifiers.
 """
 
+from kernelmetric.experiments._defaults import (
+    CLASSIFIERS,
+    GROUPS,
+    Problem,
+    SelectingRidge,
+    default_cells,
+    read_cells,
+)
 from kernelmetric.experiments._demo import (
     DATASETS,
     METHODS,
@@ -16,13 +25,19 @@ from kernelmetric.experiments._demo import (
 from kernelmetric.experiments._widths import WIDTHS, width_accuracies
 
 __all__ = [
+    "CLASSIFIERS",
     "DATASETS",
+    "GROUPS",
     "METHODS",
     "WIDTHS",
     "Dataset",
     "Demo",
+    "Problem",
+    "SelectingRidge",
     "Split",
+    "default_cells",
     "fig2_panels",
+    "read_cells",
     "run_cells",
     "width_accuracies",
 ]

@@ -14,14 +14,19 @@ Kernels written here, all of them positive semi-definite for every legal paramet
     _laplacian.py     Laplacian, a function of the L1 distance
     _dot.py           Linear, Polynomial, Cosine, functions of the inner product
     _compose.py       Sum and Product of kernels
+    _families.py      the stock families: widths of RBF, degrees of Polynomial
+    _ideal.py         the kernel that the labels would like
+    _alignment.py     KernelAlignment: the sum of kernels nearest to it
     _precomputed.py   Precomputed: X itself holds the kernel values
     _function.py      FunctionKernel (any callable), PairwiseKernel (scikit-learn's names)
     _names.py         as_kernel: from what a user writes to a kernel
 """
 
+from kernelmetric.kernels._alignment import AlignedSum, KernelAlignment
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._compose import Product, Sum
 from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
+from kernelmetric.kernels._families import polynomial_degrees, rbf_widths
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
 from kernelmetric.kernels._laplacian import Laplacian
 from kernelmetric.kernels._names import as_kernel
@@ -30,10 +35,12 @@ from kernelmetric.kernels._radial import RBF, Delta, RadialKernel
 
 __all__ = [
     "RBF",
+    "AlignedSum",
     "Cosine",
     "Delta",
     "FunctionKernel",
     "Kernel",
+    "KernelAlignment",
     "Laplacian",
     "Linear",
     "PairwiseKernel",
@@ -43,4 +50,6 @@ __all__ = [
     "RadialKernel",
     "Sum",
     "as_kernel",
+    "polynomial_degrees",
+    "rbf_widths",
 ]

@@ -6,12 +6,14 @@ not at all::
     _records.py   Cell: one fit; Panel: one embedding; Summary: mean and spread
     _tables.py    cells as a table: for the terminal, as Markdown, as CSV
     _plots.py     embeddings, the grid of Fig. 2, accuracies of linear and kernelized learners
+    _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
     _files.py     atomic writing
 
 rich and matplotlib are optional, and imported by the functions that use them.
 """
 
 from kernelmetric.report._files import write_atomically
+from kernelmetric.report._kernel_plots import plot_gram, plot_kernel_weights
 from kernelmetric.report._plots import (
     MissingExtraError,
     plot_accuracies,
@@ -32,6 +34,8 @@ __all__ = [
     "plot_accuracies",
     "plot_embedding",
     "plot_fig2",
+    "plot_gram",
+    "plot_kernel_weights",
     "png_bytes",
     "rich_table",
     "summarize",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kernelmetric.compute import current_budget
-from kernelmetric.kernels import RBF, Delta, Kernel, as_kernel
+from kernelmetric.kernels import Kernel, as_kernel
+from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, Nystroem, Space
 
-RIDGE = 0.1
 FULL_RANK_ROWS = 2_000
 LOW_RANK_ROWS = 10_000
 LOW_RANK = 256
@@ -21,9 +21,9 @@ def automatic_kernel(kernel: Any) -> Kernel:
     Parameters
     ----------
     kernel : str, Kernel or callable
-        "auto" is the median-width RBF with a small ridge, ``RBF("median") + 0.1 Delta()``: the
-        ridge gives each training point a coordinate of its own, which keeps noisy labels from
-        bending the metric. Everything else passes through :func:`kernelmetric.as_kernel`.
+        "auto" is :class:`LeaveOneOutRidge`, the kernel and the ridge with which ridge regression
+        predicts points left out best; without labels, the RBF of median width. Everything else
+        passes through :func:`kernelmetric.as_kernel`.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def automatic_kernel(kernel: Any) -> Kernel:
         Not yet bound to data.
     """
     if isinstance(kernel, str) and kernel == "auto":
-        return RBF(gamma="median") + RIDGE * Delta()
+        return LeaveOneOutRidge()
     return as_kernel(kernel)
 
 

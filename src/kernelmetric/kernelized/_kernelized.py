@@ -1,4 +1,4 @@
-"""The theorem as code: a kernel, a space and any learner make a kernel learner."""
+"""A kernel, a space and any learner make a kernel learner."""
 
 from __future__ import annotations
 
@@ -15,20 +15,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import check_points, namespace, row_blocks
+from kernelmetric.kernelized._delegation import Predictions, inner_has
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel, automatic_space
 from kernelmetric.solvers import CallbackSupportMixin, propagated_callbacks, with_callbacks
 
 
-def _learner_has(method: str):
-    def check(self: Kernelized) -> bool:
-        getattr(getattr(self, "learner_", self.learner), method)  # its AttributeError is ours
-        return True
-
-    return check
-
-
-class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
+class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
     The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),
@@ -168,57 +161,9 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
         array of shape (n_samples, n_components)
             One block of rows at a time is in memory besides the result.
         """
-        return self._through_learner("transform", X)
+        return self._through("transform", X)
 
-    @available_if(_learner_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """What the wrapped estimator predicts for X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            Predictions.
-        """
-        return self._through_learner("predict", X)
-
-    @available_if(_learner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities by the wrapped estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Probabilities.
-        """
-        return self._through_learner("predict_proba", X)
-
-    @available_if(_learner_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Decision values of the wrapped estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array
-            Decision values.
-        """
-        return self._through_learner("decision_function", X)
-
-    @available_if(_learner_has("score"))
+    @available_if(inner_has("score"))
     def score(self, X: Any, y: Any = None) -> float:
         """Score of the wrapped estimator.
 
@@ -242,14 +187,13 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
         return self.learner_.components_
 
     @property
-    def classes_(self) -> Any:
-        """Classes known to the wrapped classifier."""
-        return self.learner_.classes_
-
-    @property
     def labels_(self) -> Any:
         """Labels given by the wrapped clusterer."""
         return self.learner_.labels_
+
+    @property
+    def _inner(self) -> Any:
+        return getattr(self, "learner_", self.learner)
 
     @property
     def _n_features_out(self) -> int:
@@ -396,7 +340,7 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
         with config_context(transform_output="default"):
             return self.space_.transform(X)
 
-    def _through_learner(self, method: str, X: Any) -> Any:
+    def _through(self, method: str, X: Any) -> Any:
         """Space, then learner, one block of rows at a time."""
         check_is_fitted(self)
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
@@ -415,5 +359,5 @@ class Kernelized(CallbackSupportMixin, Metric, BaseEstimator):
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.
 for _method in ("transform", "fit_transform"):
-    _condition = available_if(_learner_has("transform"))
+    _condition = available_if(inner_has("transform"))
     setattr(Kernelized, _method, _condition(getattr(Kernelized, _method)))

@@ -1,0 +1,190 @@
+"""Frobenius products between Gram matrices, none of which is ever whole.
+
+The products of m Gram matrices are an m × m matrix, sums over all pairs of points. Tile by tile,
+the values of all kernels at the same pairs are brought together and multiplied with one GEMM::
+
+    pairs (rows × columns) ──evaluate──▶ F (m, pairs) ──▶ products += F Fᵀ, row sums += F 1
+
+Tiles below the diagonal are those above it once more, so only the latter are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.compute._arrays import device_of, is_numpy, namespace, to_numpy
+from kernelmetric.compute._budget import current_budget, row_blocks, tile_rows
+from kernelmetric.compute._threads import over_threads, own_threads
+
+_TILE_BYTES = 8 * 2**20  # the tile of all kernels; smaller ones spend their time in Python
+_PAIR_BYTES = 64  # per kernel value: float64, temporaries, some threads
+_OPERATIONS = 60.0  # per kernel value, the exponential included: to judge what threads are worth
+
+Evaluate = Callable[[slice, slice], Iterable[Any]]
+
+
+class GramProducts(NamedTuple):
+    """What :func:`gram_products` adds up, over the pairs of N points.
+
+    Parameters
+    ----------
+    plain : ndarray of shape (m, m)
+        ⟨K, L⟩ for all pairs of Gram matrices.
+    centred : ndarray of shape (m, m)
+        ⟨HKH, HLH⟩ with H = I - 11ᵀ/N.
+    traces : ndarray of shape (m,)
+        tr K.
+    totals : ndarray of shape (m,)
+        1ᵀK1.
+    row_means : ndarray of shape (m, n)
+        K1 / n, of the n points that were looked at.
+    """
+
+    plain: np.ndarray
+    centred: np.ndarray
+    traces: np.ndarray
+    totals: np.ndarray
+    row_means: np.ndarray
+
+
+def gram_products(evaluate: Evaluate, n: int, *, population: int | None = None) -> GramProducts:
+    r"""Frobenius products between Gram matrices, plain and centred, in one pass.
+
+    .. math::
+
+       \langle HKH, HLH \rangle = \langle K, L \rangle - \tfrac{2}{n} \langle K1, L1 \rangle
+       + \tfrac{1}{n^2} (1^\top K 1)(1^\top L 1)
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(rows, columns)`` yields m blocks of values, one per Gram matrix, for two slices
+        of ``range(n)``; the two are equal on the diagonal. It is called from several threads.
+    n : int
+        Number of points.
+    population : int, default=None
+        When the n points are a random sample of N points: N. The results are then estimates for
+        all N, in which single points, pairs and triples each count as often as there are of them;
+        plain products, traces and totals are unbiased. None means n: nothing is estimated.
+
+    Returns
+    -------
+    GramProducts
+        In float64, whatever the dtype of the blocks.
+
+    Notes
+    -----
+    Half of the n² values of each kernel are evaluated, O(m² n²) operations go to the products;
+    some tiles and m × n row sums are in memory. Before it is added up, a kernel loses one of its
+    values as a constant, so that centring a nearly constant one leaves digits to add.
+    """
+    values = list(evaluate(slice(0, 1), slice(n - 1, n)))  # says how many, and of which library
+    m = len(values)
+    # Centring forgets constants; without one, the squares of a nearly constant kernel are small
+    # and their sums lose nothing.
+    shift = np.array([float(value[0, 0]) for value in values])
+    pairs = min(tile_rows(values[0], 2 * m, _TILE_BYTES), current_budget() // (_PAIR_BYTES * m))
+    blocks = list(row_blocks(n, 1, most=max(1, isqrt(pairs))))
+    tiles = [(i, j) for k, i in enumerate(blocks) for j in blocks[k:]]
+
+    def work(some: list[tuple[slice, slice]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        with np.errstate(all="ignore"):  # what overflows is seen in the sums
+            return _sums(evaluate, some, shift, n)
+
+    with own_threads(_OPERATIONS * m * n * n / 2):
+        parts = over_threads(work, tiles, threads=is_numpy(values[0]))
+    products, sums, diagonals = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+    with np.errstate(all="ignore"):
+        return _scaled(products, sums, diagonals, shift, population or n)
+
+
+def row_products(evaluate: Evaluate, n: int, *, means: np.ndarray | None = None) -> np.ndarray:
+    """Products of the rows of Gram matrices, and those of their diagonal entries.
+
+    Parameters
+    ----------
+    evaluate : callable
+        As in :func:`gram_products`, for a few matrices.
+    n : int
+        Number of points.
+    means : ndarray of shape (m, n), default=None
+        The row means, where the matrices should be centred.
+
+    Returns
+    -------
+    ndarray of shape (2, n, m, m)
+        Sums over j of k_ij l_ij, then k_ii l_ii, for every point i.
+    """
+    parts = []
+    everything = slice(0, n)
+    for rows in row_blocks(n, 2 * _PAIR_BYTES * n):
+        F = np.stack([to_numpy(K).astype(np.float64) for K in evaluate(rows, everything)])
+        if means is not None:
+            F += means.mean(axis=1)[:, None, None] - means[:, rows, None] - means[:, None, :]
+        own = np.take_along_axis(F, np.arange(n)[rows][None, :, None], axis=2)[:, :, 0]
+        R = np.moveaxis(F, 1, 0)
+        parts.append(np.stack([R @ np.moveaxis(R, 1, 2), np.einsum("ai,bi->iab", own, own)]))
+    return np.concatenate(parts, axis=1)
+
+
+def _sums(
+    evaluate: Evaluate, tiles: list[tuple[slice, slice]], shift: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Products, row sums and diagonals of K - shift, over some of the tiles."""
+    m = len(shift)
+    products, sums, diagonals = np.zeros((m, m)), np.zeros((m, n)), np.zeros((m, n))
+    for rows, columns in tiles:
+        F = _stacked(evaluate(rows, columns), shift)
+        xp = namespace(F)
+        flat = xp.reshape(F, (m, -1))
+        tile = to_numpy(flat @ flat.T)
+        sums[:, rows] += to_numpy(xp.sum(F, axis=2))
+        if rows == columns:
+            diagonals[:, rows] = to_numpy(xp.linalg.diagonal(F))
+            products += tile
+        else:  # its mirror image below the diagonal
+            sums[:, columns] += to_numpy(xp.sum(F, axis=1))
+            products += 2.0 * tile
+    return products, sums, diagonals
+
+
+def _stacked(blocks: Iterable[Any], shift: np.ndarray) -> Any:
+    F = None
+    for k, K in enumerate(blocks):  # one at a time: a block may be freed before the next comes
+        if F is None:
+            xp = namespace(K)
+            F = xp.empty((len(shift), *K.shape), dtype=xp.float64, device=device_of(K))
+        F[k, ...] = K
+        F[k, ...] -= float(shift[k])
+    return F
+
+
+def _scaled(
+    products: np.ndarray, sums: np.ndarray, diagonals: np.ndarray, shift: np.ndarray, N: int
+) -> GramProducts:
+    """What the sums over n points say of N: every kind of tuple counts as often as there are."""
+    n = sums.shape[1]
+    singles = N / n
+    pairs = singles * (N - 1) / max(n - 1, 1)
+    triples = pairs * (N - 2) / max(n - 2, 1)
+
+    def over_pairs(D: np.ndarray, P: np.ndarray) -> np.ndarray:
+        return singles * D + pairs * (P - D)
+
+    D = diagonals @ diagonals.T
+    beside = sums - diagonals  # sums over the *other* points
+    mixed = diagonals @ beside.T
+    off = products - D
+    rows = singles * D + pairs * (mixed + mixed.T + off) + triples * (beside @ beside.T - off)
+    totals = singles * diagonals.sum(axis=1) + pairs * beside.sum(axis=1)
+    centred = over_pairs(D, products) - 2.0 / N * rows + np.outer(totals, totals) / N**2
+
+    cross = np.outer(shift, sums.sum(axis=1) + 0.5 * n**2 * shift)
+    diagonals = diagonals + shift[:, None]
+    plain = over_pairs(diagonals @ diagonals.T, products + cross + cross.T)
+    traces = singles * diagonals.sum(axis=1)
+    return GramProducts(plain, centred, traces, totals + N**2 * shift, sums / n + shift[:, None])

@@ -1,0 +1,17 @@
+"""The theorem as code: a kernel, a space and any learner make a kernel learner.
+
+:class:`Kernelized` is the theorem, :class:`KernelizedCV` chooses the kernel and the rank by
+cross-validation. Both are metrics, and predict where what they hold predicts::
+
+    _kernelized.py   Kernelized: kernel, then space, then learner
+    _search.py       KernelizedCV: many kernels and ranks, the work they share done once
+    _folds.py        what the search does in one fold
+    _candidates.py   lists of kernels and ranks, from what a user writes
+    _results.py      the table of a search, as GridSearchCV writes it
+    _delegation.py   predict and its kin, from the estimator inside
+"""
+
+from kernelmetric.kernelized._kernelized import Kernelized
+from kernelmetric.kernelized._search import KernelizedCV
+
+__all__ = ["Kernelized", "KernelizedCV"]

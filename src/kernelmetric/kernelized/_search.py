@@ -1,0 +1,388 @@
+"""The kernel and the rank by cross-validation, with the work that candidates share done once."""
+
+from __future__ import annotations
+
+import time
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn import config_context, get_config
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import (
+    _check_method_params,
+    _num_samples,
+    check_consistent_length,
+    column_or_1d,
+)
+
+from kernelmetric.compute import check_labels, check_points, take_rows, to_numpy
+from kernelmetric.kernelized._candidates import listed_kernels, listed_ranks
+from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has
+from kernelmetric.kernelized._folds import Fold, Outcome, Trial, stream
+from kernelmetric.kernelized._kernelized import Kernelized
+from kernelmetric.kernelized._results import cv_results, report_failures
+from kernelmetric.selection import automatic_kernel
+from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
+
+
+class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator):
+    """Kernelized, with its kernel and rank chosen by cross-validation.
+
+    Finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find, and writes
+    it into the same ``cv_results_``, but does the shared work once: in each fold the distances
+    once for all radial kernels, and the eigenvectors once for all ranks of a kernel. Afterwards
+    it is the metric of the best candidate, learned again from all points, and a classifier by the
+    nearest neighbour in that metric.
+
+    Parameters
+    ----------
+    learner : estimator
+        A learner of this library, or any estimator with ``fit`` and ``transform``.
+    kernels : list, str, Kernel or callable, default=None
+        The candidates: a list of anything :class:`Kernelized` takes as its kernel, or one of
+        them. Two names stand for families: 'rbf', which None means too, for the 21 widths
+        σ = 1000, ..., 0.01 of [1]_, and 'poly' for the
+        polynomial kernels of degrees 1 to 5.
+    cv : int, splitter or iterable, default=3
+        The folds, as in ``GridSearchCV``: an integer means stratified folds without shuffling.
+    n_components : int, None or list of them, default=None
+        The ranks: how many coordinates of the kernel's space the learner sees. None is as many
+        as the space gives, which is full rank up to 2,000 points.
+    space : Space or 'auto', default='auto'
+        Where coordinates come from, as in :class:`Kernelized`; of the ready-made ones, all but
+        :class:`KernelTrick`, whose coordinates cannot be cut.
+    estimator : estimator, default=None
+        What is fitted on the learned coordinates and scored; None is the nearest neighbour.
+    scoring : str or callable, default=None
+        As in ``GridSearchCV``, one score; None is the estimator's own.
+    n_jobs : int, default=None
+        Processes that share the folds and kernels; each gets its part of the memory budget, and
+        joblib limits its threads. The result does not depend on it.
+    refit : bool, default=True
+        Whether to learn the best candidate again from all points.
+    error_score : 'raise' or float, default=nan
+        Score of candidates that fail, with a warning; 'raise' stops at the first.
+    random_state : int, RandomState or None, default=None
+        For the automatic space.
+    verbose : bool, default=False
+        Show a progress bar on standard error; its loss is minus the best score of a fold so far.
+
+    Attributes
+    ----------
+    cv_results_ : dict of ndarray
+        As in ``GridSearchCV``. The time of shared work is counted with the first candidate that
+        needs it.
+    best_index_ : int
+        Row of the best candidate. The first of equals wins: list first what you prefer; the
+        families begin with the smoothest kernel.
+    best_params_ : dict
+        Its kernel and n_components.
+    best_score_ : float
+        Its mean score.
+    best_estimator_ : Kernelized
+        The metric, learned from all points. Only with ``refit``, as all that follows.
+    estimator_ : estimator
+        Fitted on the learned coordinates of all points.
+    components_ : array of shape (n_components, rank)
+        The learner's map, on the coordinates of the space.
+    refit_time_ : float
+        Seconds it took.
+    n_splits_ : int
+        Number of folds.
+    scorer_ : callable
+        What scored.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of str
+        Names of the features seen in fit, where X had any.
+
+    See Also
+    --------
+    Kernelized : One kernel, one space.
+
+    Notes
+    -----
+    For n points in a fold, d features, p kernels of which each reaches rank r: O(n² d + p n³)
+    time a fold for full rank, whatever the number of ranks, and the learner once for each kernel
+    and rank. The distances of a fold are held where they fit the memory budget; otherwise each
+    kernel is evaluated on its own.
+
+    A fit that is interrupted leaves the object as it was before.
+
+    References
+    ----------
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010), section 5.
+
+    Examples
+    --------
+    >>> from kernelmetric import DNE
+    >>> from kernelmetric.datasets import make_fig2_circles
+    >>> from kernelmetric.kernelized import KernelizedCV
+    >>> X, y = make_fig2_circles(80, random_state=0)
+    >>> search = KernelizedCV(DNE(), kernels="poly").fit(X, y)
+    >>> search.best_params_["kernel"].degree
+    2
+    >>> X_new, y_new = make_fig2_circles(200, random_state=1)
+    >>> search.score(X_new, y_new) > 0.97
+    True
+    >>> search.pairwise_distances(X_new, X).shape
+    (200, 80)
+    """
+
+    def __init__(
+        self,
+        learner,
+        kernels=None,
+        cv=3,
+        n_components=None,
+        *,
+        space="auto",
+        estimator=None,
+        scoring=None,
+        n_jobs=None,
+        refit=True,
+        error_score=np.nan,
+        random_state=None,
+        verbose=False,
+    ):
+        self.learner = learner
+        self.kernels = kernels
+        self.cv = cv
+        self.n_components = n_components
+        self.space = space
+        self.estimator = estimator
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.error_score = error_score
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, **params) -> KernelizedCV:
+        """Score all candidates, and learn the best again from all points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel.
+        y : array-like of shape (n_samples,)
+            Labels.
+        **params : dict
+            ``groups`` for the splitter, and what else the learner's ``fit`` takes; with
+            scikit-learn's metadata routing, what each of them asks for.
+
+        Returns
+        -------
+        KernelizedCV
+            The fitted metric.
+        """
+        self._check_parameters()
+        kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
+        points, labels = self._check_data(X, y, kernels)
+        fit_params, split_params = self._routed(params)
+        splitter = check_cv(self.cv, labels, classifier=is_classifier(self._judge))
+        folds = [
+            self._fold(points, labels, train, test, fit_params)
+            for train, test in splitter.split(X, labels, **split_params)
+        ]
+        scorer = check_scoring(self._judge, scoring=self.scoring)
+        trial = Trial(self.learner, self._judge, scorer, self.error_score)
+        outcomes = self._outcomes(trial, folds, kernels, ranks, X, y)
+        report_failures(outcomes, self.error_score)
+        candidates = [{"kernel": k, "n_components": r} for k in kernels for r in ranks]
+        results = cv_results(candidates, outcomes)
+        best = int(results["rank_test_score"].argmin())
+        fitted = {
+            "cv_results_": results,
+            "best_index_": best,
+            "best_params_": candidates[best],
+            "best_score_": results["mean_test_score"][best],
+            "n_splits_": len(folds),
+            "scorer_": scorer,
+        }
+        if self.refit:
+            fitted |= self._refitted(candidates[best], X, labels, fit_params)
+        for name in ("best_estimator_", "estimator_", "refit_time_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.__dict__.update(fitted)
+        return self
+
+    @available_if(inner_has("score"))
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score of the fitted estimator in the learned metric, by ``scoring``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,), default=None
+            Labels.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        return self.scorer_(self.estimator_, to_numpy(self._embed(X)), y)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """How metadata reach the learner and the splitter.
+
+        Returns
+        -------
+        MetadataRouter
+            ``fit`` of this class to ``fit`` of the learner and ``split`` of the splitter.
+        """
+        router = MetadataRouter(owner=type(self).__name__)
+        fit_to_fit = MethodMapping().add(caller="fit", callee="fit")
+        fit_to_split = MethodMapping().add(caller="fit", callee="split")
+        return router.add(learner=self.learner, method_mapping=fit_to_fit).add(
+            splitter=check_cv(self.cv, classifier=is_classifier(self._judge)),
+            method_mapping=fit_to_split,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._judge)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.target_tags = get_tags(self.learner).target_tags
+        tags.target_tags.required = True
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False  # learners know one label for each point
+        tags.non_deterministic = get_tags(self.learner).non_deterministic
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        try:
+            kernels = [automatic_kernel(kernel) for kernel in listed_kernels(self.kernels)]
+        except ValueError:  # fit will say what is wrong; asking for tags must not
+            return tags
+        tags.input_tags.pairwise = all(kernel.pairwise for kernel in kernels)
+        tags.input_tags.sparse = all(kernel.accepts_sparse for kernel in kernels)
+        return tags
+
+    # --- what there is to search ----------------------------------------------------------------
+
+    @property
+    def _judge(self) -> Any:
+        return KNeighborsClassifier(1) if self.estimator is None else self.estimator
+
+    @property
+    def _inner(self) -> Any:
+        return getattr(self, "estimator_", self._judge)
+
+    def _through(self, method: str, X: Any) -> Any:
+        return getattr(self._inner, method)(to_numpy(self._embed(X)))
+
+    def _check_parameters(self) -> None:
+        if not hasattr(self.learner, "transform"):
+            raise ValueError(
+                f"Got learner={self.learner!r}, which has no transform, but expected a learner of "
+                "coordinates: for estimators that predict, use GridSearchCV over Kernelized."
+            )
+        if self.error_score != "raise" and not isinstance(self.error_score, Real):
+            raise ValueError(
+                f"Got error_score={self.error_score!r}, but expected 'raise' or a number: try "
+                "error_score=np.nan."
+            )
+
+    def _check_data(self, X: Any, y: Any, kernels: list[Any]) -> tuple[Any, Any]:
+        """Points that folds can be cut from, and labels; nothing is written into this object."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: "
+                "candidates are scored by it."
+            )
+        sparse = all(automatic_kernel(kernel).accepts_sparse for kernel in kernels)
+        probe = self._candidate(kernels[0], None, 0)
+        points = check_points(probe, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
+        check_consistent_length(X, y)
+        if is_classifier(self._judge):
+            check_labels(y, points)
+            y = column_or_1d(y)
+        return points, y
+
+    def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the learner's fit gets, and what the splitter gets."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **params)
+            return dict(routed["learner"]["fit"]), dict(routed["splitter"]["split"])
+        for name in ("similar", "dissimilar"):
+            if params.get(name) is not None:
+                raise ValueError(
+                    f"Got {name} pairs, but expected labels: the row numbers of pairs mean nothing "
+                    "in a fold."
+                )
+        params = dict(params)
+        return params, {"groups": params.pop("groups", None)}
+
+    def _candidate(self, kernel: Any, rank: int | None, n_samples: int) -> Kernelized:
+        """The candidate as an estimator, for a training set of this size."""
+        metric = Kernelized(clone(self.learner), kernel, self.space, random_state=self.random_state)
+        if rank is None:
+            return metric
+        return metric.set_params(space=self._space(n_samples).set_params(n_components=rank))
+
+    def _space(self, n_samples: int) -> Any:
+        """A fresh space whose coordinates can be cut."""
+        space = self._candidate(None, None, n_samples)._fresh_space(n_samples)
+        own = space.get_params().get("n_components", "none")
+        cuts = listed_ranks(self.n_components) != [None]
+        if own == "none" or (cuts and not (own is None or isinstance(own, Integral))):
+            raise ValueError(
+                f"Got space={space!r} with n_components={self.n_components!r}, but expected a "
+                "space whose leading coordinates can be taken: try space=KPCA()."
+            )
+        return space
+
+    # --- the search -----------------------------------------------------------------------------
+
+    def _fold(self, X: Any, y: Any, train: Any, test: Any, fit_params: dict[str, Any]) -> Fold:
+        X_train, X_test = take_rows(X, train), take_rows(X, test)
+        if get_tags(self).input_tags.pairwise:
+            X_train, X_test = X_train[:, train], X_test[:, train]
+        return Fold(
+            X_train,
+            _safe_indexing(y, train),
+            X_test,
+            _safe_indexing(y, test),
+            self._space(len(train)),
+            _check_method_params(X, fit_params, indices=train),
+        )
+
+    def _outcomes(
+        self, trial: Trial, folds: list[Fold], kernels: list[Any], ranks: list[Any], X: Any, y: Any
+    ) -> list[list[Outcome]]:
+        """For each fold, the outcomes of all candidates in their order."""
+        report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
+        report.start(None)
+        found: list[list[Any]] = [[None] * len(kernels) for _ in folds]
+        best = -np.inf
+        for fold, kernel, outcomes in stream(trial, folds, kernels, ranks, self.n_jobs):
+            found[fold][kernel] = outcomes
+            best = max(best, np.nanmax([-np.inf, *(outcome.score for outcome in outcomes)]))
+            report(None, -best)
+        report.finish()
+        return [[outcome for outcomes in row for outcome in outcomes] for row in found]
+
+    def _refitted(self, best: dict[str, Any], X: Any, y: Any, fit_params: dict[str, Any]) -> dict:
+        """The best candidate, learned from all points, and the estimator in its coordinates."""
+        started = time.perf_counter()
+        metric = self._candidate(best["kernel"], best["n_components"], _num_samples(X))
+        with config_context(transform_output="default"):
+            E = metric.fit_transform(X, y, **fit_params)
+        estimator = clone(self._judge).fit(to_numpy(E), y)
+        return {
+            "best_estimator_": metric,
+            "estimator_": estimator,
+            "refit_time_": time.perf_counter() - started,
+        }

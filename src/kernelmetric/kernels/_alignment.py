@@ -1,0 +1,389 @@
+"""Kernel alignment: the weighted sum of base kernels that lies nearest to the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import (
+    GramProducts,
+    gram_products,
+    like,
+    row_products,
+    take_rows,
+)
+from kernelmetric.kernels._base import Kernel, as_points
+from kernelmetric.kernels._compose import Sum
+from kernelmetric.kernels._families import rbf_widths
+from kernelmetric.kernels._ideal import Block, ideal_kernel, weighted_by
+from kernelmetric.kernels._names import as_kernel
+from kernelmetric.kernels._radial import RadialKernel, distance_block
+from kernelmetric.solvers import nonnegative_qp
+
+_SAME = 1e-10  # two kernels at a cosine of one less this are one kernel
+_UNALIGNED = 1e-12  # an alignment below this is rounding
+_FEWEST = 3  # rows of a sample: pairs and triples are scaled up separately
+# A kernel whose spread about its mean is a smaller part of it than this, by itemsize: its weight
+# would be so large that the rounding of its values outweighed the other kernels.
+_LEAST_SPREAD = {4: 3e-4, 8: 1e-5}
+
+
+class AlignedSum(Sum):
+    """What :class:`KernelAlignment` learned: a weighted sum that remembers how.
+
+    Everywhere a :class:`Sum`. The terms are the base kernels that got a weight, the weights are
+    those of the kernels as they are, γ_i / ‖K_i‖ up to one common factor. ``clone`` keeps both
+    and forgets the attributes, as it does with every estimator; ``bind`` keeps them.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        The terms.
+    weights : list of float
+        Their weights.
+
+    Attributes
+    ----------
+    base_kernels_ : list of Kernel
+        All m base kernels, bound to the data.
+    weights_ : ndarray of shape (m,)
+        γ of eq. (12) of [1]_: weights of the base kernels scaled to norm one, with γᵀb = 1.
+    alignment_ : float
+        Alignment of the sum with the ideal kernel, between 0 and 1.
+    alignment_error_ : float
+        Standard error of ``alignment_`` where it was estimated from a sample of the rows; 0.0
+        where all rows were used.
+    base_alignments_ : ndarray of shape (m,)
+        Alignment of each base kernel by itself.
+    S_ : ndarray of shape (m, m)
+        Frobenius products of the base kernels scaled to norm one.
+    b_ : ndarray of shape (m,)
+        Their products with the ideal kernel.
+
+    References
+    ----------
+    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
+       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
+       2010.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import RBF, AlignedSum
+    >>> AlignedSum([RBF(gamma=1.0), RBF(gamma=2.0)], [0.5, 1.0])
+    0.5 * RBF(gamma=1.0) + RBF(gamma=2.0)
+    """
+
+    base_kernels_: list[Kernel]
+    weights_: np.ndarray
+    alignment_: float
+    alignment_error_: float
+    base_alignments_: np.ndarray
+    S_: np.ndarray
+    b_: np.ndarray
+
+    def bind(self, X: Any, y: Any = None) -> AlignedSum:
+        """Return an equal kernel: it was bound to the data it was aligned on.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Ignored.
+        y : array of shape (n,), default=None
+            Ignored.
+
+        Returns
+        -------
+        AlignedSum
+            A new kernel with the same attributes.
+        """
+        return deepcopy(self)
+
+
+class KernelAlignment(Kernel):
+    r"""A kernel still to be learned: the sum of base kernels best aligned with the labels.
+
+    .. math::
+
+       \max_{\gamma \ge 0} \; \frac{\langle K, Y \rangle_F}{\|K\|_F \|Y\|_F},
+       \qquad K = \sum_i \gamma_i \frac{K_i}{\|K_i\|_F}
+
+    ``bind(X, y)`` solves this quadratic program, eq. (12) of [1]_, and returns an
+    :class:`AlignedSum`. The sum is scaled to unit total variance of the training points in its
+    feature space, since alignment leaves the scale open. Kernels that centring leaves without
+    digits, and all but the best of kernels that are numerically equal, get weight 0.
+
+    Parameters
+    ----------
+    kernels : list of Kernel or str, default=None
+        Base kernels. None: the 21 widths of :func:`rbf_widths`.
+    target : {"classes", "same", "regression"}, default="classes"
+        The ideal kernel Y. "classes": 1 within a class and -1/(p - 1) between the p classes, as
+        in [1]_; "same": 1 and 0, as in [2]_; "regression": the products of the centred y.
+    centered : bool, default=False
+        Whether to align HKH with HYH, H = I - 11ᵀ/n. Distances see only the centred kernel, so
+        this is usually the better choice for metrics; False is the formula of [1]_.
+    local : Kernel or str, default=None
+        A kernel L that says which points are near: Y ∘ L is the target then, in which distant
+        points of one class need not be alike. None: all pairs count the same.
+    max_samples : int, default=None
+        Align on so many random rows, and estimate from them what all rows would give; the
+        standard error is in ``alignment_error_``. None: all rows.
+    random_state : int, RandomState or None, default=None
+        For the choice of the rows.
+
+    See Also
+    --------
+    rbf_widths : The default base kernels.
+    polynomial_degrees : Base kernels for images.
+    AlignedScales : Scales of features too, where some are noise.
+    Delta : A ridge; worth adding to the base kernels.
+
+    Notes
+    -----
+    O(m n² (d + m)) time for m kernels, n points and d features. The Gram matrices are never
+    whole: one tile of all of them is in memory, and m × n row sums.
+
+    References
+    ----------
+    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
+       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
+       2010, section 4.
+    .. [2] J. T. Kwok, I. W. Tsang. "Learning with idealized kernels". ICML, 2003, section 2.
+    .. [3] C. Cortes, M. Mohri, A. Rostamizadeh. "Algorithms for learning kernels based on
+       centered alignment". JMLR 13, 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric.kernels import Delta, KernelAlignment, rbf_widths
+    >>> X, y = load_iris(return_X_y=True)
+    >>> kernel = KernelAlignment([*rbf_widths(), Delta()], centered=True).bind(X, y)
+    >>> round(kernel.alignment_, 3), round(float(kernel.base_alignments_.max()), 3)
+    (0.797, 0.792)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        target: str = "classes",
+        centered: bool = False,
+        *,
+        local: Any = None,
+        max_samples: int | None = None,
+        random_state: Any = None,
+    ):
+        self.kernels = kernels
+        self.target = target
+        self.centered = centered
+        self.local = local
+        self.max_samples = max_samples
+        self.random_state = random_state
+
+    @property
+    def accepts_sparse(self) -> bool:
+        """Whether every base kernel accepts sparse points."""
+        try:
+            return all(kernel.accepts_sparse for kernel in self._base_kernels())
+        except ValueError:  # bind will say what is wrong; asking must not
+            return False
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the weights are known: never, before ``bind``."""
+        return False
+
+    def bind(self, X: Any, y: Any = None) -> AlignedSum:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Training points.
+        y : array of shape (n,)
+            Their labels; numbers for ``target="regression"``.
+
+        Returns
+        -------
+        AlignedSum
+            The learned kernel.
+        """
+        X = as_points(X, self)
+        N = X.shape[0]
+        kernels = Sum(self._base_kernels()).bind(X, y).kernels
+        rows = sample_rows(N, self.max_samples, self.random_state)
+        points = X if rows is None else take_rows(X, rows)
+        ideal = ideal_kernel(y, X, self.target, rows)
+        if self.local is not None:
+            ideal = weighted_by(as_kernel(self.local).bind(X, y), points, ideal)
+        sums = gram_products(_tiles(kernels, points, ideal), points.shape[0], population=N)
+        self._check_finite(kernels, sums, X)
+        norms = _norms(sums, X.dtype, centered=self.centered)
+        products = sums.centred if self.centered else sums.plain
+        cosines = products * np.outer(_inverse(norms), _inverse(norms))
+        S, b = cosines[:-1, :-1], cosines[:-1, -1]
+        v = aligned_weights(S, b)
+
+        weights = v * _inverse(norms[:-1])
+        weights /= _total_variance(weights, sums, N)
+        chosen = np.flatnonzero(weights)
+        aligned = AlignedSum([kernels[i] for i in chosen], weights[chosen].tolist())
+        aligned.base_kernels_ = kernels
+        aligned.S_, aligned.b_ = S, b * norms[-1]
+        aligned.weights_ = v / (v @ aligned.b_)
+        aligned.base_alignments_ = b
+        aligned.alignment_ = float(v @ b / np.sqrt(v @ S @ v))
+        aligned.alignment_error_ = 0.0
+        if rows is not None:
+            means = np.vstack([weights @ sums.row_means[:-1], sums.row_means[-1]])
+            tiles = _tiles([aligned], points, ideal)
+            by_row = row_products(tiles, len(rows), means=means if self.centered else None)
+            aligned.alignment_error_ = alignment_error(by_row, N)
+        return aligned
+
+    def _base_kernels(self) -> list[Kernel]:
+        if self.kernels is None:
+            return [*rbf_widths()]
+        if isinstance(self.kernels, str | Kernel) or not hasattr(self.kernels, "__iter__"):
+            raise ValueError(
+                f"Got kernels={self.kernels!r}, but expected a list of kernels: try "
+                "[*rbf_widths(), Delta()]."
+            )
+        return [as_kernel(kernel) for kernel in self.kernels]
+
+    def _check_finite(self, kernels: list[Kernel], sums: GramProducts, X: Any) -> None:
+        for kernel, product in zip(kernels, np.diagonal(sums.plain)[:-1], strict=True):
+            if not np.isfinite(product):
+                raise ValueError(kernel._overflow_message(X, None))
+
+
+def aligned_weights(S: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Non-negative weights of the most aligned sum of kernels of norm one.
+
+    Parameters
+    ----------
+    S : ndarray of shape (m, m)
+        Products of the kernels: ones on the diagonal, zeros in the rows of kernels left out.
+    b : ndarray of shape (m,)
+        Their alignments with the target.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Up to a factor, the solution of eq. (12) of the paper. Fixing γᵀb there only sets the
+        scale, and without it the program is a non-negative least squares problem.
+    """
+    kept: list[int] = []
+    for i in np.argsort(-b, kind="stable"):  # of equal kernels the best stays
+        if S[i, i] > 0 and not np.any(S[i, kept] >= 1.0 - _SAME):
+            kept.append(int(i))
+    if not kept or b[kept[0]] <= _UNALIGNED:
+        raise ValueError(
+            f"Got base kernels whose alignment with y is at most {b.max():.2g}, but expected one "
+            "that sees the labels: try other kernels, or scaled features."
+        )
+    v = np.zeros(len(b))
+    v[kept] = nonnegative_qp(S[np.ix_(kept, kept)], b[kept])[0]
+    return v
+
+
+def sample_rows(n: int, max_samples: int | None, random_state: Any) -> np.ndarray | None:
+    """Random rows to align on.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    max_samples : int or None
+        The most rows wanted; None for all.
+    random_state : int, RandomState or None
+        Source of the choice.
+
+    Returns
+    -------
+    ndarray of int, or None
+        Rows in increasing order; None where all are wanted.
+    """
+    if max_samples is None:
+        return None
+    if not isinstance(max_samples, Integral) or max_samples < _FEWEST:
+        raise ValueError(
+            f"Got max_samples={max_samples!r}, but expected None or an integer of at "
+            f"least {_FEWEST}: try 2000."
+        )
+    if max_samples >= n:
+        return None
+    rng = check_random_state(random_state)
+    return np.sort(rng.choice(n, int(max_samples), replace=False))
+
+
+def alignment_error(by_row: np.ndarray, population: int) -> float:
+    r"""Standard error of an alignment estimated from a sample of the points.
+
+    To first order the alignment is a mean over points, of their influence
+    :math:`\psi_i = A (g_i^{KY} / \theta^{KY} - g_i^{KK} / 2\theta^{KK} -
+    g_i^{YY} / 2\theta^{YY})`, where g are a point's shares in the products θ. The weights of the
+    sum, being optimal, contribute nothing to first order; nor does the centre.
+
+    Parameters
+    ----------
+    by_row : ndarray of shape (2, n, 2, 2)
+        What ``row_products`` gives for the kernel and the target on the sample.
+    population : int
+        Number of points that the sample was drawn from, without replacement.
+
+    Returns
+    -------
+    float
+        The standard error.
+    """
+    whole, own = by_row
+    n, N = whole.shape[0], population
+    beside = N * (N - 1) / (n - 1) * (whole - own)
+    share = N * own + 2.0 * beside  # a pair moves with either of its two points
+    theta = np.mean(N * own + beside, axis=0)
+    relative = share / theta
+    A = theta[0, 1] / np.sqrt(theta[0, 0] * theta[1, 1])
+    influence = A * (relative[:, 0, 1] - 0.5 * (relative[:, 0, 0] + relative[:, 1, 1]))
+    return float(np.std(influence, ddof=1) * np.sqrt((1.0 - n / N) / n))
+
+
+def _tiles(kernels: list[Kernel], X: Any, ideal: Block) -> Any:
+    """Values of all kernels, then of the ideal one, at the pairs of two slices of X."""
+    radial = any(isinstance(kernel, RadialKernel) for kernel in kernels)
+
+    def evaluate(rows: slice, columns: slice) -> Iterator[Any]:
+        A = X[rows, :]
+        B = None if rows == columns else X[columns, :]
+        D2 = distance_block(A, B) if radial else None
+        for kernel in kernels:
+            shared = isinstance(kernel, RadialKernel)
+            yield kernel.of_squared_distances(D2) if shared else kernel(A, B)
+        yield like(ideal(rows, columns), A)
+
+    return evaluate
+
+
+def _norms(sums: GramProducts, dtype: Any, *, centered: bool) -> np.ndarray:
+    """Frobenius norms of the Gram matrices; 0 where centring leaves too few digits."""
+    norms = np.sqrt(np.maximum(np.diagonal(sums.plain), 0.0))
+    if not centered:
+        return norms
+    least = _LEAST_SPREAD[4 if str(dtype).endswith("float32") else 8]
+    centred = np.sqrt(np.maximum(np.diagonal(sums.centred), 0.0))
+    return np.where(centred > least * norms, centred, 0.0)
+
+
+def _inverse(norms: np.ndarray) -> np.ndarray:
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+
+
+def _total_variance(weights: np.ndarray, sums: GramProducts, n: int) -> float:
+    """tr(HKH) / n of the weighted sum; tr(K) / n where that is only rounding."""
+    trace = weights @ sums.traces[:-1] / n
+    variance = trace - weights @ sums.totals[:-1] / n**2
+    return float(variance if variance > _SAME * trace else trace)

@@ -1,0 +1,86 @@
+"""The ideal kernel: what a kernel would be that knew the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from kernelmetric.compute import check_labels, to_numpy
+
+Block = Callable[[slice, slice], np.ndarray]
+
+
+def ideal_kernel(y: Any, X: Any, target: str, rows: np.ndarray | None = None) -> Block:
+    """The kernel that the labels would like, tile by tile.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Labels of all points; all of them count for the number of classes and the mean.
+    X : array of shape (n, d)
+        The points, for the count.
+    target : {"classes", "same", "regression"}
+        Which ideal.
+    rows : ndarray of int, default=None
+        The points that the tiles number; None means all.
+
+    Returns
+    -------
+    callable
+        From two slices to a block of values.
+    """
+    if target not in ("classes", "same", "regression"):
+        raise ValueError(f"Got target={target!r}, but expected 'classes', 'same' or 'regression'.")
+    if y is None:
+        raise ValueError(
+            "Got y=None, but KernelAlignment requires y to be passed, as it learns the kernel from "
+            "labels: try kernel='rbf' where there are none."
+        )
+    chosen: Any = slice(None) if rows is None else rows
+    if target == "regression":
+        t = _centred_numbers(y, X)[chosen]
+        return lambda i, j: np.outer(t[i], t[j])
+    if type_of_target(to_numpy(y)) == "continuous":
+        raise ValueError(
+            f"Got continuous y, but target={target!r} expected class labels: try "
+            "target='regression'."
+        )
+    codes = check_labels(y, X)
+    between = 0.0 if target == "same" else -1.0 / codes.max()  # p - 1 is the last code
+    codes = codes[chosen]
+    return lambda i, j: np.where(codes[i, None] == codes[None, j], 1.0, between)
+
+
+def weighted_by(kernel: Any, X: Any, ideal: Block) -> Block:
+    """An ideal kernel that asks only near points to be alike: the product with a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What near means; bound.
+    X : array of shape (n, d)
+        The points that the tiles number.
+    ideal : callable
+        From two slices to a block of values.
+
+    Returns
+    -------
+    callable
+        Likewise.
+    """
+    return lambda i, j: ideal(i, j) * to_numpy(kernel(X[i, :], None if i == j else X[j, :]))
+
+
+def _centred_numbers(y: Any, X: Any) -> np.ndarray:
+    t = np.asarray(column_or_1d(to_numpy(y)))
+    check_consistent_length(X, t)
+    if t.dtype.kind not in "fiub" or not np.all(np.isfinite(t)) or np.ptp(t) == 0:
+        raise ValueError(
+            "Got y that is constant, not finite or not numeric, but target='regression' expected "
+            "numbers that differ: try target='classes' for labels."
+        )
+    return t - np.mean(t, dtype=np.float64)

@@ -1,0 +1,176 @@
+"""The path of a search: one block of distances for all radial kernels, one basis for all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import clone
+
+from kernelmetric.compute import current_budget, is_sparse, namespace, squared_distances
+from kernelmetric.kernels import Kernel, Precomputed, RadialKernel, Sum
+from kernelmetric.selection._automatic import automatic_kernel
+from kernelmetric.spaces import KPCA, Space
+
+
+class KernelPath:
+    """Coordinates of two sets of points under many kernels, at many ranks.
+
+    Kernels that are functions of the squared distance (``RBF``, ``Delta`` and their sums) are
+    computed from one block of distances. Coordinates along principal components are nested: those
+    of rank r are the first r columns of those of a higher rank, so one basis serves all ranks.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Training points, from which kernels and bases are learned.
+    y : array of shape (n,)
+        Their labels, for kernels that look at them.
+    X_new : array of shape (m, d)
+        Other points.
+    space : Space
+        Where coordinates come from; cloned for every kernel.
+    ranks : sequence of int or None
+        Numbers of coordinates; None means as many as ``space`` itself gives.
+
+    Notes
+    -----
+    The distances take n × (n + m) numbers. Where they and the arrays made from them do not fit
+    the memory budget, each kernel is evaluated on its own, as :class:`Kernelized` would.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import KPCA, RBF
+    >>> from kernelmetric.selection import KernelPath
+    >>> X = np.random.RandomState(0).randn(30, 3)
+    >>> path = KernelPath(X[:20], None, X[20:], KPCA(), [5, None])
+    >>> for sigma in (0.5, 1.0):
+    ...     Z, Z_new = path.coordinates(RBF(sigma=sigma))
+    ...     print([Z[:, : path.n_columns(rank, Z)].shape for rank in path.ranks], Z_new.shape)
+    [(20, 5), (20, 19)] (10, 19)
+    [(20, 5), (20, 19)] (10, 19)
+    """
+
+    def __init__(self, X: Any, y: Any, X_new: Any, space: Space, ranks: Sequence[int | None]):
+        self.X, self.y, self.X_new = X, y, X_new
+        self.space, self.ranks = space, ranks
+
+    def coordinates(self, kernel: Any) -> tuple[Any, Any]:
+        """Coordinates at the highest rank asked for.
+
+        Parameters
+        ----------
+        kernel : str, Kernel or callable
+            As in :class:`Kernelized`.
+
+        Returns
+        -------
+        Z : array of shape (n, r)
+            Coordinates of X, which the kernel and the basis were learned from.
+        Z_new : array of shape (m, r)
+            Coordinates of X_new.
+        """
+        bound = automatic_kernel(kernel).bind(self.X, self.y)
+        space = clone(self.space).set_params(kernel=bound, **self._highest_rank())
+        blocks = [self.X, self.X_new]
+        if isinstance(space, KPCA) and is_radial(bound) and self.distances is not None:
+            space.set_params(kernel=Precomputed())
+            blocks = [of_squared_distances(bound, D2) for D2 in self.distances]
+        with config_context(transform_output="default"):
+            Z, Z_new = space.fit_transform(blocks[0]), space.transform(blocks[1])
+        xp = namespace(Z)
+        dtype = self.X.dtype
+        return xp.astype(Z, dtype, copy=False), xp.astype(Z_new, dtype, copy=False)
+
+    def n_columns(self, rank: int | None, Z: Any) -> int:
+        """Number of leading columns of Z that make up a rank.
+
+        Parameters
+        ----------
+        rank : int or None
+            One of ``ranks``.
+        Z : array of shape (n, r)
+            What :meth:`coordinates` returned.
+
+        Returns
+        -------
+        int
+            At most r, which is lower than the rank asked for when the kernel's is.
+        """
+        rank = self._own_rank if rank is None else rank
+        return min(int(rank), Z.shape[1]) if isinstance(rank, Integral) else Z.shape[1]
+
+    @cached_property
+    def distances(self) -> tuple[Any, Any] | None:
+        """Squared distances of X and X_new to X, in float64; None where they cannot be held."""
+        n, m = self.X.shape[0], self.X_new.shape[0]
+        # besides the distances: K, its centred copy and the eigenvectors, and K of the new points
+        if 8 * (4 * n * n + 2 * m * n) > current_budget():
+            return None
+        X, X_new = _as_float64(self.X), _as_float64(self.X_new)
+        with np.errstate(all="ignore"):
+            D2, D2_new = squared_distances(X, X), squared_distances(X_new, X)
+            xp = namespace(D2)
+            finite = bool(xp.isfinite(xp.sum(D2))) and bool(xp.isfinite(xp.sum(D2_new)))
+        return (D2, D2_new) if finite else None  # the kernel itself says best what is wrong
+
+    @property
+    def _own_rank(self) -> Any:
+        return self.space.get_params().get("n_components")
+
+    def _highest_rank(self) -> dict[str, Any]:
+        if all(rank is None for rank in self.ranks):
+            return {}
+        wanted = [self._own_rank if rank is None else rank for rank in self.ranks]
+        return {"n_components": max(wanted) if all(rank is not None for rank in wanted) else None}
+
+
+def is_radial(kernel: Kernel) -> bool:
+    """Whether a kernel is a function of the squared distance.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel.
+
+    Returns
+    -------
+    bool
+        True for radial kernels and for sums of nothing else.
+    """
+    if isinstance(kernel, Sum):
+        return all(is_radial(term) for term in kernel.kernels)
+    return isinstance(kernel, RadialKernel)
+
+
+def of_squared_distances(kernel: Any, D2: Any) -> Any:
+    """Kernel values from squared distances.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Bound, and radial in the sense of :func:`is_radial`.
+    D2 : array of shape (n, m)
+        Squared Euclidean distances; left unchanged.
+
+    Returns
+    -------
+    array of shape (n, m)
+        Kernel values.
+    """
+    if not isinstance(kernel, Sum):
+        return kernel.of_squared_distances(D2)
+    terms = zip(kernel.weights, kernel.kernels, strict=True)
+    return sum(weight * of_squared_distances(term, D2) for weight, term in terms)
+
+
+def _as_float64(X: Any) -> Any:
+    if is_sparse(X):
+        return X.astype(np.float64)
+    xp = namespace(X)
+    return xp.astype(X, xp.float64, copy=False)

@@ -1,0 +1,112 @@
+"""Quadratic programs over non-negative vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import nnls
+
+_ROUNDING = 16 * np.finfo(np.float64).eps  # per variable: what a sum of so many terms loses
+_TOL = 1e-12
+
+
+def nonnegative_qp(S: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
+    r"""Minimise a convex quadratic over the non-negative vectors.
+
+    .. math:: \min_{v \ge 0} \; v^\top S v - 2 b^\top v
+
+    With :math:`S = A^\top A` and :math:`b = A^\top c` it is the non-negative least squares
+    problem :math:`\min \|Av - c\|`, which :func:`scipy.optimize.nnls` solves. The root A halves
+    the digits of a nearly singular S; the set of positive entries is right all the same, and the
+    equations of the problem itself, solved on that set, bring the digits back.
+
+    Parameters
+    ----------
+    S : ndarray of shape (m, m)
+        Symmetric positive semi-definite, up to rounding.
+    b : ndarray of shape (m,)
+        In the range of S.
+
+    Returns
+    -------
+    v : ndarray of shape (m,)
+        The minimiser; one of them where S is singular.
+    residual : float
+        The largest violation of the conditions of Karush, Kuhn and Tucker with the gradient
+        g = Sv - b: g = 0 where v > 0, and g >= 0 elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.solvers import nonnegative_qp
+    >>> v, residual = nonnegative_qp(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([2.0, -1.0]))
+    >>> v
+    array([1., 0.])
+    """
+    S = np.asarray(S, dtype=np.float64)
+    b = np.asarray(b, dtype=np.float64)
+    try:
+        v = nnls(*_square_root(S, b))[0]
+    except RuntimeError:  # its iteration limit: the exchanges below can start from nothing too
+        v = np.zeros_like(b)
+    best, least = v, kkt_residual(S, b, v)
+    for _ in range(3 * len(b)):
+        if least <= _TOL * max(1.0, float(np.max(np.abs(b), initial=0.0))):
+            break
+        v = _exchange(S, b, v)
+        residual = kkt_residual(S, b, v)
+        if residual < least:
+            best, least = v, residual
+    return best, least
+
+
+def kkt_residual(S: np.ndarray, b: np.ndarray, v: np.ndarray) -> float:
+    """The largest violation of the optimality conditions at v >= 0.
+
+    Parameters
+    ----------
+    S : ndarray of shape (m, m)
+        The quadratic term.
+    b : ndarray of shape (m,)
+        The linear term.
+    v : ndarray of shape (m,)
+        A non-negative vector.
+
+    Returns
+    -------
+    float
+        Zero at a minimiser.
+    """
+    g = S @ v - b
+    return float(np.max(np.where(v > 0, np.abs(g), -g), initial=0.0))
+
+
+def _square_root(S: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A and c with AᵀA = S and Aᵀc = b, on the numerical range of S."""
+    values, vectors = np.linalg.eigh(S)
+    kept = values > _ROUNDING * len(b) * max(float(values[-1]), 0.0)
+    if not kept.any():
+        return np.zeros((1, len(b))), np.zeros(1)
+    root = np.sqrt(values[kept])
+    return root[:, None] * vectors[:, kept].T, (vectors[:, kept].T @ b) / root
+
+
+def _exchange(S: np.ndarray, b: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """One step of the active-set method of Lawson and Hanson, on the equations Sv = b."""
+    free = v > 0
+    g = S @ v - b
+    entering = np.where(free, 0.0, g)
+    if not free.any() or np.max(np.abs(g[free])) <= max(_TOL, -float(entering.min())):
+        free[np.argmin(entering)] = True
+    while free.any():
+        target = np.zeros_like(v)
+        target[free] = np.linalg.lstsq(S[np.ix_(free, free)], b[free], rcond=None)[0]
+        blocked = free & (target <= 0)
+        if not blocked.any():
+            return target
+        # As far towards the target as nothing turns negative; what reaches zero leaves.
+        step = np.min(v[blocked] / np.maximum(v[blocked] - target[blocked], 1e-300))
+        v = np.maximum(v + step * (target - v), 0.0)
+        leaving = blocked & (v <= _TOL * np.max(v, initial=0.0))
+        free &= ~(leaving if leaving.any() else blocked)
+        v = np.where(free, v, 0.0)
+    return v

@@ -1,0 +1,345 @@
+"""kernel="auto": the leave-one-out ridge, its invariances, and what it does without labels."""
+
+import numpy as np
+import pytest
+from scipy import linalg, optimize, sparse
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_wine, make_moons
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelmetric import DNE, LMNN, RBF, Delta, Kernelized, Laplacian, memory_budget
+from kernelmetric.datasets import make_checkerboard
+from kernelmetric.experiments import Problem, default_cells, read_cells
+from kernelmetric.kernels import Sum
+from kernelmetric.selection import (
+    LeaveOneOutRidge,
+    Rescaled,
+    automatic_kernel,
+    leave_one_out_errors,
+)
+from kernelmetric.selection._leave_one_out import RIDGES, coded_targets
+from kernelmetric.selection._relevance import relevance_loss
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.fixture(scope="module")
+def board():
+    """Eight cells of two colours, and two features that say nothing."""
+    return make_checkerboard(160, n_noise=2, n_cells=3, random_state=0)
+
+
+def width_and_ridge(kernel):
+    inner = kernel.kernel if isinstance(kernel, Rescaled) else kernel
+    return inner.kernels[0].gamma, inner.weights[1]
+
+
+# --- the closed form ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_the_closed_form_is_what_refitting_without_each_point_gives(p):
+    rng = np.random.RandomState(0)
+    X, Y = rng.randn(25, 3), rng.randn(25, p)
+    K = RBF(gamma=0.3)(X)
+    ridges = [1e-3, 0.1, 5.0]
+    for ridge, found in zip(ridges, leave_one_out_errors(K, Y, ridges), strict=True):
+        squares = []
+        for i in range(len(X)):
+            rest = np.delete(np.arange(len(X)), i)
+            G = K[np.ix_(rest, rest)] + 1.0 + ridge * np.eye(len(rest))
+            prediction = (K[i, rest] + 1.0) @ linalg.solve(G, Y[rest])
+            squares.append((Y[i] - prediction) ** 2)
+        assert found == pytest.approx(np.mean(squares), rel=1e-8)
+
+
+def test_labels_unrelated_to_the_points_cannot_be_predicted():
+    rng = np.random.RandomState(0)
+    X, y = rng.randn(60, 2), np.repeat([0, 1], 30)
+    _, Y = coded_targets(y, X)
+    K = RBF(gamma=100.0)(X)
+    assert leave_one_out_errors(K, Y).min() > 0.99  # 1 is guessing
+    H = np.eye(60) - 1 / 60
+    centred = H @ K @ H - 1.0  # the function adds the one
+    assert leave_one_out_errors(centred, Y, [1e-4])[0] < 0.1  # why K + 1, and not the centred K
+
+
+def test_the_gradient_of_the_relevances_is_that_of_finite_differences(wine):
+    X, y = wine
+    X, y = X[::3, :5], y[::3]
+    _, Y = coded_targets(y, X)
+    at = np.append(np.random.RandomState(0).uniform(-3, 0, 5), -1.0)
+    error = optimize.check_grad(
+        lambda p: relevance_loss(p, X, Y)[0], lambda p: relevance_loss(p, X, Y)[1], at
+    )
+    assert error < 1e-6
+
+
+def test_the_relevance_loss_is_the_logarithm_of_the_error(wine):
+    X, y = wine
+    _, Y = coded_targets(y, X)
+    found, _ = relevance_loss(np.append(np.full(13, np.log(0.1)), np.log(0.01)), X, Y)
+    assert np.exp(found) == pytest.approx(leave_one_out_errors(RBF(gamma=0.1)(X), Y, [0.01])[0])
+
+
+# --- the choice ---------------------------------------------------------------------------------
+
+
+def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine):
+    X, y = wine
+    kernel = LeaveOneOutRidge().bind(X, y)
+    _, Y = coded_targets(y, X)
+    gamma, ridge = width_and_ridge(kernel)
+    K = kernel(X) - ridge * np.eye(len(X))
+    assert leave_one_out_errors(K, Y, [ridge])[0] == pytest.approx(kernel.loo_errors_.min())
+    assert gamma in kernel.gammas_
+    assert ridge in kernel.ridges_
+    assert kernel.loo_errors_.shape == (len(kernel.gammas_), len(kernel.ridges_))
+    chosen = min(kernel.candidates_, key=kernel.candidates_.get)
+    assert chosen.endswith("rescaled") == isinstance(kernel, Rescaled)
+
+
+def test_binding_what_was_chosen_changes_nothing(board):
+    X, y = board
+    kernel = LeaveOneOutRidge().bind(X, y)
+    again = kernel.bind(X[::-1], y)
+    assert np.array_equal(kernel(X), again(X))
+    assert np.array_equal(clone(kernel)(X), kernel(X))
+
+
+def test_the_order_of_rows_does_not_matter(wine, board):
+    for X, y in (wine, board):
+        order = np.random.RandomState(1).permutation(len(y))
+        kernel, other = (LeaveOneOutRidge().bind(X[rows], y[rows]) for rows in (..., order))
+        assert np.allclose(kernel(X), other(X), atol=1e-3)
+        assert width_and_ridge(kernel)[1] == width_and_ridge(other)[1]
+
+
+def test_names_of_classes_do_not_matter(wine):
+    X, y = wine
+    names = np.array(["c", "a", "b"])[y]
+    assert width_and_ridge(LeaveOneOutRidge().bind(X, names)) == pytest.approx(
+        width_and_ridge(LeaveOneOutRidge().bind(X, y))
+    )
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (1e-3, 0.0), (1.0, 50.0)])
+def test_scale_and_position_of_the_data_do_not_matter(wine, board, scale, shift):
+    for X, y in (wine, board):
+        kernel = LeaveOneOutRidge().bind(X, y)
+        moved = LeaveOneOutRidge().bind(scale * X + shift, y)
+        assert np.allclose(moved(scale * X + shift), kernel(X), atol=1e-3)
+
+
+def test_noise_features_lose_their_scale(board):
+    X, y = board
+    kernel = LeaveOneOutRidge().bind(X, y)
+    assert isinstance(kernel, Rescaled)
+    assert kernel.scales[:2].min() > 3 * kernel.scales[2:].max()
+    X_new, y_new = make_checkerboard(400, n_noise=2, n_cells=3, random_state=1)
+
+    def accuracy(kernel):
+        metric = Kernelized(LMNN(), kernel=kernel)
+        knn = KNeighborsClassifier(1).fit(metric.fit_transform(X, y), y)
+        return knn.score(metric.transform(X_new), y_new)
+
+    assert accuracy("auto") > accuracy(RBF() + 0.1 * Delta()) + 0.1
+
+
+def test_noise_that_fills_the_distance_is_found_out_too():
+    # No common width predicts better than guessing, so the descent must begin elsewhere.
+    X, y = make_checkerboard(300, n_noise=4, random_state=3)
+    kernel = LeaveOneOutRidge().bind(X, y)
+    assert min(kernel.candidates_["RBF"], kernel.candidates_["Laplacian"]) > 0.9
+    assert kernel.loo_errors_.min() < 0.5
+    assert kernel.scales[:2].min() > 3 * kernel.scales[2:].max()
+
+
+def test_features_without_meaning_keep_a_common_scale():
+    rng = np.random.RandomState(0)
+    X, y = rng.randn(80, 40), rng.randint(2, size=80)
+    assert isinstance(LeaveOneOutRidge().bind(X, y), Sum)
+
+
+def test_a_target_with_jumps_gets_the_laplacian_and_a_smooth_one_the_rbf():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1, 1, size=(150, 2))
+    smooth = np.sin(3 * X[:, 0]) + np.cos(3 * X[:, 1])
+    jumps = np.floor(2.5 * X[:, 0]) + np.floor(2.5 * X[:, 1]) + 0.25
+    for y, family in ((smooth, RBF), (jumps, Laplacian)):
+        kernel = LeaveOneOutRidge().bind(X, y)
+        inner = kernel.kernel if isinstance(kernel, Rescaled) else kernel
+        assert isinstance(inner.kernels[0], family)
+
+
+# --- what y may be ------------------------------------------------------------------------------
+
+
+def test_without_labels_it_is_the_median_rbf(wine):
+    X, _ = wine
+    assert repr(LeaveOneOutRidge().bind(X)) == repr(RBF(gamma="median").bind(X))
+
+
+@pytest.mark.parametrize(("X", "y"), [([[0.0], [1.0]], [0, 1]), (np.eye(20), [3] * 20)])
+def test_labels_that_cannot_choose_give_the_median_rbf_with_a_ridge(X, y):
+    X = np.asarray(X)
+    assert repr(LeaveOneOutRidge().bind(X, y)) == repr((RBF() + 0.1 * Delta()).bind(X))
+
+
+def test_a_continuous_target_is_regressed_itself():
+    X, y = load_diabetes(return_X_y=True)
+    assert (y == np.round(y)).all()  # whole numbers, but nearly each its own
+    X, y = X[:120], y[:120]
+    key, Y = coded_targets(y, X)
+    assert Y.shape == (120, 1)
+    assert np.array_equal(key, y)
+    assert LeaveOneOutRidge().bind(X, y).loo_errors_.min() < 0.8  # 1 is predicting the mean
+    model = make_pipeline(StandardScaler(), Kernelized(Ridge(), kernel="auto"))
+    assert model.fit(X, y).score(X, y) > 0.3
+
+
+def test_whole_numbers_with_many_rows_each_are_classes(wine):
+    X, y = wine
+    _, Y = coded_targets(y.astype(float), X)
+    assert np.array_equal(np.unique(Y), [-1.0, 1.0])
+    assert Y.shape == (len(y), 3)
+
+
+def test_classes_of_one_member_and_repeated_points_are_taken(wine):
+    X, y = wine
+    X, y = np.vstack([X, X[:30], X[:1]]), np.concatenate([y, y[:30], [7]])
+    kernel = LeaveOneOutRidge().bind(X, y)
+    assert np.isfinite(kernel(X)).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_constant_features_and_points_that_coincide_are_taken(wine):
+    X, y = wine
+    X = np.column_stack([X, np.ones(len(X))])
+    assert LeaveOneOutRidge().bind(X, y).loo_errors_.min() < 0.2
+    assert np.isfinite(
+        LeaveOneOutRidge().bind(np.zeros((50, 3)), np.arange(50) % 2)(X[:, :3])
+    ).all()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "y", "match"),
+    [
+        (LeaveOneOutRidge(), np.full(178, np.nan), "y contains NaN"),
+        (LeaveOneOutRidge(), np.zeros(3), "inconsistent numbers of samples"),
+        (LeaveOneOutRidge(max_samples=2), np.arange(178) % 2, "Got max_samples=2, but expected"),
+    ],
+)
+def test_bad_input_is_refused_with_a_sentence(wine, kernel, y, match):
+    with pytest.raises(ValueError, match=match):
+        kernel.bind(wine[0], y)
+
+
+def test_scales_for_another_number_of_features_are_refused():
+    with pytest.raises(ValueError, match="expected one finite number per feature"):
+        Rescaled(RBF(gamma=1.0), [1.0, 2.0])(np.ones((2, 3)))
+
+
+def test_it_must_be_bound_before_it_is_evaluated(wine):
+    with pytest.raises(ValueError, match="still wait for data"):
+        LeaveOneOutRidge()(wine[0])
+
+
+# --- how X may come -----------------------------------------------------------------------------
+
+
+def test_float32_chooses_as_float64(board):
+    X, y = board
+    kernel, single = LeaveOneOutRidge().bind(X, y), LeaveOneOutRidge().bind(X.astype("f4"), y)
+    assert np.allclose(kernel(X), single(X), atol=1e-2)
+    assert single(X.astype("f4")).dtype == np.float32
+
+
+def test_torch_chooses_as_numpy(board):
+    torch = pytest.importorskip("torch")
+    X, y = board
+    kernel = LeaveOneOutRidge().bind(torch.asarray(X), torch.asarray(y))
+    found = kernel(torch.asarray(X))
+    assert isinstance(found, torch.Tensor)
+    assert np.allclose(found.numpy(), LeaveOneOutRidge().bind(X, y)(X), atol=1e-6)
+
+
+def test_sparse_points_get_an_rbf(board):
+    X, y = board
+    kernel = LeaveOneOutRidge().bind(sparse.csr_matrix(X), y)
+    assert isinstance(kernel.kernels[0], RBF)
+    assert np.allclose(kernel(sparse.csr_matrix(X)), kernel(X), atol=1e-6)
+    rescaled = Rescaled(RBF(gamma=1.0), np.arange(1.0, X.shape[1] + 1))
+    assert np.allclose(rescaled(sparse.csr_matrix(X)), rescaled(X), atol=1e-6)
+
+
+def test_a_sample_chooses_nearly_as_well_as_all_rows_and_always_the_same():
+    X, y = make_checkerboard(300, n_noise=1, n_cells=2, random_state=0)
+    _, Y = coded_targets(y, X)
+    whole = LeaveOneOutRidge(max_samples=300).bind(X, y)
+    part, again = (LeaveOneOutRidge(max_samples=150).bind(X, y) for _ in range(2))
+    assert np.array_equal(part(X), again(X))
+
+    def error(kernel):
+        ridge = width_and_ridge(kernel)[1]
+        return leave_one_out_errors(kernel(X) - ridge * np.eye(len(X)), Y, [ridge])[0]
+
+    assert error(part) < 1.1 * error(whole)
+
+
+def test_a_small_budget_makes_the_sample_smaller(board):
+    X, y = board
+    with memory_budget("1MB"):
+        small = LeaveOneOutRidge().bind(X, y)
+    assert not np.array_equal(small.loo_errors_, LeaveOneOutRidge().bind(X, y).loo_errors_)
+
+
+# --- in its place -------------------------------------------------------------------------------
+
+
+def test_auto_is_the_leave_one_out_ridge(wine):
+    X, y = wine
+    assert isinstance(automatic_kernel("auto"), LeaveOneOutRidge)
+    metric = Kernelized(DNE(), kernel="auto").fit(X, y)
+    assert metric.kernel_.loo_errors_.shape[1] == len(RIDGES)
+
+
+def test_rows_one_by_one_are_transformed_as_in_a_batch(wine):
+    X, y = wine
+    model = make_pipeline(StandardScaler(), PCA(), Kernelized(LMNN(), kernel="auto")).fit(X, y)
+    batch = model.transform(X)
+    one_by_one = np.vstack([model.transform(row[None, :]) for row in X])
+    assert np.abs(batch - one_by_one).max() < 1e-6 * np.abs(batch).max()
+
+
+def test_auto_is_one_of_the_kernels_of_a_grid_search(wine):
+    X, y = wine
+    model = make_pipeline(Kernelized(DNE(), kernel="auto"), KNeighborsClassifier(1))
+    search = GridSearchCV(clone(model), {"kernelized__kernel": ["auto", "linear"]}, cv=3)
+    assert search.fit(X, y).best_score_ > 0.9
+    search = GridSearchCV(
+        make_pipeline(Kernelized(DNE(), kernel=LeaveOneOutRidge()), KNeighborsClassifier(1)),
+        {"kernelized__kernel__max_samples": [50, 500]},
+        cv=3,
+    )
+    assert search.fit(X, y).best_score_ > 0.9
+
+
+def test_the_comparison_of_defaults_resumes_where_it_stopped(tmp_path):
+    problem = Problem("moons", 30, lambda n, rng: make_moons(n, noise=0.1, random_state=rng))
+    out, methods = tmp_path / "cells.jsonl", ["Euclidean", "selecting ridge"]
+    first = list(default_cells([problem], methods[:1], 2, out))
+    rest = list(default_cells([problem], methods, 2, out))
+    assert [(c.method, c.split) for c in first] == [("Euclidean", 0), ("Euclidean", 1)]
+    assert [(c.method, c.split) for c in rest] == [("selecting ridge", 0), ("selecting ridge", 1)]
+    assert read_cells(out) == first + rest
+    assert min(cell.accuracy for cell in rest) > 0.8
