@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import like, namespace, nca_loss, own_threads, take_rows, to_numpy
+from kernelmetric.compute import (
+    like,
+    namespace,
+    nca_loss,
+    own_threads,
+    squared_distances,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.learners._base import (
     GradientLearner,
     as_gram,
@@ -16,10 +24,14 @@ from kernelmetric.learners._base import (
 )
 from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
 
-# Squared length, on average, of the points under the first map. Kernel coordinates are at most 1
-# long: the softmax is then nearly uniform and the gradient too weak to leave the start.
+# Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
+# at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.
+# More, where the softmax of a point would spread over more than 50 others: with many points, the
+# far ones outweigh the neighbours by their number.
 _START_SQUARED_NORM = 4.0
-_ROUGH_TOL = 1e-5  # where float32 hands over to float64
+_START_PERPLEXITY = 50.0
+_PERPLEXITY_ROWS = 100
+_ROUGH_TOL = 1e-6  # where float32 hands over to float64
 
 
 class NCA(GradientLearner):
@@ -35,7 +47,8 @@ class NCA(GradientLearner):
         Rank of the map; None keeps all dimensions.
     init : {'auto', 'identity', 'pca', 'lda', 'random'} or array of shape (r, d), default='auto'
         The first map. 'auto' is the identity at full rank, else Fisher's directions where they
-        suffice, else principal ones. All but an array are scaled to a mean squared length of 4.
+        suffice, else principal ones. All but an array are scaled to a mean squared length of 4,
+        or more where the softmax would spread over more than 50 neighbours.
     reg : float, default=0.0
         Weight of the squared Frobenius norm of L.
     max_iter : int, default=200
@@ -146,20 +159,19 @@ class NCA(GradientLearner):
         report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
         report.start(start)
         with own_threads(6.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
+            stages = [(points, self.tol)]
             rough = max(self.tol, _ROUGH_TOL)
-            if in_single(points, rough):  # most of the way in float32, the finish in float64
+            if in_single(points, rough, _ROUGH_TOL):  # most of the way in float32, the finish in float64
                 xp = namespace(points)
-                objective = objective_on(xp.astype(points, xp.float32))
-                start = minimize_lbfgs(
-                    objective, start, max_iter=self.max_iter, tol=rough, report=report
-                ).x
-            minimum = minimize_lbfgs(
-                objective_on(points),
-                start,
-                max_iter=max(1, self.max_iter - len(report.loss_curve)),
-                tol=self.tol,
-                report=report,
-            )
+                stages.insert(0, (xp.astype(points, xp.float32), rough))
+            for at, tol in stages:
+                left = self.max_iter - len(report.loss_curve)
+                if left == 0:
+                    break
+                minimum = minimize_lbfgs(
+                    objective_on(at), start, max_iter=left, tol=tol, report=report
+                )
+                start = minimum.x
         self._store(minimum.x, X)
         self.loss_ = minimum.value
         self.loss_curve_ = report.loss_curve
@@ -171,7 +183,28 @@ class NCA(GradientLearner):
 
 
 def _scaled(L: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """The multiple of L under which points are as long as a start should make them."""
+    """The multiple of L at which a start should be."""
     E = (X - X.mean(axis=0)) @ L.T
     length = np.mean(np.sum(E * E, axis=1))
-    return L * np.sqrt(_START_SQUARED_NORM / length) if length > 0 else L
+    if not length > 0:
+        return L
+    rows = np.unique(np.linspace(0, len(E) - 1, _PERPLEXITY_ROWS).astype(int))
+    D2 = squared_distances(E[rows], E) / length
+    D2[np.arange(len(rows)), rows] = np.inf
+    low = high = _START_SQUARED_NORM
+    while high < 1024 and _perplexity(high * D2) > _START_PERPLEXITY:
+        low, high = high, 2.0 * high
+    for _ in range(4 if high > low else 0):
+        middle = np.sqrt(low * high)
+        enough = _perplexity(middle * D2) > _START_PERPLEXITY
+        low, high = (middle, high) if enough else (low, middle)
+    return L * np.sqrt(high / length)
+
+
+def _perplexity(D2: np.ndarray) -> float:
+    """Number of neighbours that the softmax of every row is worth, typically."""
+    nearest = np.min(D2, axis=1, keepdims=True)
+    P = np.exp(np.maximum(nearest - D2, -700.0))
+    total = np.sum(P, axis=1)
+    entropy = np.log(total) + np.sum(P * np.minimum(D2 - nearest, 700.0), axis=1) / total
+    return float(np.exp(np.mean(entropy)))
