@@ -9,6 +9,7 @@ themselves, each with its own. Devices do all rows that way: they have no use fo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -84,6 +85,11 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
         return -total, gradient_E.T @ X
 
 
+def softmax_bytes(n: int) -> int:
+    """Bytes that :func:`nca_loss` keeps of the softmax of n points."""
+    return int(min(_MOST_HELD, current_budget() // 8, 4 * n * n // 2))
+
+
 def class_slices(codes: np.ndarray) -> list[tuple[int, int]]:
     """Start and stop of every run of equal codes."""
     if np.any(codes[1:] < codes[:-1]):
@@ -112,7 +118,7 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
             _add_sums(sums, tiles(rows, held[rows]), rows, members)
         return sums
 
-    inside, outside = sum(over_threads(add_sums, blocks))
+    inside, outside = np.sum(over_threads(add_sums, blocks), axis=0)
     s = inside + outside
     near = s > len(E) * limits.safe * np.exp(limits.lowest)
     s[~near] = 1.0
@@ -133,7 +139,7 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
             product[rows.stop :] += K[:, height:].T @ augmented[rows]
         return product
 
-    product = sum(over_threads(multiply, blocks))
+    product = reduce(np.add, over_threads(multiply, blocks))
     total = float(np.sum(p[near]))
     if not near.all():
         alone = [(rows.start + np.flatnonzero(~near[rows]), members) for rows, members in blocks]
