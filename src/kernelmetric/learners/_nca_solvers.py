@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,9 @@ _ROUGH_TOL = 1e-6  # where float32 hands over to float64: its objective is good 
 _LONGEST_LIST = 0.05  # share of all pairs above which looking at all of them is cheaper
 _FIRST_ROUND = 5  # iterations between two looks at all pairs
 _STEP = 0.02  # of Adam, relative to the entries of the first map
-_BATCH_TOL = 1e-3  # what a pass over the batches must gain, relative, to be called progress
+_BATCH_TOL = 1e-3  # what an iteration must gain, relative, to be called progress
 _HALVINGS = 3
+_LEAST_BATCHES = 50  # fewer say too little about progress
 
 
 class NCAProblem:
@@ -148,27 +150,30 @@ def descend_batches(
     batch_size: int,
     random_state: Any,
 ) -> Descent:
-    """Adam on batches, each a problem of its own; an iteration is a pass over the points.
+    """Adam on batches, each a problem of its own.
 
-    The step is halved when a pass gained less than 0.1 %, and the third time it is the end.
+    An iteration is a pass over the points, several where a pass has fewer than fifty batches.
+    The step is halved when an iteration gained less than 0.1 %, and the third time it is the end.
     """
     rng = check_random_state(random_state)
     n = len(problem.codes)
-    n_batches = max(1, n // batch_size)
+    per_pass = max(1, n // batch_size)
+    passes = -(-_LEAST_BATCHES // per_pass)
     step = _STEP * float(np.sqrt(np.mean(L * L)))
     mean, square, count, halved, best = np.zeros_like(L), np.zeros_like(L), 0, 0, np.inf
     for _ in range(max_iter):
-        order, total, average = rng.permutation(n), 0.0, np.zeros_like(L)
-        for batch in np.array_split(order, n_batches):
+        total, average = 0.0, np.zeros_like(L)
+        orders = [np.array_split(rng.permutation(n), per_pass) for _ in range(passes)]
+        for batch in chain.from_iterable(orders):
             part = problem.subset(np.sort(batch))  # sorted rows are sorted by class
             value, gradient = part.objective(L)
-            total += value
             count += 1
             mean += 0.1 * (gradient - mean)
             square += 0.01 * (gradient * gradient - square)
             direction = mean / (1 - 0.9**count)
             L = L - step * direction / (np.sqrt(square / (1 - 0.99**count)) + 1e-12)
-            average += L / n_batches
+            total += value / passes
+            average += L / (passes * per_pass)
         if report(average, total):
             break
         if total > best - _BATCH_TOL * abs(best):
