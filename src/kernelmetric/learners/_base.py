@@ -26,7 +26,7 @@ from kernelmetric.compute import (
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import CallbackSupportMixin, Gram
 
-_SINGLE_ABOVE = 1_000  # rows
+_SINGLE_ABOVE = 5e6  # products of coordinates that all pairs of points take
 
 
 class Learner(Metric, BaseEstimator):
@@ -277,7 +277,8 @@ def in_single(points: Any, tol: float, least: float = 1e-5) -> bool:
     objective (``least``) allows it.
     """
     xp = namespace(points)
-    return points.dtype == xp.float64 and points.shape[0] >= _SINGLE_ABOVE and tol >= least
+    n, d = points.shape
+    return points.dtype == xp.float64 and n * n * d >= _SINGLE_ABOVE and tol >= least
 
 
 def centered(X: Any) -> Any:
