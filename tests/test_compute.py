@@ -14,7 +14,9 @@ from kernelmetric.compute import (
     lmnn_hinge_on,
     median_squared_distance,
     mine_impostors,
+    mine_softmax,
     nca_loss,
+    nca_loss_on,
     nearest_neighbors,
     row_blocks,
     squared_distances,
@@ -398,3 +400,90 @@ def test_strict_arrays_agree_with_numpy(points, L, targets, fresh):
     D2 = squared_distances(xp.asarray(X), xp.asarray(fresh))
     np.testing.assert_allclose(np.asarray(D2), cdist(X, fresh, "sqeuclidean"))
     assert median_squared_distance(xp.asarray(X)) == pytest.approx(median_squared_distance(X))
+
+
+# --- the softmax by symmetry, and over near points alone --------------------------------------
+
+
+def softmax_by_rows(L, X, y):
+    from kernelmetric.compute import _softmax
+
+    E = X @ L.T
+    total, product = _softmax._by_rows(E, _softmax._class_blocks(y, E))
+    return -total, (2.0 * (product[:, -1:] * E - product[:, :-1])).T @ X
+
+
+@pytest.mark.parametrize("stretch", [0.01, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize(("dtype", "rel"), [("float64", 1e-9), ("float32", 1e-3)])
+def test_half_the_softmax_is_all_of_it(points, L, stretch, dtype, rel):
+    # Stretched far enough, most rows need a shift of their own.
+    X, y = points
+    value, gradient = softmax_by_rows(stretch * L, X, y)
+    ours, slope = nca_loss((stretch * L).astype(dtype), X.astype(dtype), y)
+    assert ours == pytest.approx(value, rel=1e-4 if dtype == "float32" else 1e-12)
+    scale = np.linalg.norm(gradient) + 1e-3 * stretch * len(X)
+    assert np.linalg.norm(slope - gradient) < rel * scale
+
+
+def test_one_point_far_from_all_others_gets_its_own_shift(points, L):
+    X, y = points
+    X = X.copy()
+    X[3] += 100.0  # its nearest neighbour has a softmax weight of exp(-10,000): zero in float64
+    value, gradient = softmax_by_rows(L, X, y)
+    ours, slope = nca_loss(L, X, y)
+    assert ours == pytest.approx(value, rel=1e-10)
+    np.testing.assert_allclose(slope, gradient, rtol=1e-8, atol=1e-8 * np.abs(gradient).max())
+
+
+def test_a_softmax_that_is_not_held_is_computed_twice(points, L, monkeypatch):
+    from kernelmetric.compute import _softmax
+
+    X, y = points
+    value, gradient = nca_loss(L, X, y)
+    monkeypatch.setattr(_softmax, "_MOST_HELD", 0)
+    again, slope = nca_loss(L, X, y)
+    assert again == value
+    np.testing.assert_array_equal(slope, gradient)
+
+
+@pytest.mark.parametrize("eps", [0.5, 1e-1, 1e-3, 1e-9])
+def test_the_truncated_softmax_keeps_its_certificate(points, L, eps):
+    X, y = points
+    exact, gradient = nca_loss(2.0 * L, X, y)
+    value, listed = mine_softmax(X @ (2.0 * L).T, y, eps, slack=0.0)
+    assert abs(value - exact) <= eps * len(X)
+    on_list, slope = nca_loss_on(2.0 * L, X, y, listed)
+    assert on_list == pytest.approx(value, rel=1e-12)
+    if eps < 1e-8:
+        np.testing.assert_allclose(slope, gradient, rtol=1e-6, atol=1e-6 * np.abs(gradient).max())
+
+
+def test_the_truncated_gradient_is_that_of_the_truncated_value(points, L):
+    X, y = points
+    _, listed = mine_softmax(X @ L.T, y, 0.3, slack=0.0)
+    assert len(listed.indices) < len(X) * (len(X) - 1)  # something is left out
+    error = check_grad(
+        lambda x: nca_loss_on(x.reshape(L.shape), X, y, listed)[0],
+        lambda x: nca_loss_on(x.reshape(L.shape), X, y, listed)[1].ravel(),
+        L.ravel(),
+    )
+    assert error < 1e-5 * np.linalg.norm(nca_loss_on(L, X, y, listed)[1])
+
+
+def test_lists_that_would_be_too_long_are_not_made(points, L):
+    X, y = points
+    assert mine_softmax(X @ L.T, y, 1e-3, most=2)[1] is None
+
+
+def test_the_hinge_of_few_points_is_that_of_blocks(points, targets, L, monkeypatch):
+    from kernelmetric.compute import _impostors
+
+    X, y = points
+    E = X @ L.T
+    for smoothing in (0.0, 0.5):
+        whole = lmnn_hinge(E, X, targets, y, 0.7, smoothing)
+        monkeypatch.setattr(_impostors, "_WHOLE_ROWS", 0)
+        blocks = lmnn_hinge(E, X, targets, y, 0.7, smoothing)
+        monkeypatch.undo()
+        assert whole[0] == pytest.approx(blocks[0], rel=1e-12)
+        np.testing.assert_allclose(whole[1], blocks[1], atol=1e-9 * np.abs(blocks[1]).max())

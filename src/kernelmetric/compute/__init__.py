@@ -10,6 +10,7 @@ n × n array::
     _distances.py   squared distances, exact for near points, and the median distance
     _neighbors.py   exact k nearest neighbours, also within and between classes
     _softmax.py     the NCA loss and gradient: a softmax over all other points
+    _truncated.py   the same over near points alone, with a certificate
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _threads.py     blocks shared among threads, BLAS kept calm
@@ -32,11 +33,13 @@ from kernelmetric.compute._distances import median_squared_distance, squared_dis
 from kernelmetric.compute._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
-from kernelmetric.compute._softmax import nca_loss
+from kernelmetric.compute._softmax import nca_loss, softmax_bytes
 from kernelmetric.compute._threads import own_threads
+from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
 
 __all__ = [
     "GramProducts",
+    "Listed",
     "check_labels",
     "check_points",
     "class_neighbors",
@@ -51,14 +54,17 @@ __all__ = [
     "median_squared_distance",
     "memory_budget",
     "mine_impostors",
+    "mine_softmax",
     "namespace",
     "nca_loss",
+    "nca_loss_on",
     "nearest_neighbors",
     "own_threads",
     "require_memory",
     "row_blocks",
     "row_products",
     "set_entries",
+    "softmax_bytes",
     "squared_distances",
     "take_rows",
     "to_numpy",

@@ -23,6 +23,7 @@ from kernelmetric.compute._threads import over_threads, own_threads
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _PAIR_CHUNK_BYTES = 2**20
+_WHOLE_ROWS = 600  # up to here all pairs at once: no block, list or sparse matrix is worth its cost
 
 
 def lmnn_hinge(
@@ -67,7 +68,11 @@ def lmnn_hinge(
     never the list of all active triplets.
     """
     xp = namespace(E, V)
+    class_slices(codes)  # refuses unsorted rows
     value, thresholds, pull = _targets_part(E, targets, xp)
+    if is_numpy(E) and len(E) <= _WHOLE_ROWS:
+        hinge, product = _whole_hinge(E, V, targets, codes, thresholds, pull, c, smoothing)
+        return value + hinge, product
     product = xp.zeros_like(V)
     for rows, others, D2 in _distances_in_turn(E, _impostor_blocks(codes, E), xp):
         loss, weights, per_target = _block_weights(D2, thresholds[rows], c, smoothing, xp)
@@ -201,6 +206,34 @@ def lmnn_hinge_on(
         xp,
     )
     return value, product
+
+
+def _whole_hinge(
+    E: np.ndarray,
+    V: np.ndarray,
+    targets: np.ndarray,
+    codes: np.ndarray,
+    thresholds: np.ndarray,
+    pull: np.ndarray,
+    c: float,
+    smoothing: float,
+) -> tuple[float, np.ndarray]:
+    """The hinge, and the whole Laplacian times V, for few points."""
+    E = E - E.mean(axis=0)
+    squares = np.einsum("ij,ij->i", E, E)
+    D2 = squares[:, None] + squares - 2.0 * (E @ E.T)
+    D2[codes[:, None] == codes] = np.inf  # farther than any margin
+    hinge, push = 0.0, np.zeros_like(D2)
+    for j in range(targets.shape[1]):
+        h, slope = _hinge(thresholds[:, j : j + 1].astype(E.dtype) - D2, smoothing, np)
+        hinge += c * float(np.sum(h))
+        pull[:, j] += c * slope.sum(axis=1)
+        push += slope
+    weights = push * E.dtype.type(-c)
+    i, slot = np.nonzero(targets >= 0)
+    weights[i, targets[i, slot]] += pull[i, slot]
+    weights += weights.T
+    return hinge, weights.sum(axis=1)[:, None] * V - weights @ V
 
 
 def _targets_part(E: Any, targets: np.ndarray, xp: Any) -> tuple[float, np.ndarray, np.ndarray]:

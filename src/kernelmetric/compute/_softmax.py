@@ -1,20 +1,43 @@
-"""The softmax of NCA over all other points: loss and gradient by row blocks."""
+"""The softmax of NCA over all other points: loss and gradient, by rows or by symmetry.
+
+Unnormalised, ``K_ij = exp(-d_ij)`` is symmetric: half of the products and of the exponentials give
+all of it. That takes two passes, one for the sums of the rows and one for the weights, and one
+shift of the exponents for all rows; rows too far from everything for that shift are done by
+themselves, each with its own. Devices do all rows that way: they have no use for half a matrix.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries
-from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
+from kernelmetric.compute._budget import current_budget, itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._threads import over_threads, own_threads
 
-_TILE_BYTES = 2**20  # a block of the softmax stays in the second-level cache
+Block = tuple[Any, slice]  # rows of one class, as a slice or by number; the columns of that class
+
+_TILE_BYTES = 2**20  # a tile stays in the second-level cache
+_MOST_HELD = 2**30  # bytes of tiles kept from the first pass for the second, at most
 # exp(-40) is far below float32 resolution beside the largest term, 1; smaller exponents would
 # make denormals, which slow the product that follows down by an order of magnitude.
 _LOWEST_EXPONENT = -40.0
+
+
+class _Range(NamedTuple):
+    """What a floating-point type can hold of a softmax with one shift for all rows."""
+
+    shift: float  # the largest shift, so that no exponential overflows
+    lowest: float  # exponents are clipped here: times the least weight, still no denormal
+    least: float  # weights below this share of the largest possible one are dropped
+    safe: float  # a row whose sum is this many times that of clipped terms is trusted
+
+
+_RANGES = {4: _Range(60.0, -70.0, 1e-7, 1e6), 8: _Range(300.0, -300.0, 1e-15, 1e15)}
 
 
 def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
@@ -43,7 +66,8 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
     -----
     With ``W_ij = p_ij ([y_i = y_j] - p_i)`` the rows of W sum to zero, and
     ``∂f/∂E = 2 (diag(Wᵀ1) - W - Wᵀ) E`` for the embedding ``E = X Lᵀ``. O(n² r + n r d) time,
-    one block of rows × n in memory.
+    one block of rows × n in memory; on a CPU, besides, as much of half the n × n softmax as an
+    eighth of the memory budget holds, a gigabyte at most: the rest is computed twice.
 
     References
     ----------
@@ -51,64 +75,19 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
        learning algorithms", Neurocomputing 73 (2010).
     """
     with own_threads(6.0 * X.shape[0] ** 2 * L.shape[0]):
-        return _nca_loss(L, X, codes)
+        xp = namespace(L, X)
+        E = X @ L.T
+        # Moving the embedding changes no distance but keeps its squares small in float32.
+        E = E - xp.mean(E, axis=0, keepdims=True)
+        blocks = _class_blocks(codes, E)
+        total, product = _by_symmetry(E, blocks) if is_numpy(E) else _by_rows(E, blocks)
+        gradient_E = 2.0 * (product[:, -1:] * E - product[:, :-1])
+        return -total, gradient_E.T @ X
 
 
-def _nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
-    xp = namespace(L, X)
-    E = X @ L.T
-    # Moving the embedding changes no distance but keeps its squares small in float32.
-    E = E - xp.mean(E, axis=0, keepdims=True)
-    square = xp.sum(E * E, axis=1)
-    ones = xp.ones_like(E[:, :1])
-    columns = xp.concat([2.0 * E, -square[:, None]], axis=1).T  # one product gives the exponents
-    augmented = xp.concat([E, ones], axis=1)
-    own = xp.zeros_like(E)  # W E, written row by row
-
-    def work(blocks: list[tuple[slice, slice]]) -> tuple[float, Any]:
-        """The share of some blocks in the objective and in Wᵀ [E, 1]."""
-        total, transposed = 0.0, xp.zeros_like(augmented)
-        for rows, members in blocks:
-            P = _exponentials(augmented[rows, :], columns, rows.start, xp)
-            scale = 1.0 / xp.sum(P, axis=1)
-            p = xp.sum(P[:, members], axis=1) * scale
-            total += float(xp.sum(p))
-            inside = P[:, members] * (scale * (1.0 - p))[:, None]
-            P *= (-p * scale)[:, None]
-            P[:, members] = inside
-            own[rows, :] = P @ E
-            transposed += P.T @ augmented[rows, :]
-        return total, transposed
-
-    shares = over_threads(work, _blocks(codes, E), threads=is_numpy(E))
-    total = sum(share for share, _ in shares)
-    transposed = sum((part for _, part in shares[1:]), start=shares[0][1])
-    gradient_E = 2.0 * (transposed[:, -1:] * E - own - transposed[:, :-1])
-    return -total, gradient_E.T @ X
-
-
-def _blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
-    """Blocks of rows of one class, each with the columns of that class."""
-    n = len(codes)
-    most = tile_rows(E, n, _TILE_BYTES)
-    return [
-        (slice(start + block.start, start + block.stop), slice(start, stop))
-        for start, stop in class_slices(codes)
-        for block in row_blocks(stop - start, 6 * n * itemsize_of(E), most=most)
-    ]
-
-
-def _exponentials(rows: Any, columns: Any, first: int, xp: Any) -> Any:
-    """Unnormalised softmax of a block of rows, its own points left out."""
-    S = rows @ columns
-    own = np.arange(first, first + S.shape[0])
-    S = set_entries(S, own, -np.inf)
-    S -= xp.max(S, axis=1, keepdims=True)
-    if is_numpy(S):
-        np.exp(np.maximum(S, _LOWEST_EXPONENT, out=S), out=S)
-    else:
-        S = xp.exp(xp.clip(S, _LOWEST_EXPONENT, None))
-    return set_entries(S, own, 0.0)
+def softmax_bytes(n: int) -> int:
+    """Bytes that :func:`nca_loss` keeps of the softmax of n points."""
+    return int(min(_MOST_HELD, current_budget() // 8, 4 * n * n // 2))
 
 
 def class_slices(codes: np.ndarray) -> list[tuple[int, int]]:
@@ -118,3 +97,177 @@ def class_slices(codes: np.ndarray) -> list[tuple[int, int]]:
     borders = np.flatnonzero(np.diff(codes)) + 1
     edges = [0, *borders.tolist(), len(codes)]
     return list(pairwise(edges))
+
+
+# --- by symmetry ------------------------------------------------------------------------------
+
+
+def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]:
+    """``Σ_i p_i``, and ``(W + Wᵀ) [E, 1]``, from the upper half of the softmax.
+
+    With ``s_i`` the sum of row i of K, ``W_ij + W_ji = K_ij (a_i + a_j)``, where ``a`` is
+    ``(1 - p) / s`` within a class and ``-p / s`` between classes.
+    """
+    limits = _RANGES[itemsize_of(E)]
+    tiles = _Tiles(E, limits)
+    held = _Held(blocks, E)
+
+    def add_sums(blocks: list[Block]) -> np.ndarray:
+        sums = np.zeros((2, len(E)))
+        for rows, members in blocks:
+            _add_sums(sums, tiles(rows, held[rows]), rows, members)
+        return sums
+
+    inside, outside = np.sum(over_threads(add_sums, blocks), axis=0)
+    s = inside + outside
+    near = s > len(E) * limits.safe * np.exp(limits.lowest)
+    s[~near] = 1.0
+    p = inside / s
+    weights = [_without_specks(a, near, limits.least) / s for a in (1.0 - p, -p)]
+    weights = [a.astype(E.dtype) for a in weights]
+    augmented = tiles.augmented
+
+    def multiply(blocks: list[Block]) -> np.ndarray:
+        product = np.zeros_like(augmented)
+        buffer = np.empty(held.largest, dtype=E.dtype)
+        for rows, members in blocks:
+            K = held[rows]
+            K = tiles(rows) if K is None else K
+            _weigh(K, buffer[: K.size].reshape(K.shape), weights, rows, members)
+            height = len(K)
+            product[rows] += K @ augmented[rows.start :]
+            product[rows.stop :] += K[:, height:].T @ augmented[rows]
+        return product
+
+    product = reduce(np.add, over_threads(multiply, blocks))
+    total = float(np.sum(p[near]))
+    if not near.all():
+        alone = [(rows.start + np.flatnonzero(~near[rows]), members) for rows, members in blocks]
+        far_total, far_product = _by_rows(E, [block for block in alone if len(block[0])])
+        total, product = total + far_total, product + far_product
+    return total, product
+
+
+class _Tiles:
+    """Rows of the unnormalised softmax, from the diagonal on, with one shift for all."""
+
+    def __init__(self, E: np.ndarray, limits: _Range):
+        square = np.sum(E * E, axis=1)[:, None]
+        ones = np.ones_like(square)
+        self.augmented = np.concatenate([E, ones], axis=1)
+        self.right = np.ascontiguousarray(np.concatenate([2.0 * E, -square, ones], axis=1).T)
+        sample = np.unique(np.linspace(0, len(E) - 1, 32).astype(int))
+        exponents = self.augmented[sample] @ self.right[:-1] - square[sample]
+        exponents[np.arange(len(sample)), sample] = -np.inf
+        typical = -float(np.median(np.max(exponents, axis=1)))
+        shift = E.dtype.type(min(max(typical, 0.0), limits.shift))  # typical rows sum to about 1
+        self.left = np.concatenate([self.augmented, shift - square], axis=1)
+        # The longest distance is at most twice the longest embedded point: often no need to clip.
+        self.lowest = limits.lowest if shift - 4.0 * square.max() < limits.lowest else None
+
+    def __call__(self, rows: slice, out: np.ndarray | None = None) -> np.ndarray:
+        K = np.matmul(self.left[rows], self.right[:, rows.start :], out=out)
+        if self.lowest is not None:
+            np.maximum(K, self.lowest, out=K)
+        np.exp(K, out=K)
+        diagonal = np.arange(len(K))
+        K[diagonal, diagonal] = 0.0
+        return K
+
+
+class _Held:
+    """Room for the tiles that are kept from the first pass for the second."""
+
+    def __init__(self, blocks: list[Block], E: np.ndarray):
+        most = min(_MOST_HELD, current_budget() // 8) // E.itemsize
+        self._shapes = {r.start: (r.stop - r.start, len(E) - r.start) for r, _ in blocks}
+        sizes = [height * width for height, width in self._shapes.values()]
+        ends = np.cumsum(sizes)
+        self.largest = max(sizes)
+        self._ends = dict(zip(self._shapes, ends[ends <= most].tolist(), strict=False))
+        self._memory = np.empty(max(self._ends.values(), default=0), dtype=E.dtype)
+
+    def __getitem__(self, rows: slice) -> np.ndarray | None:
+        if rows.start not in self._ends:
+            return None
+        end, (height, width) = self._ends[rows.start], self._shapes[rows.start]
+        return self._memory[end - height * width : end].reshape(height, width)
+
+
+def _add_sums(sums: np.ndarray, K: np.ndarray, rows: slice, members: slice) -> None:
+    """Add what a tile gives to its rows, and by symmetry to its columns."""
+    height, border = len(K), members.stop - rows.start
+    ones = np.ones(K.shape[1], dtype=K.dtype)
+    sums[0, rows] += K[:, :border] @ ones[:border]
+    sums[1, rows] += K[:, border:] @ ones[border:]
+    beyond = ones[:height] @ K[:, height:]
+    sums[0, rows.stop : members.stop] += beyond[: border - height]
+    sums[1, members.stop :] += beyond[border - height :]
+
+
+def _weigh(
+    K: np.ndarray, buffer: np.ndarray, weights: list[np.ndarray], rows: slice, members: slice
+) -> None:
+    """Turn a tile of K into one of W + Wᵀ."""
+    border = members.stop - rows.start
+    within, between = weights
+    np.add(within[rows, None], within[rows.start : members.stop], out=buffer[:, :border])
+    np.add(between[rows, None], between[members.stop :], out=buffer[:, border:])
+    K *= buffer
+
+
+def _without_specks(a: np.ndarray, near: np.ndarray, least: float) -> np.ndarray:
+    return np.where(near & (np.abs(a) > least), a, 0.0)
+
+
+# --- by rows ----------------------------------------------------------------------------------
+
+
+def _by_rows(E: Any, blocks: Sequence[Block]) -> tuple[float, Any]:
+    """What some rows of W give to ``Σ_i p_i`` and to ``(W + Wᵀ) [E, 1]``."""
+    xp = namespace(E)
+    square = xp.sum(E * E, axis=1)
+    columns = xp.concat([2.0 * E, -square[:, None]], axis=1).T  # one product gives the exponents
+    augmented = xp.concat([E, xp.ones_like(E[:, :1])], axis=1)
+
+    def work(blocks: list[Block]) -> tuple[float, Any]:
+        total, product = 0.0, xp.zeros_like(augmented)
+        for rows, members in blocks:
+            P = _exponentials(augmented[rows, :], columns, rows, xp)
+            scale = 1.0 / xp.sum(P, axis=1)
+            p = xp.sum(P[:, members], axis=1) * scale
+            total += float(xp.sum(p))
+            inside = P[:, members] * (scale * (1.0 - p))[:, None]
+            P *= (-p * scale)[:, None]
+            P[:, members] = inside
+            product += P.T @ augmented[rows, :]
+            product[rows, :-1] += P @ E
+        return total, product
+
+    shares = over_threads(work, blocks, threads=is_numpy(E))
+    total = sum(share for share, _ in shares)
+    return total, sum((part for _, part in shares[1:]), start=shares[0][1])
+
+
+def _exponentials(points: Any, columns: Any, rows: slice | np.ndarray, xp: Any) -> Any:
+    """Unnormalised softmax of some rows, each with its own shift, its own point left out."""
+    S = points @ columns
+    own = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+    S = set_entries(S, own, -np.inf)
+    S -= xp.max(S, axis=1, keepdims=True)
+    if is_numpy(S):
+        np.exp(np.maximum(S, _LOWEST_EXPONENT, out=S), out=S)
+    else:
+        S = xp.exp(xp.clip(S, _LOWEST_EXPONENT, None))
+    return set_entries(S, own, 0.0)
+
+
+def _class_blocks(codes: np.ndarray, E: Any) -> list[Block]:
+    """Blocks of rows of one class, each with the columns of that class."""
+    n = len(codes)
+    most = tile_rows(E, n, _TILE_BYTES)
+    return [
+        (slice(start + block.start, start + block.stop), slice(start, stop))
+        for start, stop in class_slices(codes)
+        for block in row_blocks(stop - start, 6 * n * itemsize_of(E), most=most)
+    ]

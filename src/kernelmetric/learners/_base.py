@@ -26,8 +26,7 @@ from kernelmetric.compute import (
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import CallbackSupportMixin, Gram
 
-_SINGLE_ABOVE = 1_000  # rows
-_SINGLE_TOL = 1e-5
+_SINGLE_ABOVE = 5e6  # products of coordinates that all pairs of points take
 
 
 class Learner(Metric, BaseEstimator):
@@ -271,13 +270,15 @@ def check_elsewhere(neighbors: Any, X: Any) -> Any:
     return where
 
 
-def in_single(points: Any, tol: float) -> bool:
+def in_single(points: Any, tol: float, least: float = 1e-5) -> bool:
     """Whether a descent on these points may run in float32: twice the speed, half the memory.
 
-    Only large problems need the speed, and only a tolerance well above the round-off allows it.
+    Only large problems need the speed, and only a tolerance well above the round-off of the
+    objective (``least``) allows it.
     """
     xp = namespace(points)
-    return points.dtype == xp.float64 and points.shape[0] >= _SINGLE_ABOVE and tol >= _SINGLE_TOL
+    n, d = points.shape
+    return points.dtype == xp.float64 and n * n * d >= _SINGLE_ABOVE and tol >= least
 
 
 def centered(X: Any) -> Any:

@@ -28,6 +28,7 @@ _WATCHED = 50  # impostors of a point on the first list; doubles whenever a list
 _ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimate will do
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
+_FEW_POINTS = 300  # up to here, looking at all impostors costs less than keeping a list
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 
 
@@ -88,7 +89,8 @@ class MarginProblem:
     def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L, over the listed impostors or, if many, over all."""
         E = self._embedded(L)
-        if len(pairs) > _DENSE_ABOVE * len(self.codes) ** 2:
+        n = len(self.codes)
+        if n <= _FEW_POINTS or len(pairs) > _DENSE_ABOVE * n**2:
             value, product = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
         else:
             value, product = lmnn_hinge_on(pairs, E, E, self.targets, self.c, corner)

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import like, namespace, nca_loss, own_threads, take_rows, to_numpy
-from kernelmetric.learners._base import (
-    GradientLearner,
-    as_gram,
-    centered,
-    frobenius,
-    in_single,
+from kernelmetric.compute import (
+    like,
+    own_threads,
+    softmax_bytes,
+    squared_distances,
+    take_rows,
+    to_numpy,
+)
+from kernelmetric.learners._base import GradientLearner, as_gram, centered, check_number
+from kernelmetric.learners._nca_solvers import (
+    Descent,
+    NCAProblem,
+    descend_batches,
+    descend_exactly,
+    descend_truncated,
+    refuse_device,
 )
 from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
 
-# Squared length, on average, of the points under the first map. Kernel coordinates are at most 1
-# long: the softmax is then nearly uniform and the gradient too weak to leave the start.
+# Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
+# at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.
+# More, where the softmax of a point would spread over more than 50 others: with many points, the
+# far ones outweigh the neighbours by their number.
 _START_SQUARED_NORM = 4.0
-_ROUGH_TOL = 1e-5  # where float32 hands over to float64
+_START_PERPLEXITY = 50.0
+_PERPLEXITY_ROWS = 100
+_COARSE_ABOVE = 20_000  # from here on, a fit of some of the points is worth having as a start
+_COARSE_ROWS = 4_000
+_COARSE_TOL = 1e-3
 
 
 class NCA(GradientLearner):
@@ -35,17 +51,29 @@ class NCA(GradientLearner):
         Rank of the map; None keeps all dimensions.
     init : {'auto', 'identity', 'pca', 'lda', 'random'} or array of shape (r, d), default='auto'
         The first map. 'auto' is the identity at full rank, else Fisher's directions where they
-        suffice, else principal ones. All but an array are scaled to a mean squared length of 4.
+        suffice, else principal ones. All but an array are scaled to a mean squared length of 4,
+        or more where the softmax would spread over more than 50 neighbours.
     reg : float, default=0.0
         Weight of the squared Frobenius norm of L.
     max_iter : int, default=200
-        The most L-BFGS iterations.
+        The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
     tol : float, default=1e-6
         Relative decrease of the objective in one iteration at which the fit has converged.
+    solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
+        'lbfgs' looks at all pairs in every step. 'truncated' leaves out far pairs whose share of
+        a point's softmax is certified to be at most ``eps``, lists the others anew every few
+        iterations, and evaluates the last map over all pairs: the one for 20,000 points and more.
+        'minibatch' descends on one batch after the other, for millions. It gives up the
+        objective itself: neighbours are sought within a batch, where they are farther apart, its
+        ``loss_`` is that of the batches of the last pass, and ``tol`` has no meaning.
+    eps : float, default=0.01
+        For 'truncated', the most mass of the softmax of a point that may be left out.
+    batch_size : int, default=1000
+        For 'minibatch', the points of a batch.
     warm_start : bool, default=False
         Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended.
     random_state : int, RandomState or None, default=None
-        For ``init='random'``.
+        For ``init='random'`` and the batches.
     verbose : bool, default=False
         Show a progress bar on standard error.
 
@@ -66,7 +94,9 @@ class NCA(GradientLearner):
 
     Notes
     -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most 1 GB of
+    the softmax (see :func:`kernelmetric.memory_budget`). From 20,000 points on, a fit of 4,000 of
+    them is the start.
 
     References
     ----------
@@ -93,6 +123,9 @@ class NCA(GradientLearner):
         reg=0.0,
         max_iter=200,
         tol=1e-6,
+        solver="lbfgs",
+        eps=1e-2,
+        batch_size=1000,
         warm_start=False,
         random_state=None,
         verbose=False,
@@ -102,6 +135,9 @@ class NCA(GradientLearner):
         self.reg = reg
         self.max_iter = max_iter
         self.tol = tol
+        self.solver = solver
+        self.eps = eps
+        self.batch_size = batch_size
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -125,53 +161,91 @@ class NCA(GradientLearner):
             The fitted learner.
         """
         self._check_iteration_parameters()
+        check_number(self, "batch_size", Integral, low=2)
+        if not 0 < self.eps < 1:
+            raise ValueError(f"Got eps={self.eps!r}, but expected a share between 0 and 1.")
         X, codes = self._check_training(X, y)
         gram = as_gram(gram)
         rank = self._check_n_components(X.shape[1])
         start = self._start(X, codes, gram, rank, lambda L: _scaled(L, to_numpy(X)))
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-        points, sorted_codes = take_rows(centered(X), order), codes[order]
-
-        def objective_on(points: Any) -> Any:
-            def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
-                value, gradient = nca_loss(like(L, points), points, sorted_codes)
-                penalty, penalty_gradient = frobenius(L, gram)
-                return (
-                    value + self.reg * penalty,
-                    to_numpy(gradient) + self.reg * penalty_gradient,
-                )
-
-            return objective
-
+        problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
         report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
         report.start(start)
         with own_threads(6.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
-            rough = max(self.tol, _ROUGH_TOL)
-            if in_single(points, rough):  # most of the way in float32, the finish in float64
-                xp = namespace(points)
-                objective = objective_on(xp.astype(points, xp.float32))
-                start = minimize_lbfgs(
-                    objective, start, max_iter=self.max_iter, tol=rough, report=report
-                ).x
-            minimum = minimize_lbfgs(
-                objective_on(points),
-                start,
-                max_iter=max(1, self.max_iter - len(report.loss_curve)),
-                tol=self.tol,
-                report=report,
-            )
-        self._store(minimum.x, X)
-        self.loss_ = minimum.value
+            L, self.loss_, converged = self._descend(problem, start, report)
+        self._store(L, X)
         self.loss_curve_ = report.loss_curve
         self.n_iter_ = len(report.loss_curve)
-        self.converged_ = minimum.converged or report.stopped
+        self.converged_ = converged or report.stopped
         report.finish()
         self._warn_unless_converged()
         return self
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two.
+        """
+        return super().estimate_memory(n_samples, n_features) + softmax_bytes(n_samples)
+
+    def _descend(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Descent:
+        n = len(problem.codes)
+        if n >= _COARSE_ABOVE and isinstance(self.init, str) and not self.warm_start:
+            some = problem.subset(np.linspace(0, n - 1, _COARSE_ROWS).astype(int))
+            L = minimize_lbfgs(some.objective, L, max_iter=self.max_iter, tol=_COARSE_TOL).x
+        if self.solver == "lbfgs":
+            return descend_exactly(problem, L, report, self.max_iter, self.tol)
+        if self.solver == "truncated":
+            refuse_device(problem.points, self.solver)
+            return descend_truncated(problem, L, report, self.max_iter, self.tol, eps=self.eps)
+        if self.solver == "minibatch":
+            return descend_batches(
+                problem,
+                L,
+                report,
+                self.max_iter,
+                batch_size=self.batch_size,
+                random_state=self.random_state,
+            )
+        raise ValueError(
+            f"Got solver={self.solver!r}, but expected 'lbfgs', 'truncated' or 'minibatch'."
+        )
+
 
 def _scaled(L: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """The multiple of L under which points are as long as a start should make them."""
+    """The multiple of L at which a start should be."""
     E = (X - X.mean(axis=0)) @ L.T
     length = np.mean(np.sum(E * E, axis=1))
-    return L * np.sqrt(_START_SQUARED_NORM / length) if length > 0 else L
+    if not length > 0:
+        return L
+    rows = np.unique(np.linspace(0, len(E) - 1, _PERPLEXITY_ROWS).astype(int))
+    D2 = squared_distances(E[rows], E) / length
+    D2[np.arange(len(rows)), rows] = np.inf
+    low = high = _START_SQUARED_NORM
+    while high < 1024 and _perplexity(high * D2) > _START_PERPLEXITY:
+        low, high = high, 2.0 * high
+    for _ in range(4 if high > low else 0):
+        middle = np.sqrt(low * high)
+        enough = _perplexity(middle * D2) > _START_PERPLEXITY
+        low, high = (middle, high) if enough else (low, middle)
+    return L * np.sqrt(high / length)
+
+
+def _perplexity(D2: np.ndarray) -> float:
+    """Number of neighbours that the softmax of every row is worth, typically."""
+    nearest = np.min(D2, axis=1, keepdims=True)
+    P = np.exp(np.maximum(nearest - D2, -700.0))
+    total = np.sum(P, axis=1)
+    entropy = np.log(total) + np.sum(P * np.minimum(D2 - nearest, 700.0), axis=1) / total
+    return float(np.exp(np.mean(entropy)))

@@ -14,7 +14,7 @@ from kernelmetric.compute import current_budget, is_numpy, to_numpy
 from kernelmetric.spaces._base import eigh_driver
 from kernelmetric.spaces._gram import CentredGram
 
-_DEPTH = 5  # blocks of one Krylov cycle; deeper saves products, but costs memory and GEMMs
+_DEPTH = 6  # blocks of one Krylov cycle: one is then enough for most kernels of a medium width
 _MAX_CYCLES = 40
 _LANCZOS_STEPS = 15
 
@@ -92,8 +92,7 @@ def krylov_eigenpairs(
     width, depth = (n - 1, 1) if 2 * width > n - 1 else (width, min(_DEPTH, (n - 1) // width))
     if depth > 2:  # the basis and its image are held: two arrays of depth blocks
         depth = max(2, min(depth, int(current_budget() // (2 * 8 * n * width))))
-    start = xp.asarray(rng.standard_normal((n, width)), dtype=gram.dtype, device=gram.device)
-    V, _ = xp.linalg.qr(gram.centre(start))
+    V = _orthonormal(gram, gram.sketch(width, rng), [])
     image = gram.centred_times(V)
     smallest = np.inf
     for _cycle in range(_MAX_CYCLES):
@@ -151,5 +150,20 @@ def _orthonormal(gram: CentredGram, block: Any, basis: list[Any]) -> Any:
         block = gram.centre(block)
         for Q in basis:
             block = block - Q @ (Q.T @ block)
-        block, _ = gram.xp.linalg.qr(block)
+        block = _orthonormal_columns(block, gram.xp)
     return block
+
+
+def _orthonormal_columns(B: Any, xp: Any) -> Any:
+    """Columns with the span of B: by Cholesky, a fifth of the time of QR, where they are clear."""
+    if is_numpy(B):
+        length = np.sqrt(np.einsum("ij,ij->j", B, B))
+        if np.all(length > 0):
+            B = B / length
+            G = (B.T @ B).astype(np.float64)
+            try:
+                R = linalg.cholesky(G)
+                return B @ linalg.solve_triangular(R, np.eye(len(R))).astype(B.dtype)
+            except linalg.LinAlgError:
+                pass
+    return xp.linalg.qr(B)[0]

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import device_of, is_numpy, is_sparse, namespace, row_blocks, to_numpy
+from kernelmetric.compute import (
+    device_of,
+    is_numpy,
+    is_sparse,
+    namespace,
+    row_blocks,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.kernels import Kernel
+from kernelmetric.spaces._base import times
+
+_TILE_ROWS = 512  # the upper half of K costs (1 + 512 / n) / 2 of the whole
+_SKETCH = 4  # points per column of a sketch
 
 
 class CentredGram:
@@ -37,25 +50,68 @@ class CentredGram:
         self.dtype = dtype
         self.K = self._filled() if hold else None
 
-    def _blocks(self) -> Any:
-        for rows in row_blocks(self.n, 8 * (3 * self.n + self.X.shape[1])):
+    def _tiles(self) -> Iterator[tuple[slice, int, Any]]:
+        """Rows of K from a column on: the diagonal where the rest follows by symmetry, else 0."""
+        half = is_numpy(self.X) and not self.kernel.pairwise
+        most = _TILE_ROWS if half else None
+        for rows in row_blocks(self.n, 8 * (3 * self.n + self.X.shape[1]), most=most):
             block = self.X[rows] if is_sparse(self.X) else self.X[rows, :]
-            K = self.kernel(block, self.anchors)
-            yield rows, self.xp.astype(K, self.dtype, copy=False)
+            first = rows.start if half else 0
+            K = self.kernel(block, self.anchors[first:])
+            yield rows, first, self.xp.astype(K, self.dtype, copy=False)
 
     def _filled(self) -> Any:
         if not (is_sparse(self.X) or is_numpy(self.X)):
-            return self.xp.concat([K for _, K in self._blocks()], axis=0)
+            return self.xp.concat([K for _, _, K in self._tiles()], axis=0)
         K = np.empty((self.n, self.n), dtype=self.dtype)
-        for rows, block in self._blocks():
-            K[rows] = block
+        for rows, first, tile in self._tiles():
+            K[rows, first:] = tile
+            if first == rows.start:
+                K[rows.stop :, rows] = tile[:, rows.stop - first :].T
         return K
 
     def times(self, M: Any) -> Any:
         """Return K M."""
         if self.K is not None:
             return self.K @ M
-        return self.xp.concat([K @ M for _, K in self._blocks()], axis=0)
+        if "column_means" in vars(self) or M.shape[1] == 1:
+            return self._times(M)
+        # Every product computes K anew: the first one brings the column means along.
+        product = self._times(self.xp.concat([M, self.xp.ones_like(M[:, :1])], axis=1))
+        self.column_means = product[:, -1:].T / self.n
+        return product[:, :-1]
+
+    def _times(self, M: Any) -> Any:
+        if not is_numpy(M):
+            return self.xp.concat([K @ M for _, _, K in self._tiles()], axis=0)
+        product = np.zeros((self.n, M.shape[1]), dtype=np.result_type(self.dtype, M))
+        for rows, first, tile in self._tiles():
+            product[rows] += tile @ M[first:]
+            if first == rows.start:
+                product[rows.stop :] += tile[:, rows.stop - first :].T @ M[rows]
+        return product
+
+    def sketch(self, width: int, rng: np.random.RandomState) -> Any:
+        """Columns that span nearly what the leading eigenvectors do, from some points alone.
+
+        The n × m kernel values with m random points, times the leading eigenvectors of the m × m
+        ones: O(n m d) time, less than the tenth part of a product with K.
+        """
+        m = min(_SKETCH * width, self.n // 10)
+        if m < width:
+            start = rng.standard_normal((self.n, width))
+            return self.xp.asarray(start, dtype=self.dtype, device=self.device)
+        chosen = np.sort(rng.permutation(self.n)[:m])
+        some = take_rows(self.anchors, chosen)
+        K_mm = to_numpy(self.kernel(take_rows(self.X, chosen), some)).astype(np.float64)
+        H = np.eye(m) - 1.0 / m
+        V = np.linalg.eigh(H @ K_mm @ H)[1][:, -width:]
+        V = self.xp.asarray(V, dtype=self.dtype, device=self.device)
+        parts = [
+            times(self.kernel(take_rows(self.X, np.arange(r.start, r.stop)), some), V)
+            for r in row_blocks(self.n, 8 * (3 * m + self.X.shape[1]))
+        ]
+        return self.xp.astype(self.xp.concat(parts, axis=0), self.dtype, copy=False)
 
     def centred_times(self, M: Any) -> Any:
         """Return H K H M."""

@@ -1,0 +1,193 @@
+"""Three ways down NCA's objective: exactly, over near points alone, and batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import (
+    Listed,
+    is_numpy,
+    like,
+    mine_softmax,
+    namespace,
+    nca_loss,
+    nca_loss_on,
+    take_rows,
+    to_numpy,
+)
+from kernelmetric.learners._base import frobenius, in_single
+from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs
+
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+Descent = tuple[np.ndarray, float, bool]  # the map, the objective there, whether it converged
+
+_ROUGH_TOL = 1e-6  # where float32 hands over to float64: its objective is good to 1e-8
+_LONGEST_LIST = 0.05  # share of all pairs above which looking at all of them is cheaper
+_FIRST_ROUND = 5  # iterations between two looks at all pairs
+_STEP = 0.02  # of Adam, relative to the entries of the first map
+_BATCH_TOL = 1e-3  # what an iteration must gain, relative, to be called progress
+_HALVINGS = 3
+_LEAST_BATCHES = 50  # fewer say too little about progress
+
+
+class NCAProblem:
+    """Labelled points whose softmax neighbours should be of their own class.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+        Centred points, rows sorted by class.
+    codes : ndarray of shape (n,)
+        Class codes, ascending.
+    reg : float
+        Weight of the squared norm of the map.
+    gram : Gram or None
+        Of the basis, where it is not orthonormal.
+    """
+
+    def __init__(self, points: Any, codes: np.ndarray, reg: float, gram: Gram | None):
+        self.points, self.codes, self.reg, self.gram = points, codes, reg, gram
+
+    def in_single(self) -> NCAProblem:
+        """The same in float32."""
+        xp = namespace(self.points)
+        return NCAProblem(xp.astype(self.points, xp.float32), self.codes, self.reg, self.gram)
+
+    def subset(self, rows: np.ndarray) -> NCAProblem:
+        """The problem of some of the points."""
+        return NCAProblem(take_rows(self.points, rows), self.codes[rows], self.reg, self.gram)
+
+    def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient over all pairs."""
+        return self._with_penalty(L, *nca_loss(like(L, self.points), self.points, self.codes))
+
+    def objective_on(self, listed: Listed) -> Objective:
+        """Value and gradient over listed pairs, as a function of the map."""
+
+        def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
+            L_like = like(L, self.points)
+            return self._with_penalty(L, *nca_loss_on(L_like, self.points, self.codes, listed))
+
+        return objective
+
+    def mine(self, L: np.ndarray, eps: float) -> tuple[float, Listed | None]:
+        """Value within eps n, and the pairs to watch; None where these are too many."""
+        E = self.points @ like(L, self.points).T
+        most = _LONGEST_LIST * len(self.codes)
+        value, listed = mine_softmax(E, self.codes, eps, most=most)
+        return value + self.reg * frobenius(L, self.gram)[0], listed
+
+    def _with_penalty(self, L: np.ndarray, value: float, gradient: Any) -> tuple[float, np.ndarray]:
+        penalty, penalty_gradient = frobenius(L, self.gram)
+        return value + self.reg * penalty, to_numpy(gradient) + self.reg * penalty_gradient
+
+
+def descend_exactly(
+    problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
+) -> Descent:
+    """L-BFGS over all pairs: most of the way in float32, the finish in float64."""
+    stages = [(problem, tol)]
+    rough = max(tol, _ROUGH_TOL)
+    if in_single(problem.points, rough, _ROUGH_TOL):
+        stages.insert(0, (problem.in_single(), rough))
+    for stage, stage_tol in stages:
+        left = max_iter - len(report.loss_curve)
+        if left == 0:
+            break
+        minimum = minimize_lbfgs(stage.objective, L, max_iter=left, tol=stage_tol, report=report)
+        L = minimum.x
+    return L, minimum.value, minimum.converged
+
+
+def descend_truncated(
+    problem: NCAProblem,
+    L: np.ndarray,
+    report: Iterations,
+    max_iter: int,
+    tol: float,
+    *,
+    eps: float,
+) -> Descent:
+    """L-BFGS over near pairs, listed anew after every round; the value at the end is exact.
+
+    A round that did not lower the certified objective met points that were not listed: it is
+    undone, and the next one is half as long.
+    """
+    rough = problem.in_single() if in_single(problem.points, 1.0) else problem
+    value, listed = rough.mine(L, eps)
+    length, converged = _FIRST_ROUND, False
+    while not (converged or report.stopped) and len(report.loss_curve) < max_iter:
+        objective = rough.objective if listed is None else rough.objective_on(listed)
+        left = max_iter - len(report.loss_curve)
+        minimum = minimize_lbfgs(objective, L, max_iter=min(length, left), tol=tol, report=report)
+        new_value, new_listed = rough.mine(minimum.x, eps)
+        gained = value - new_value if np.isfinite(value) else np.inf
+        if gained < 0 and length > 1:
+            length //= 2
+            continue
+        if listed is None and minimum.converged:
+            return minimum.x, problem.objective(minimum.x)[0], True
+        converged = bool(gained <= tol * max(abs(new_value), 1.0))
+        if gained >= 0:
+            L, value, listed = minimum.x, new_value, new_listed
+            length *= 2
+        elif not np.isfinite(new_value):  # the lists became too long to be worth it
+            L, value, listed = minimum.x, new_value, None
+    return L, problem.objective(L)[0], converged
+
+
+def descend_batches(
+    problem: NCAProblem,
+    L: np.ndarray,
+    report: Iterations,
+    max_iter: int,
+    *,
+    batch_size: int,
+    random_state: Any,
+) -> Descent:
+    """Adam on batches, each a problem of its own.
+
+    An iteration is a pass over the points, several where a pass has fewer than fifty batches.
+    The step is halved when an iteration gained less than 0.1 %, and the third time it is the end.
+    """
+    rng = check_random_state(random_state)
+    n = len(problem.codes)
+    per_pass = max(1, n // batch_size)
+    passes = -(-_LEAST_BATCHES // per_pass)
+    step = _STEP * float(np.sqrt(np.mean(L * L)))
+    mean, square, count, halved, best = np.zeros_like(L), np.zeros_like(L), 0, 0, np.inf
+    for _ in range(max_iter):
+        total, average = 0.0, np.zeros_like(L)
+        orders = [np.array_split(rng.permutation(n), per_pass) for _ in range(passes)]
+        for batch in chain.from_iterable(orders):
+            part = problem.subset(np.sort(batch))  # sorted rows are sorted by class
+            value, gradient = part.objective(L)
+            count += 1
+            mean += 0.1 * (gradient - mean)
+            square += 0.01 * (gradient * gradient - square)
+            direction = mean / (1 - 0.9**count)
+            L = L - step * direction / (np.sqrt(square / (1 - 0.99**count)) + 1e-12)
+            total += value / passes
+            average += L / (passes * per_pass)
+        if report(average, total):
+            break
+        if total > best - _BATCH_TOL * abs(best):
+            halved, step = halved + 1, 0.5 * step
+        best = min(best, total)
+        if halved == _HALVINGS:
+            break
+    return average, total, halved == _HALVINGS
+
+
+def refuse_device(points: Any, solver: str) -> None:
+    """Refuse arrays of other libraries where only NumPy can do the work."""
+    if not is_numpy(points):
+        raise ValueError(
+            f"Got {type(points).__module__.split('.')[0]} points with solver={solver!r}, but "
+            "expected NumPy arrays: on a device, solver='lbfgs' over all pairs is fast."
+        )

@@ -1,0 +1,102 @@
+"""NCA for many points: near pairs with a certificate, batches, and a start that suits them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelmetric import NCA
+from kernelmetric.compute import mine_softmax, nca_loss
+from kernelmetric.learners._nca import _scaled
+
+pytestmark = pytest.mark.usefixtures("deadline")
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_blobs(600, n_features=5, centers=4, cluster_std=4.0, random_state=0)
+
+
+def first_iteration(nca, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return nca.set_params(max_iter=1).fit(X, y)
+
+
+def test_the_truncated_softmax_reaches_the_exact_optimum(blobs):
+    X, y = blobs
+    exact = NCA(2, tol=1e-7).fit(X, y)
+    near = NCA(2, solver="truncated", eps=1e-3, tol=1e-7).fit(X, y)
+    assert near.loss_ == pytest.approx(exact.loss_, rel=1e-2)  # of many local optima
+    order = np.argsort(y, kind="stable")
+    assert near.loss_ == pytest.approx(
+        nca_loss(near.components_, X[order], y[order])[0], rel=1e-9
+    )  # what it ends with is the objective over all pairs
+    assert near.converged_
+
+
+def test_the_truncated_softmax_watches_lists_where_they_are_short(blobs, monkeypatch):
+    from kernelmetric.learners import _nca_solvers
+
+    X, y = blobs
+    lengths = []
+
+    def recorded(*arguments, **options):
+        value, listed = mine_softmax(*arguments, **options)
+        lengths.append(None if listed is None else len(listed.indices))
+        return value, listed
+
+    monkeypatch.setattr(_nca_solvers, "mine_softmax", recorded)
+    monkeypatch.setattr(_nca_solvers, "_LONGEST_LIST", 0.5)
+    NCA(solver="truncated", tol=1e-4).fit(X, y)
+    listed = [length for length in lengths if length is not None]
+    assert listed
+    assert min(listed) < 0.5 * len(X) ** 2
+
+
+def test_batches_go_a_good_part_of_the_way(blobs):
+    X, y = blobs
+    before = first_iteration(NCA(2), X, y).loss_
+    exact = NCA(2).fit(X, y)
+    batched = NCA(2, solver="minibatch", batch_size=200, random_state=0).fit(X, y)
+    order = np.argsort(y, kind="stable")
+    value = nca_loss(batched.components_, X[order], y[order])[0]
+    assert value < before - 0.3 * (before - exact.loss_)
+    again = NCA(2, solver="minibatch", batch_size=200, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(again.components_, batched.components_)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "truncated", "minibatch"])
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_no_solver_of_nca_goes_beyond_max_iter(solver, max_iter):
+    X, y = make_blobs(1200, n_features=3, centers=3, cluster_std=4.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        nca = NCA(solver=solver, max_iter=max_iter, tol=0, random_state=0).fit(X, y)
+    assert nca.n_iter_ == max_iter
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"solver": "newton"}, "solver='newton'"),
+        ({"eps": 0.0}, "eps=0.0"),
+        ({"batch_size": 1}, "batch_size=1"),
+    ],
+)
+def test_nca_says_which_solver_parameter_is_wrong(blobs, wrong, words):
+    with pytest.raises(ValueError, match=words):
+        NCA(**wrong).fit(*blobs)
+
+
+def test_the_start_of_nca_suits_the_number_of_points():
+    # Where the softmax of a point spreads over many others, the start is longer.
+    X, _ = make_blobs(3000, n_features=10, centers=3, random_state=0)
+    length = [
+        np.mean(np.sum((Z - Z.mean(axis=0)) ** 2, axis=1))
+        for Z in (A @ _scaled(np.eye(10), A).T for A in (X[:30], X))
+    ]
+    assert length[0] == pytest.approx(4.0)
+    assert length[1] > 8.0
