@@ -3,14 +3,9 @@
 import pytest
 
 from kernelmetric import DNE, LMNN, NCA, datasets
-from kernelmetric.experiments import WIDTHS, width_accuracies
+from kernelmetric.experiments import width_accuracies
 
 pytestmark = pytest.mark.paper
-
-
-def test_the_papers_widths_are_21():
-    assert len(WIDTHS) == 21
-    assert WIDTHS[:6] == (0.01, 0.025, 0.05, 0.075, 0.1, 0.25)
 
 
 @pytest.mark.parametrize(

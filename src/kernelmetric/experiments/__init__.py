@@ -1,10 +1,12 @@
 """Comparisons described as data, and the loops that run them; nothing here draws.
 
 ``_demo.py`` is the one behind ``kernelmetric demo``: data sets × methods × splits, one finished
-cell at a time. ``_widths.py`` is the papers' protocol with a cross-validated kernel width.
-``_defaults.py`` sets the automatic kernel beside tuned classifiers.
+cell at a time. ``_widths.py`` is the papers' protocol with a cross-validated kernel width,
+``_aligned.py`` sets aligned kernels beside it, ``_defaults.py`` the automatic kernel beside tuned
+classifiers.
 """
 
+from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
 from kernelmetric.experiments._defaults import (
     CLASSIFIERS,
     GROUPS,
@@ -22,19 +24,22 @@ from kernelmetric.experiments._demo import (
     fig2_panels,
     run_cells,
 )
-from kernelmetric.experiments._widths import WIDTHS, width_accuracies
+from kernelmetric.experiments._widths import width_accuracies
 
 __all__ = [
+    "CHOICES",
     "CLASSIFIERS",
     "DATASETS",
     "GROUPS",
+    "LEARNERS",
     "METHODS",
-    "WIDTHS",
+    "UCI",
     "Dataset",
     "Demo",
     "Problem",
     "SelectingRidge",
     "Split",
+    "aligned_cells",
     "default_cells",
     "fig2_panels",
     "read_cells",

@@ -22,8 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from kernelmetric import datasets
 from kernelmetric.experiments._demo import Split
-from kernelmetric.experiments._widths import WIDTHS
-from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta
 from kernelmetric.learners import LMNN
 from kernelmetric.report import Cell
@@ -213,11 +212,6 @@ def _searched_svm(n_features: int) -> GridSearchCV:
     return GridSearchCV(SVC(), grid, cv=_folds())
 
 
-def _searched_width(n_features: int) -> GridSearchCV:
-    grid = {"kernelized__kernel": [RBF(sigma=sigma) for sigma in WIDTHS]}
-    return GridSearchCV(_nearest(Kernelized(LMNN())), grid, cv=_folds())
-
-
 #: Each a function of the number of features. "CV width" takes a minute per split.
 CLASSIFIERS: dict[str, Callable[[int], Any]] = {
     "auto": lambda d: _nearest(Kernelized(LMNN(), kernel="auto")),
@@ -226,7 +220,7 @@ CLASSIFIERS: dict[str, Callable[[int], Any]] = {
     "SVC": lambda d: SVC(),
     "SVM, grid of 40": _searched_svm,
     "median + 0.1": lambda d: _nearest(Kernelized(LMNN(), kernel=RBF() + 0.1 * Delta())),
-    "CV width": _searched_width,
+    "CV width": lambda d: KernelizedCV(LMNN(), cv=_folds()),
 }
 
 
