@@ -109,11 +109,11 @@ def test_kernels_may_be_names_and_functions(kernel, labelled, fresh):
 
 def test_the_automatic_space_goes_by_size_and_memory(labelled):
     X, y = labelled
-    metric = Kernelized(DNE(2), random_state=0).fit(X, y)
+    metric = Kernelized(DNE(2), "rbf", random_state=0).fit(X, y)
     assert isinstance(metric.space_, KPCA)
     assert metric.space_.n_components is None
     with memory_budget("5KB"):
-        small = Kernelized(DNE(2), random_state=0).fit(X, y)
+        small = Kernelized(DNE(2), "rbf", random_state=0).fit(X, y)
     assert isinstance(small.space_, Nystroem)
     D = metric.pairwise_distances(X)
     np.testing.assert_allclose(small.pairwise_distances(X), D, atol=1e-6)  # all are landmarks

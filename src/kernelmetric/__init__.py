@@ -17,12 +17,14 @@ Euclidean distance in the last coordinates *is* the learned metric.
 
 from kernelmetric import datasets
 from kernelmetric.compute import memory_budget
-from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
+    AlignedSum,
     Cosine,
     Delta,
     FunctionKernel,
+    KernelAlignment,
     Laplacian,
     Linear,
     PairwiseKernel,
@@ -31,8 +33,11 @@ from kernelmetric.kernels import (
     Product,
     Sum,
     as_kernel,
+    polynomial_degrees,
+    rbf_widths,
 )
 from kernelmetric.learners import DNE, LMCA, LMNN, NCA
+from kernelmetric.selection import LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 
 __version__ = "0.1.0.dev0"
@@ -44,12 +49,16 @@ __all__ = [
     "LMNN",
     "NCA",
     "RBF",
+    "AlignedSum",
     "Cosine",
     "Delta",
     "FunctionKernel",
+    "KernelAlignment",
     "KernelTrick",
     "Kernelized",
+    "KernelizedCV",
     "Laplacian",
+    "LeaveOneOutRidge",
     "Linear",
     "Nystroem",
     "PairwiseKernel",
@@ -62,4 +71,6 @@ __all__ = [
     "as_kernel",
     "datasets",
     "memory_budget",
+    "polynomial_degrees",
+    "rbf_widths",
 ]

@@ -163,12 +163,14 @@ class _Tiles:
         shift = E.dtype.type(min(max(typical, 0.0), limits.shift))  # typical rows sum to about 1
         self.left = np.concatenate([self.augmented, shift - square], axis=1)
         # The longest distance is at most twice the longest embedded point: often no need to clip.
-        self.lowest = limits.lowest if shift - 4.0 * square.max() < limits.lowest else None
+        wide = not shift - 4.0 * square.max() >= limits.lowest
+        # None is beyond the shift but by rounding, which may be large where the points are.
+        self.clipped = (limits.lowest, shift) if wide else None
 
     def __call__(self, rows: slice, out: np.ndarray | None = None) -> np.ndarray:
         K = np.matmul(self.left[rows], self.right[:, rows.start :], out=out)
-        if self.lowest is not None:
-            np.maximum(K, self.lowest, out=K)
+        if self.clipped is not None:
+            np.clip(K, *self.clipped, out=K)
         np.exp(K, out=K)
         diagonal = np.arange(len(K))
         K[diagonal, diagonal] = 0.0

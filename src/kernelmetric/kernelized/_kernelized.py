@@ -32,10 +32,12 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     ----------
     learner : estimator
         A learner of this library, or any scikit-learn-style estimator.
-    kernel : str, Kernel or callable, default='rbf'
-        A kernel; a name such as 'rbf', 'poly', 'linear', 'laplacian', 'cosine', 'precomputed' or
-        any of scikit-learn's; a function of two blocks of points; or 'auto', the median-width
-        RBF with a small ridge.
+    kernel : str, Kernel or callable, default='auto'
+        'auto': the kernel and ridge with which ridge regression predicts points left out best,
+        see :class:`LeaveOneOutRidge`; without y, the RBF of median width. 'aligned': the sum of
+        21 RBF widths best aligned with the labels, see :class:`KernelAlignment`. Otherwise a
+        kernel; a name such as 'rbf', 'poly', 'linear', 'laplacian', 'cosine', 'precomputed' or
+        any of scikit-learn's; or a function of two blocks of points.
     space : Space or 'auto', default='auto'
         Where coordinates come from: :class:`KPCA`, :class:`Nystroem`, :class:`RandomFeatures` or
         :class:`KernelTrick`, without a kernel of its own. 'auto' is full-rank KPCA up to 2,000
@@ -93,7 +95,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     """
 
     def __init__(
-        self, learner, kernel="rbf", space="auto", neighbors="feature", *, random_state=None
+        self, learner, kernel="auto", space="auto", neighbors="feature", *, random_state=None
     ):
         self.learner = learner
         self.kernel = kernel
