@@ -133,8 +133,9 @@ $(DOCS): $(RUN)
 	.venv-torch/bin/python -m pip install --quiet --editable "$(EXTRAS)" --group test $(TORCH)
 	@touch $@
 
-# metric-learn fails on current scikit-learn, so it gets the last one it runs on.
+# metric-learn fails on current scikit-learn, mlpack on current NumPy: they get the last ones they run on.
 .venv-peers/.stamp:
 	$(call create_venv,.venv-peers)
-	.venv-peers/bin/python -m pip install --quiet "metric-learn==0.7.0" "scikit-learn==1.5.2" "numpy<2.1"
+	.venv-peers/bin/python -m pip install --quiet "metric-learn==0.7.0" "scikit-learn==1.5.2" "numpy<2" \
+		"pandas<2.3" mlpack
 	@touch $@

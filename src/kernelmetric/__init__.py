@@ -20,6 +20,7 @@ from kernelmetric.compute import memory_budget
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
+    AlignedScales,
     AlignedSum,
     Cosine,
     Delta,
@@ -31,6 +32,7 @@ from kernelmetric.kernels import (
     Polynomial,
     Precomputed,
     Product,
+    Rescaled,
     Sum,
     as_kernel,
     polynomial_degrees,
@@ -49,6 +51,7 @@ __all__ = [
     "LMNN",
     "NCA",
     "RBF",
+    "AlignedScales",
     "AlignedSum",
     "Cosine",
     "Delta",
@@ -66,6 +69,7 @@ __all__ = [
     "Precomputed",
     "Product",
     "RandomFeatures",
+    "Rescaled",
     "Sum",
     "__version__",
     "as_kernel",

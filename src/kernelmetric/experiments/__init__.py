@@ -3,7 +3,7 @@
 ``_demo.py`` is the one behind ``kernelmetric demo``: data sets × methods × splits, one finished
 cell at a time. ``_widths.py`` is the papers' protocol with a cross-validated kernel width,
 ``_aligned.py`` sets aligned kernels beside it, ``_defaults.py`` the automatic kernel beside tuned
-classifiers.
+classifiers, ``_multimodal.py`` compares ideas for alignment where classes have several clusters.
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
@@ -24,16 +24,26 @@ from kernelmetric.experiments._demo import (
     fig2_panels,
     run_cells,
 )
+from kernelmetric.experiments._multimodal import (
+    ALIGNMENTS,
+    MULTIMODAL,
+    Clustered,
+    multimodal_cells,
+    noise_curve,
+)
 from kernelmetric.experiments._widths import width_accuracies
 
 __all__ = [
+    "ALIGNMENTS",
     "CHOICES",
     "CLASSIFIERS",
     "DATASETS",
     "GROUPS",
     "LEARNERS",
     "METHODS",
+    "MULTIMODAL",
     "UCI",
+    "Clustered",
     "Dataset",
     "Demo",
     "Problem",
@@ -42,6 +52,8 @@ __all__ = [
     "aligned_cells",
     "default_cells",
     "fig2_panels",
+    "multimodal_cells",
+    "noise_curve",
     "read_cells",
     "run_cells",
     "width_accuracies",

@@ -17,6 +17,7 @@ Kernels written here, all of them positive semi-definite for every legal paramet
     _families.py      the stock families: widths of RBF, degrees of Polynomial
     _ideal.py         the kernel that the labels would like
     _alignment.py     KernelAlignment: the sum of kernels nearest to it
+    _scales.py        AlignedScales: features of noise turned down, by alignment
     _precomputed.py   Precomputed: X itself holds the kernel values
     _function.py      FunctionKernel (any callable), PairwiseKernel (scikit-learn's names)
     _names.py         as_kernel: from what a user writes to a kernel
@@ -32,9 +33,11 @@ from kernelmetric.kernels._laplacian import Laplacian
 from kernelmetric.kernels._names import as_kernel
 from kernelmetric.kernels._precomputed import Precomputed
 from kernelmetric.kernels._radial import RBF, Delta, RadialKernel
+from kernelmetric.kernels._scales import AlignedScales, Rescaled
 
 __all__ = [
     "RBF",
+    "AlignedScales",
     "AlignedSum",
     "Cosine",
     "Delta",
@@ -48,6 +51,7 @@ __all__ = [
     "Precomputed",
     "Product",
     "RadialKernel",
+    "Rescaled",
     "Sum",
     "as_kernel",
     "polynomial_degrees",

@@ -7,12 +7,10 @@ them.
 from kernelmetric.selection._automatic import automatic_kernel, automatic_space
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge, leave_one_out_errors
 from kernelmetric.selection._path import KernelPath
-from kernelmetric.selection._relevance import Rescaled
 
 __all__ = [
     "KernelPath",
     "LeaveOneOutRidge",
-    "Rescaled",
     "automatic_kernel",
     "automatic_space",
     "leave_one_out_errors",

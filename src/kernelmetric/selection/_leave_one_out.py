@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute import current_budget, is_sparse, squared_distances, take_rows, to_numpy
-from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian
-from kernelmetric.selection._relevance import Rescaled, relevances
+from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled
+from kernelmetric.selection._relevance import relevances
 
 RIDGES = 10.0 ** np.arange(-4, 2)
 FALLBACK_RIDGE = 0.1  # where labels cannot choose

@@ -1,4 +1,4 @@
-"""Relevance of features: the scales under which ridge regression predicts best, as a kernel.
+"""Relevance of features: the scales under which ridge regression predicts best.
 
 One width for all features cannot tell signal from noise: a few irrelevant features fill the
 distance, and no width removes them. A scale for each feature can.
@@ -7,86 +7,15 @@ distance, and no width removes them. A scale for each feature can.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
 
-from kernelmetric.compute import is_sparse, like, squared_distances
-from kernelmetric.kernels import Kernel
+from kernelmetric.compute import squared_distances
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
 _LOG_RIDGE_BOUNDS = (np.log(1e-5), np.log(30.0))
-
-
-class Rescaled(Kernel):
-    r"""A kernel of points whose features were multiplied by scales first.
-
-    .. math:: k(x, y) = k_0(s \circ x, s \circ y)
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel :math:`k_0`.
-    scales : array-like of shape (d,)
-        The scale s of each feature; zero leaves a feature out.
-
-    Examples
-    --------
-    >>> from kernelmetric.kernels import RBF
-    >>> from kernelmetric.selection import Rescaled
-    >>> kernel = Rescaled(RBF(gamma=1.0), scales=[1.0, 0.0])
-    >>> kernel([[0.0, 7.0]], [[1.0, 3.0]]).round(3)
-    array([[0.368]])
-    """
-
-    def __init__(self, kernel: Kernel, scales: Any):
-        self.kernel = kernel
-        self.scales = scales
-
-    @property
-    def accepts_sparse(self) -> bool:
-        """Whether the kernel inside accepts sparse points."""
-        return self.kernel.accepts_sparse
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the kernel inside can be evaluated."""
-        return self.kernel.is_bound
-
-    def bind(self, X: Any, y: Any = None) -> Rescaled:
-        """Return the kernel, bound to the rescaled points.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,), default=None
-            Labels, passed on.
-
-        Returns
-        -------
-        Rescaled
-            A new kernel with the same scales.
-        """
-        return Rescaled(self.kernel.bind(self._rescale(X), y), self.scales)
-
-    def _evaluate(self, A: Any, B: Any) -> Any:
-        return self.kernel._evaluate(self._rescale(A), None if B is None else self._rescale(B))
-
-    def _diagonal(self, A: Any) -> Any:
-        return self.kernel._diagonal(self._rescale(A))
-
-    def _rescale(self, A: Any) -> Any:
-        scales = np.asarray(self.scales, dtype=np.float64)
-        if scales.shape != (A.shape[1],) or not np.isfinite(scales).all():
-            raise ValueError(
-                f"Got scales of shape {scales.shape} for points with {A.shape[1]} features, but "
-                "expected one finite number per feature."
-            )
-        scales = like(scales, A)
-        return A.multiply(scales[None, :]).tocsr() if is_sparse(A) else A * scales[None, :]
 
 
 def relevance_loss(
