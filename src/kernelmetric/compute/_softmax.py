@@ -21,7 +21,7 @@ from kernelmetric.compute._threads import over_threads, own_threads
 
 Block = tuple[Any, slice]  # rows of one class, as a slice or by number; the columns of that class
 
-_TILE_BYTES = 2**20  # a tile stays in the second-level cache
+_TILE_BYTES = 2**21  # some tiles stay in the last-level cache, products run at full speed
 _MOST_HELD = 2**30  # bytes of tiles kept from the first pass for the second, at most
 # exp(-40) is far below float32 resolution beside the largest term, 1; smaller exponents would
 # make denormals, which slow the product that follows down by an order of magnitude.
@@ -152,16 +152,20 @@ class _Tiles:
     """Rows of the unnormalised softmax, from the diagonal on, with one shift for all."""
 
     def __init__(self, E: np.ndarray, limits: _Range):
-        square = np.sum(E * E, axis=1)[:, None]
-        ones = np.ones_like(square)
-        self.augmented = np.concatenate([E, ones], axis=1)
-        self.right = np.ascontiguousarray(np.concatenate([2.0 * E, -square, ones], axis=1).T)
-        sample = np.unique(np.linspace(0, len(E) - 1, 32).astype(int))
-        exponents = self.augmented[sample] @ self.right[:-1] - square[sample]
+        n, r = E.shape
+        square = np.einsum("ij,ij->i", E, E)
+        self.left = np.empty((n, r + 2), dtype=E.dtype)
+        self.left[:, :r], self.left[:, r] = E, 1.0
+        self.right = np.empty((r + 2, n), dtype=E.dtype)
+        np.multiply(E.T, 2.0, out=self.right[:r])
+        self.right[r], self.right[r + 1] = -square, 1.0
+        self.augmented = self.left[:, :-1]
+        sample = np.unique(np.linspace(0, n - 1, 16).astype(int))
+        exponents = self.augmented[sample] @ self.right[:-1] - square[sample, None]
         exponents[np.arange(len(sample)), sample] = -np.inf
         typical = -float(np.median(np.max(exponents, axis=1)))
         shift = E.dtype.type(min(max(typical, 0.0), limits.shift))  # typical rows sum to about 1
-        self.left = np.concatenate([self.augmented, shift - square], axis=1)
+        self.left[:, -1] = shift - square
         # The longest distance is at most twice the longest embedded point: often no need to clip.
         wide = not shift - 4.0 * square.max() >= limits.lowest
         # None is beyond the shift but by rounding, which may be large where the points are.

@@ -62,8 +62,9 @@ def over_threads(
     work : callable
         From a list of items to a result; called once per thread.
     items : sequence
-        What there is to do. Thread t gets items t, t + T, t + 2T, ...: always the same, so that
-        sums of floating-point numbers repeat.
+        What there is to do. Threads take items in turn, in reverse order every second time, so
+        that each gets its share of items that grow or shrink; always the same, so that sums of
+        floating-point numbers repeat.
     threads : bool, default=True
         False runs everything in this thread, for arrays whose library has threads of its own.
 
@@ -75,8 +76,11 @@ def over_threads(
     n_threads = min(_THREADS.get() or 1, len(items)) if threads else 1
     if n_threads <= 1:
         return [work(list(items))]
+    turns = [items[i : i + n_threads] for i in range(0, len(items), n_threads)]
+    turns = [turn[::-1] if number % 2 else turn for number, turn in enumerate(turns)]
+    shares = [[turn[t] for turn in turns if t < len(turn)] for t in range(n_threads)]
     with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(work, [list(items[t::n_threads]) for t in range(n_threads)]))
+        return list(pool.map(work, shares))
 
 
 @lru_cache(maxsize=1)

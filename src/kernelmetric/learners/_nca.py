@@ -33,6 +33,7 @@ from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
 _START_SQUARED_NORM = 4.0
 _START_PERPLEXITY = 50.0
 _PERPLEXITY_ROWS = 100
+_LONGEST_START = 1024.0  # for points all equally far apart, which no length tells apart
 _COARSE_ABOVE = 20_000  # from here on, a fit of some of the points is worth having as a start
 _COARSE_ROWS = 4_000
 _COARSE_TOL = 1e-3
@@ -233,7 +234,7 @@ def _scaled(L: np.ndarray, X: np.ndarray) -> np.ndarray:
     D2 = squared_distances(E[rows], E) / length
     D2[np.arange(len(rows)), rows] = np.inf
     low = high = _START_SQUARED_NORM
-    while high < 1024 and _perplexity(high * D2) > _START_PERPLEXITY:
+    while high < _LONGEST_START and _perplexity(high * D2) > _START_PERPLEXITY:
         low, high = high, 2.0 * high
     for _ in range(4 if high > low else 0):
         middle = np.sqrt(low * high)
