@@ -1,0 +1,42 @@
+"""Comparisons as data: each finished cell is kept, and none is run twice."""
+
+import numpy as np
+
+from kernelmetric.experiments import CHOICES, Problem, aligned_cells, read_cells
+
+
+def two_clouds(n, rng):
+    y = rng.randint(2, size=n)
+    return rng.standard_normal((n, 3)) + 3.0 * y[:, None], y
+
+
+CLOUDS = Problem("clouds", 30, two_clouds)
+
+
+def run_aligned(n_splits, out):
+    return list(aligned_cells([CLOUDS], ["DNE"], n_splits, out))
+
+
+def test_a_comparison_goes_on_where_it_stopped(tmp_path):
+    out = tmp_path / "cells.jsonl"
+    first = run_aligned(1, out)
+    assert len(first) == 3
+    assert read_cells(out) == first
+    more = run_aligned(2, out)
+    assert {cell.split for cell in more} == {1}
+    assert read_cells(out) == first + more
+    assert run_aligned(2, out) == []
+
+
+def test_every_choice_of_kernel_separates_two_clouds(tmp_path):
+    cells = run_aligned(1, tmp_path / "cells.jsonl")
+    assert [cell.method for cell in cells] == [f"DNE, {choice}" for choice in CHOICES]
+    assert min(cell.accuracy for cell in cells) > 0.9
+    assert min(cell.seconds for cell in cells) > 0
+
+
+def test_a_split_depends_on_its_seed_alone():
+    first, again, other = CLOUDS.split(0), CLOUDS.split(0), CLOUDS.split(1)
+    np.testing.assert_array_equal(first.X_test, again.X_test)
+    assert not np.array_equal(first.X_test, other.X_test)
+    np.testing.assert_allclose(first.X_train.mean(axis=0), 0.0, atol=1e-12)
