@@ -56,9 +56,9 @@ tolerance. Where a split ends in a local optimum above that value, the whole tim
 Scikit-learn's step takes about ten such floors here. We take two: the tiles of the first pass come
 back from the last-level cache for the second, and the products are narrow.
 
-The search does the same work on both sides, kernel PCA at five ranks and NCA for each of 21 widths in
-three folds; its objective is the best cross-validated accuracy. NCA stops there when an iteration gains
-less than 0.1 %, scikit-learn's by its own rule.
+The search does the same work on both sides, kernel PCA at five ranks and NCA for each of 21 widths
+in three folds; its objective is the best cross-validated accuracy. NCA stops there when an
+iteration gains less than 0.1 %, scikit-learn's by its own rule.
 
 LMNN's objective is the papers' (plain hinge, c = 1), evaluated at every contender's result by the
 same code. The convex reference is accelerated projected gradient on M; ours descends on a factor.

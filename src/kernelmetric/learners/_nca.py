@@ -32,7 +32,7 @@ from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
 # far ones outweigh the neighbours by their number.
 _START_SQUARED_NORM = 4.0
 _START_PERPLEXITY = 50.0
-_PERPLEXITY_ROWS = 100
+_PERPLEXITY_ROWS = 32
 _LONGEST_START = 1024.0  # for points all equally far apart, which no length tells apart
 _COARSE_ABOVE = 20_000  # from here on, a fit of some of the points is worth having as a start
 _COARSE_ROWS = 4_000
@@ -58,7 +58,7 @@ class NCA(GradientLearner):
         Weight of the squared Frobenius norm of L.
     max_iter : int, default=200
         The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
-    tol : float, default=1e-6
+    tol : float, default=1e-5
         Relative decrease of the objective in one iteration at which the fit has converged.
     solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
         'lbfgs' looks at all pairs in every step. 'truncated' leaves out far pairs whose share of
@@ -123,7 +123,7 @@ class NCA(GradientLearner):
         init="auto",
         reg=0.0,
         max_iter=200,
-        tol=1e-6,
+        tol=1e-5,
         solver="lbfgs",
         eps=1e-2,
         batch_size=1000,
@@ -236,7 +236,7 @@ def _scaled(L: np.ndarray, X: np.ndarray) -> np.ndarray:
     low = high = _START_SQUARED_NORM
     while high < _LONGEST_START and _perplexity(high * D2) > _START_PERPLEXITY:
         low, high = high, 2.0 * high
-    for _ in range(4 if high > low else 0):
+    for _ in range(3 if high > low else 0):
         middle = np.sqrt(low * high)
         enough = _perplexity(middle * D2) > _START_PERPLEXITY
         low, high = (middle, high) if enough else (low, middle)
