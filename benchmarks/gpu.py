@@ -5,6 +5,9 @@ import warnings
 
 import numpy as np
 import torch
+from sklearn.datasets import load_digits
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from threadpoolctl import threadpool_limits
 
 from kernelmetric import KPCA, NCA, RBF, Nystroem
 from kernelmetric.compute import nca_loss, nearest_neighbors
@@ -22,6 +25,27 @@ def best(function, repeats=3):
     return min(times)
 
 
+def digits_step():
+    """One NCA step on the digits: the device, this machine's CPU, and scikit-learn on it."""
+    X, y = load_digits(return_X_y=True)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order] / 16.0, y[order]
+    points = torch.asarray(X, dtype=torch.float32, device="cuda")
+    eye = torch.eye(64, device="cuda")
+    device = best(lambda: nca_loss(eye, points, y), 7)
+    peer = NeighborhoodComponentsAnalysis()
+    same = y[:, None] == y[None, :]
+    single = X.astype(np.float32)
+    with threadpool_limits(2):
+        ours = best(lambda: nca_loss(np.eye(64, dtype=np.float32), single, y), 15)
+        peer.n_iter_ = 1
+        theirs = best(lambda: peer._loss_grad_lbfgs(np.eye(64).ravel(), X, same, -1.0), 7)
+    return (
+        f"NCA loss + gradient, digits 1797 x 64: {1e3 * device:.1f} ms; on two cores of the same "
+        f"machine's CPU {1e3 * ours:.1f} ms, scikit-learn {1e3 * theirs:.1f} ms"
+    )
+
+
 def main():
     generator = torch.Generator("cuda").manual_seed(0)
 
@@ -29,6 +53,7 @@ def main():
         return torch.randn(n, d, device="cuda", generator=generator)
 
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
+    print(digits_step())
     X, y = normal(60_000, 50), np.sort(np.arange(60_000) % 10)
     L = 0.3 * torch.eye(50, device="cuda")
     print(f"NCA loss + gradient, 60,000 x 50: {best(lambda: nca_loss(L, X, y)):.3f} s")
