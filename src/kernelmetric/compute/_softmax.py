@@ -21,11 +21,30 @@ from kernelmetric.compute._threads import over_threads, own_threads
 
 Block = tuple[Any, slice]  # rows of one class, as a slice or by number; the columns of that class
 
-_TILE_BYTES = 2**21  # some tiles stay in the last-level cache, products run at full speed
-_MOST_HELD = 2**30  # bytes of tiles kept from the first pass for the second, at most
+_TILE_ROWS = 128  # a tile of float32 takes a megabyte: it stays in the second-level cache
+_TILE_COLUMNS = 2048
+_MOST_HELD = 2**29  # bytes of tiles kept from the first pass for the second, at most
 # exp(-40) is far below float32 resolution beside the largest term, 1; smaller exponents would
 # make denormals, which slow the product that follows down by an order of magnitude.
 _LOWEST_EXPONENT = -40.0
+
+
+class Tile(NamedTuple):
+    """Rows of one class, and columns from their diagonal on: of that class (0) or of others (1)."""
+
+    rows: slice
+    columns: slice
+    kind: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+
+    @property
+    def beyond(self) -> slice:
+        """The columns that are not rows too."""
+        return slice(max(self.columns.start, self.rows.stop), self.columns.stop)
 
 
 class _Range(NamedTuple):
@@ -67,7 +86,7 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
     With ``W_ij = p_ij ([y_i = y_j] - p_i)`` the rows of W sum to zero, and
     ``∂f/∂E = 2 (diag(Wᵀ1) - W - Wᵀ) E`` for the embedding ``E = X Lᵀ``. O(n² r + n r d) time,
     one block of rows × n in memory; on a CPU, besides, as much of half the n × n softmax as an
-    eighth of the memory budget holds, a gigabyte at most: the rest is computed twice.
+    eighth of the memory budget holds, half a gigabyte at most: the rest is computed twice.
 
     References
     ----------
@@ -110,36 +129,38 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
     """
     limits = _RANGES[itemsize_of(E)]
     tiles = _Tiles(E, limits)
-    held = _Held(blocks, E)
+    cut = _cut(blocks, len(E))
+    held = _Held(cut, E)
 
-    def add_sums(blocks: list[Block]) -> np.ndarray:
+    def add_sums(cut: list[Tile]) -> np.ndarray:
         sums = np.zeros((2, len(E)))
-        for rows, members in blocks:
-            _add_sums(sums, tiles(rows, held[rows]), rows, members)
+        for tile in cut:
+            _add_sums(sums, tiles(tile, held[tile]), tile)
         return sums
 
-    inside, outside = np.sum(over_threads(add_sums, blocks), axis=0)
+    inside, outside = np.sum(over_threads(add_sums, cut), axis=0)
     s = inside + outside
     near = s > len(E) * limits.safe * np.exp(limits.lowest)
     s[~near] = 1.0
     p = inside / s
-    weights = [_without_specks(a, near, limits.least) / s for a in (1.0 - p, -p)]
-    weights = [a.astype(E.dtype) for a in weights]
+    weights = np.stack([_without_specks(a, near, limits.least) / s for a in (1.0 - p, -p)])
+    weights = weights.astype(E.dtype)
     augmented = tiles.augmented
 
-    def multiply(blocks: list[Block]) -> np.ndarray:
+    def multiply(cut: list[Tile]) -> np.ndarray:
         product = np.zeros_like(augmented)
         buffer = np.empty(held.largest, dtype=E.dtype)
-        for rows, members in blocks:
-            K = held[rows]
-            K = tiles(rows) if K is None else K
-            _weigh(K, buffer[: K.size].reshape(K.shape), weights, rows, members)
-            height = len(K)
-            product[rows] += K @ augmented[rows.start :]
-            product[rows.stop :] += K[:, height:].T @ augmented[rows]
+        for tile in cut:
+            rows, columns, beyond = tile.rows, tile.columns, tile.beyond
+            K = held[tile]
+            K = tiles(tile) if K is None else K
+            a = weights[tile.kind]
+            K *= np.add(a[rows, None], a[columns], out=buffer[: K.size].reshape(K.shape))
+            product[rows] += K @ augmented[columns]
+            product[beyond] += K[:, beyond.start - columns.start :].T @ augmented[rows]
         return product
 
-    product = reduce(np.add, over_threads(multiply, blocks))
+    product = reduce(np.add, over_threads(multiply, cut))
     total = float(np.sum(p[near]))
     if not near.all():
         alone = [(rows.start + np.flatnonzero(~near[rows]), members) for rows, members in blocks]
@@ -171,55 +192,54 @@ class _Tiles:
         # None is beyond the shift but by rounding, which may be large where the points are.
         self.clipped = (limits.lowest, shift) if wide else None
 
-    def __call__(self, rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        K = np.matmul(self.left[rows], self.right[:, rows.start :], out=out)
+    def __call__(self, tile: Tile, out: np.ndarray | None = None) -> np.ndarray:
+        rows, columns = tile.rows, tile.columns
+        K = np.matmul(self.left[rows], self.right[:, columns], out=out)
         if self.clipped is not None:
             np.clip(K, *self.clipped, out=K)
         np.exp(K, out=K)
-        diagonal = np.arange(len(K))
-        K[diagonal, diagonal] = 0.0
+        if columns.start == rows.start:
+            diagonal = np.arange(len(K))
+            K[diagonal, diagonal] = 0.0
         return K
 
 
 class _Held:
     """Room for the tiles that are kept from the first pass for the second."""
 
-    def __init__(self, blocks: list[Block], E: np.ndarray):
+    def __init__(self, cut: list[Tile], E: np.ndarray):
         most = min(_MOST_HELD, current_budget() // 8) // E.itemsize
-        self._shapes = {r.start: (r.stop - r.start, len(E) - r.start) for r, _ in blocks}
-        sizes = [height * width for height, width in self._shapes.values()]
+        sizes = [tile.shape[0] * tile.shape[1] for tile in cut]
         ends = np.cumsum(sizes)
         self.largest = max(sizes)
-        self._ends = dict(zip(self._shapes, ends[ends <= most].tolist(), strict=False))
-        self._memory = np.empty(max(self._ends.values(), default=0), dtype=E.dtype)
+        kept = ends[ends <= most].tolist()
+        self._ends = {id(tile): end for tile, end in zip(cut, kept, strict=False)}
+        self._memory = np.empty(kept[-1] if kept else 0, dtype=E.dtype)
 
-    def __getitem__(self, rows: slice) -> np.ndarray | None:
-        if rows.start not in self._ends:
+    def __getitem__(self, tile: Tile) -> np.ndarray | None:
+        end = self._ends.get(id(tile))
+        if end is None:
             return None
-        end, (height, width) = self._ends[rows.start], self._shapes[rows.start]
+        height, width = tile.shape
         return self._memory[end - height * width : end].reshape(height, width)
 
 
-def _add_sums(sums: np.ndarray, K: np.ndarray, rows: slice, members: slice) -> None:
-    """Add what a tile gives to its rows, and by symmetry to its columns."""
-    height, border = len(K), members.stop - rows.start
-    ones = np.ones(K.shape[1], dtype=K.dtype)
-    sums[0, rows] += K[:, :border] @ ones[:border]
-    sums[1, rows] += K[:, border:] @ ones[border:]
-    beyond = ones[:height] @ K[:, height:]
-    sums[0, rows.stop : members.stop] += beyond[: border - height]
-    sums[1, members.stop :] += beyond[border - height :]
+def _cut(blocks: list[Block], n: int) -> list[Tile]:
+    """Tiles that cover what is above the diagonal, each within a class or between classes."""
+    cut = []
+    for rows, members in blocks:
+        for kind, (start, stop) in enumerate([(rows.start, members.stop), (members.stop, n)]):
+            for part in row_blocks(stop - start, 1, most=_TILE_COLUMNS):
+                cut.append(Tile(rows, slice(start + part.start, start + part.stop), kind))
+    return cut
 
 
-def _weigh(
-    K: np.ndarray, buffer: np.ndarray, weights: list[np.ndarray], rows: slice, members: slice
-) -> None:
-    """Turn a tile of K into one of W + Wᵀ."""
-    border = members.stop - rows.start
-    within, between = weights
-    np.add(within[rows, None], within[rows.start : members.stop], out=buffer[:, :border])
-    np.add(between[rows, None], between[members.stop :], out=buffer[:, border:])
-    K *= buffer
+def _add_sums(sums: np.ndarray, K: np.ndarray, tile: Tile) -> None:
+    """Add what a tile gives to its rows, and by symmetry to its columns beyond them."""
+    rows, columns, beyond = tile.rows, tile.columns, tile.beyond
+    ones = np.ones(max(K.shape), dtype=K.dtype)
+    sums[tile.kind, rows] += K @ ones[: K.shape[1]]
+    sums[tile.kind, beyond] += ones[: len(K)] @ K[:, beyond.start - columns.start :]
 
 
 def _without_specks(a: np.ndarray, near: np.ndarray, least: float) -> np.ndarray:
@@ -271,7 +291,7 @@ def _exponentials(points: Any, columns: Any, rows: slice | np.ndarray, xp: Any) 
 def _class_blocks(codes: np.ndarray, E: Any) -> list[Block]:
     """Blocks of rows of one class, each with the columns of that class."""
     n = len(codes)
-    most = tile_rows(E, n, _TILE_BYTES)
+    most = _TILE_ROWS if is_numpy(E) else tile_rows(E, n, 0)
     return [
         (slice(start + block.start, start + block.stop), slice(start, stop))
         for start, stop in class_slices(codes)

@@ -95,7 +95,7 @@ class NCA(GradientLearner):
 
     Notes
     -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most 1 GB of
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
     the softmax (see :func:`kernelmetric.memory_budget`). From 20,000 points on, a fit of 4,000 of
     them is the start.
 
