@@ -16,6 +16,7 @@ Kernels written here, all of them positive semi-definite for every legal paramet
     _compose.py       Sum and Product of kernels
     _families.py      the stock families: widths of RBF, degrees of Polynomial
     _ideal.py         the kernel that the labels would like
+    _idealized_gram.py  steps from a Gram matrix towards the ideal one
     _alignment.py     KernelAlignment: the sum of kernels nearest to it
     _scales.py        AlignedScales: features of noise turned down, by alignment
     _precomputed.py   Precomputed: X itself holds the kernel values
@@ -29,6 +30,13 @@ from kernelmetric.kernels._compose import Product, Sum
 from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
 from kernelmetric.kernels._families import polynomial_degrees, rbf_widths
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
+from kernelmetric.kernels._idealized_gram import (
+    form_alignment,
+    gram_alignment,
+    ideal_alignment,
+    ideal_gram,
+    idealized_gram,
+)
 from kernelmetric.kernels._laplacian import Laplacian
 from kernelmetric.kernels._names import as_kernel
 from kernelmetric.kernels._precomputed import Precomputed
@@ -54,6 +62,11 @@ __all__ = [
     "Rescaled",
     "Sum",
     "as_kernel",
+    "form_alignment",
+    "gram_alignment",
+    "ideal_alignment",
+    "ideal_gram",
+    "idealized_gram",
     "polynomial_degrees",
     "rbf_widths",
 ]

@@ -2,7 +2,8 @@
 
 L-BFGS on a matrix (:func:`minimize_lbfgs`), accelerated projected gradient for convex problems
 (:func:`minimize_projected`), quadratic programs over non-negative vectors
-(:func:`nonnegative_qp`), the Gram matrix of a basis that need not be orthonormal
+(:func:`nonnegative_qp`), the program of metrics learned from pairs (:class:`PairDual`,
+:func:`solve_pairs`), the Gram matrix of a basis that need not be orthonormal
 (:class:`Gram`), and :class:`Iterations`, which lets a long fit be watched.
 """
 
@@ -10,6 +11,8 @@ from kernelmetric.solvers._fista import minimize_projected
 from kernelmetric.solvers._gram import Gram
 from kernelmetric.solvers._lbfgs import Minimum, minimize_lbfgs
 from kernelmetric.solvers._nonnegative import kkt_residual, nonnegative_qp
+from kernelmetric.solvers._pair_dual import PairDual, PairSolution, positive_part
+from kernelmetric.solvers._pair_solve import solve_pairs
 from kernelmetric.solvers._progress import (
     CallbackSupportMixin,
     Iterations,
@@ -22,10 +25,14 @@ __all__ = [
     "Gram",
     "Iterations",
     "Minimum",
+    "PairDual",
+    "PairSolution",
     "kkt_residual",
     "minimize_lbfgs",
     "minimize_projected",
     "nonnegative_qp",
+    "positive_part",
     "propagated_callbacks",
+    "solve_pairs",
     "with_callbacks",
 ]

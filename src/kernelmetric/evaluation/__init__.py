@@ -1,0 +1,22 @@
+"""How good a metric is: for verification, for retrieval, for clustering.
+
+::
+
+    _verification.py   PairVerifier: the same or not? A threshold on any metric, probabilities, AUC
+    _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
+    _scores.py         recall_at_k, map_at_r, pair_counting_accuracy
+
+Whoever has labels and a classifier needs none of it: scikit-learn's scores do.
+"""
+
+from kernelmetric.evaluation._pair_cv import cross_validate_pairs
+from kernelmetric.evaluation._scores import map_at_r, pair_counting_accuracy, recall_at_k
+from kernelmetric.evaluation._verification import PairVerifier
+
+__all__ = [
+    "PairVerifier",
+    "cross_validate_pairs",
+    "map_at_r",
+    "pair_counting_accuracy",
+    "recall_at_k",
+]

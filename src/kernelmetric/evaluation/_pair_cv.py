@@ -1,0 +1,260 @@
+"""Cross-validation of learners that learn from pairs."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
+
+from kernelmetric.evaluation._verification import best_threshold, known_distances
+from kernelmetric.graphs import Pairs
+
+_RANKING = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
+_DECIDING = {
+    "accuracy": (lambda same, said: float(np.mean(same == said)), "accuracy"),
+    "f1": (f1_score, "f_beta"),
+}
+
+
+def cross_validate_pairs(
+    estimator: Any,
+    X: Any,
+    pairs: Pairs,
+    *,
+    cv: Any = 5,
+    by: str = "point",
+    scoring: Any = "roc_auc",
+    n_jobs: int | None = None,
+    params: dict[str, Any] | None = None,
+    return_train_score: bool = False,
+    return_estimator: bool = False,
+    return_indices: bool = False,
+    error_score: Any = np.nan,
+    random_state: Any = None,
+) -> dict[str, Any]:
+    """Learn from some pairs, be judged on others: scikit-learn's ``cross_validate`` for pairs.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A learner whose ``fit`` takes ``pairs``, or a pipeline that ends in one. What takes none,
+        such as ``StandardScaler()``, is fitted to the points alone: the baseline.
+    X : array-like of shape (n_samples, n_features)
+        Points; the Gram matrix for a precomputed kernel.
+    pairs : Pairs
+        What is known of them.
+    cv : int, splitter or iterable, default=5
+        Number of shuffled folds; or a splitter; or (train, test) positions of points or pairs.
+    by : {'point', 'pair'}, default='point'
+        'point': the points are parted; the learner sees training points and the pairs among
+        them, and is judged on the pairs among test points, all of which are new to it. Pairs
+        between the two parts are not used. 'pair': the pairs are parted; all points are seen,
+        and the question is whether pairs of them that were not named come out right. Then leave
+        the transitive closure to the end: it would name the pairs left out.
+    scoring : str, callable, list or dict, default='roc_auc'
+        'roc_auc' and 'average_precision' ask whether similar pairs are the nearer ones;
+        'accuracy' and 'f1' draw the line that is best on the training pairs. A callable gets
+        ``(metric, X, pairs)``. A list of names, or a dict of names and callables, gives several.
+    n_jobs : int, default=None
+        Processes that share the folds.
+    params : dict, default=None
+        What else the estimator's ``fit`` takes, unsliced.
+    return_train_score, return_estimator, return_indices : bool, default=False
+        As in ``cross_validate``.
+    error_score : 'raise' or float, default=nan
+        Score of folds that fail, with a warning; 'raise' stops at the first.
+    random_state : int, RandomState or None, default=None
+        For the shuffling.
+
+    Returns
+    -------
+    dict
+        As ``cross_validate`` gives it: ``fit_time``, ``score_time``, ``test_score`` (or
+        ``test_<name>`` for several), each an array with one entry for a fold, and what was asked
+        for beside.
+
+    Examples
+    --------
+    Features in their own units against standardized ones:
+
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import FunctionTransformer, StandardScaler
+    >>> from kernelmetric import Pairs, cross_validate_pairs
+    >>> X, y = load_wine(return_X_y=True)
+    >>> pairs = Pairs.from_labels(y, per_point=10, random_state=0)
+    >>> raw = cross_validate_pairs(FunctionTransformer(), X, pairs, random_state=0)
+    >>> scaled = cross_validate_pairs(StandardScaler(), X, pairs, random_state=0)
+    >>> bool(scaled["test_score"].mean() > raw["test_score"].mean() + 0.1)
+    True
+    """
+    if not isinstance(pairs, Pairs):
+        raise ValueError(
+            f"Got pairs of type {type(pairs).__name__}, but expected Pairs(similar, dissimilar, "
+            "n_samples=len(X))."
+        )
+    if pairs.n_samples != _num_samples(X):
+        raise ValueError(
+            f"Got pairs of n_samples={pairs.n_samples} points, but X has {_num_samples(X)} rows."
+        )
+    scorers, several = _scorers(scoring)
+    folds = list(_folds(cv, by, pairs, random_state))
+    outcomes = Parallel(n_jobs=n_jobs)(
+        delayed(_one_fold)(
+            clone(estimator),
+            *_parts(estimator, X, pairs, by, train, test),
+            scorers,
+            params or {},
+            return_train_score,
+            error_score,
+        )
+        for train, test in folds
+    )
+    _report_failures([outcome["error"] for outcome in outcomes], error_score)
+    keys = ["fit_time", "score_time", *(["estimator"] if return_estimator else [])]
+    results: dict[str, Any] = {key: [outcome[key] for outcome in outcomes] for key in keys}
+    for part in ("test", "train") if return_train_score else ("test",):
+        for name in scorers:
+            key = f"{part}_{name if several else 'score'}"
+            results[key] = np.array([outcome[part][name] for outcome in outcomes])
+    for key in ("fit_time", "score_time"):
+        results[key] = np.array(results[key])
+    if return_indices:
+        train, test = zip(*folds, strict=True)
+        results["indices"] = {"train": train, "test": test}
+    return results
+
+
+Scorer = Callable[[Any, Any, Pairs, Any, Pairs], float]
+"""From the metric, the points and pairs to be judged on, and those that it was fitted to."""
+
+
+def _scorers(scoring: Any) -> tuple[dict[str, Scorer], bool]:
+    """Scorers by name, and whether several were asked for."""
+    if isinstance(scoring, str) or callable(scoring):
+        return {"score": _scorer(scoring)}, False
+    if isinstance(scoring, dict):
+        return {name: _scorer(value) for name, value in scoring.items()}, True
+    return {name: _scorer(name) for name in scoring}, True
+
+
+def _scorer(scoring: Any) -> Scorer:
+    if callable(scoring):
+        return lambda metric, X, pairs, X_train, pairs_train: float(scoring(metric, X, pairs))
+    if scoring in _RANKING:
+
+        def rank(metric: Any, X: Any, pairs: Pairs, X_train: Any, pairs_train: Pairs) -> float:
+            distances, same = known_distances(metric, pairs, X)
+            return float(_RANKING[scoring](same, -distances))
+
+        return rank
+    if scoring in _DECIDING:
+        score, criterion = _DECIDING[scoring]
+
+        def decide(metric: Any, X: Any, pairs: Pairs, X_train: Any, pairs_train: Pairs) -> float:
+            threshold, _ = best_threshold(*known_distances(metric, pairs_train, X_train), criterion)
+            distances, same = known_distances(metric, pairs, X)
+            return float(score(same, distances <= threshold))
+
+        return decide
+    raise ValueError(
+        f"Got scoring={scoring!r}, but expected one of {', '.join([*_RANKING, *_DECIDING])}, or a "
+        "function of a metric, X and pairs."
+    )
+
+
+def _folds(cv: Any, by: str, pairs: Pairs, random_state: Any) -> Iterable[Any]:
+    """Positions of training and test points, or pairs."""
+    if by not in ("point", "pair"):
+        raise ValueError(f"Got by={by!r}, but expected 'point' or 'pair'.")
+    if isinstance(cv, Integral):
+        folds = KFold if by == "point" else StratifiedKFold
+        cv = folds(int(cv), shuffle=True, random_state=random_state)
+    if by == "point":
+        return check_cv(cv).split(np.empty((pairs.n_samples, 1)))
+    return check_cv(cv).split(pairs.rows, pairs.is_similar)
+
+
+def _parts(
+    estimator: Any, X: Any, pairs: Pairs, by: str, train: np.ndarray, test: np.ndarray
+) -> tuple[Any, Pairs, Any, Pairs]:
+    """Points and pairs to learn from, points and pairs to be judged on."""
+    if by == "pair":
+        return X, pairs.take(train), X, pairs.take(test)
+    X_train, _ = _safe_split(estimator, X, None, train)
+    X_test, _ = _safe_split(estimator, X, None, test, train)  # a Gram matrix has columns to cut too
+    return X_train, pairs.subset(train), X_test, pairs.subset(test)
+
+
+def _one_fold(
+    estimator: Any,
+    X: Any,
+    pairs: Pairs,
+    X_test: Any,
+    pairs_test: Pairs,
+    scorers: dict[str, Scorer],
+    params: dict[str, Any],
+    score_training: bool,
+    error_score: Any,
+) -> dict[str, Any]:
+    missing = dict.fromkeys(scorers, error_score)
+    result: dict[str, Any] = {"fit_time": np.nan, "score_time": np.nan, "estimator": None}
+    result |= {"error": None, "test": missing, "train": missing}
+    start = time.perf_counter()
+    try:
+        metric = estimator.fit(X, **_pairs_argument(estimator, pairs), **params)
+        fitted = time.perf_counter()
+        result |= {"estimator": metric, "fit_time": fitted - start}
+        result["test"] = {
+            name: score(metric, X_test, pairs_test, X, pairs) for name, score in scorers.items()
+        }
+        result["score_time"] = time.perf_counter() - fitted
+        if score_training:
+            result["train"] = {
+                name: score(metric, X, pairs, X, pairs) for name, score in scorers.items()
+            }
+    except Exception as error:
+        if isinstance(error_score, str):
+            raise
+        result["error"] = f"{type(error).__name__}: {error}"
+    return result
+
+
+def _pairs_argument(estimator: Any, pairs: Pairs) -> dict[str, Any]:
+    """How the fit of an estimator wants its pairs; nothing where it wants none."""
+    prefix, learner = "", estimator
+    while isinstance(learner, Pipeline):
+        prefix, learner = f"{prefix}{learner.steps[-1][0]}__", learner.steps[-1][1]
+    learner = getattr(learner, "learner", learner)  # Kernelized hands pairs on
+    takes = hasattr(learner, "fit") and "pairs" in inspect.signature(learner.fit).parameters
+    return {f"{prefix}pairs": pairs} if takes else {}
+
+
+def _report_failures(errors: list[str | None], error_score: Any) -> None:
+    failed = [error for error in errors if error is not None]
+    if not failed:
+        return
+    details = "\n".join(dict.fromkeys(failed))
+    if len(failed) == len(errors):
+        raise ValueError(
+            f"All the {len(errors)} folds failed: set error_score='raise' to stop at the first.\n"
+            f"{details}"
+        )
+    warnings.warn(
+        f"{len(failed)} folds failed out of a total of {len(errors)}; their score is set to "
+        f"{error_score}. Set error_score='raise' to stop at the first.\n{details}",
+        FitFailedWarning,
+        stacklevel=3,
+    )

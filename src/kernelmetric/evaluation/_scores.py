@@ -1,0 +1,166 @@
+"""Scores of retrieval and of clustering."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import rand_score
+
+from kernelmetric.compute import is_sparse, nearest_neighbors, row_blocks, take_rows, to_numpy
+
+
+def recall_at_k(metric: Any, X: Any, y: Any, k: int | Sequence[int] = 1) -> float | np.ndarray:
+    """How often one of the k nearest other points is of the same class.
+
+    Parameters
+    ----------
+    metric : fitted metric or None
+        Anything with ``transform``; None where X are learned coordinates already.
+    X : array-like of shape (n_samples, n_features)
+        Points; each is a query among all others.
+    y : array-like of shape (n_samples,)
+        Their labels. Points alone in their class find nothing, and are no queries.
+    k : int or sequence of int, default=1
+        Length of the list that is looked through.
+
+    Returns
+    -------
+    float or ndarray
+        The fraction of queries that succeed; one for each k.
+
+    Notes
+    -----
+    O(n² d) time for n points in d coordinates, one block of rows × n in memory.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import LMNN, recall_at_k
+    >>> X, y = load_iris(return_X_y=True)
+    >>> recall_at_k(None, X, y)
+    0.96
+    >>> recall_at_k(LMNN().fit(X, y), X, y, k=[1, 5]).shape
+    (2,)
+    """
+    lengths = np.atleast_1d(np.asarray(k))
+    if lengths.dtype.kind not in "iu" or lengths.ndim != 1 or np.any(lengths < 1):
+        raise ValueError(f"Got k={k!r}, but expected an integer >= 1, or several.")
+    Z, codes, sizes = _retrieval(metric, X, y)
+    neighbors = nearest_neighbors(Z, int(lengths.max()))[0]
+    hits = (codes[neighbors] == codes[:, None]) & (neighbors >= 0)
+    found = np.logical_or.accumulate(hits[sizes > 1], axis=1).mean(axis=0)[lengths - 1]
+    return float(found[0]) if isinstance(k, Integral) else found
+
+
+def map_at_r(metric: Any, X: Any, y: Any) -> float:
+    """Mean average precision at R, where R is the number of others of the query's class.
+
+    For each query the average over k = 1, ..., R of the precision among its k nearest others,
+    counted where the k-th is of its class: 1 where all of the class come first.
+
+    Parameters
+    ----------
+    metric : fitted metric or None
+        Anything with ``transform``; None where X are learned coordinates already.
+    X : array-like of shape (n_samples, n_features)
+        Points; each is a query among all others.
+    y : array-like of shape (n_samples,)
+        Their labels. Points alone in their class are no queries.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Notes
+    -----
+    O(n² d) time, and blocks of queries that fit the memory budget however large the classes are.
+
+    References
+    ----------
+    .. [1] Musgrave, Belongie and Lim, "A metric learning reality check", ECCV 2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import LMNN, map_at_r
+    >>> X, y = load_iris(return_X_y=True)
+    >>> map_at_r(LMNN().fit(X, y), X, y) > map_at_r(None, X, y)
+    True
+    """
+    Z, codes, sizes = _retrieval(metric, X, y)
+    total = 0.0
+    for code in np.unique(codes[sizes > 1]):
+        members = np.flatnonzero(codes == code)
+        R = len(members) - 1
+        for block in row_blocks(len(members), 6 * 8 * (R + 1)):
+            queries = members[block]
+            found = nearest_neighbors(Z, R + 1, queries=take_rows(Z, queries))[0]
+            hits = codes[_without_self(found, queries)] == code
+            precision = np.cumsum(hits, axis=1) / np.arange(1, R + 1)
+            total += float(np.sum(precision * hits)) / R
+    return total / int(np.sum(sizes > 1))
+
+
+def pair_counting_accuracy(labels_true: Any, labels_pred: Any) -> float:
+    """Part of all pairs of points on which two clusterings agree: together in both, or in neither.
+
+    The accuracy of the clustering experiments of [1]_ and [2]_, which is the Rand index.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        The two clusterings; the names of the clusters do not matter.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Notes
+    -----
+    O(n) time and memory beside the table of clusters against clusters: no pair is looked at.
+    With many clusters nearly all pairs are apart in any clustering, and the score is near 1
+    without merit: see ``adjusted_rand_score`` of scikit-learn.
+
+    References
+    ----------
+    .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003, section 4.1.
+    .. [2] Xing, Ng, Jordan and Russell, "Distance metric learning, with application to
+       clustering with side-information", NIPS 2002.
+
+    Examples
+    --------
+    >>> from kernelmetric import pair_counting_accuracy
+    >>> pair_counting_accuracy([0, 0, 1, 1], [1, 1, 0, 0])
+    1.0
+    >>> pair_counting_accuracy([0, 0, 1, 1], [0, 0, 0, 0])  # two of six pairs
+    0.333...
+    """
+    return float(rand_score(labels_true, labels_pred))
+
+
+def _retrieval(metric: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Coordinates, class codes, and the size of every point's class."""
+    Z = X if metric is None else metric.transform(X)
+    if not hasattr(Z, "dtype") or is_sparse(Z):  # lists, data frames
+        Z = np.asarray(Z.toarray() if is_sparse(Z) else Z)
+    labels = to_numpy(y) if hasattr(y, "dtype") else np.asarray(y)
+    if len(labels) != Z.shape[0]:
+        raise ValueError(f"Got {len(labels)} labels for {Z.shape[0]} points: expected one each.")
+    codes, counts = np.unique(labels, return_inverse=True, return_counts=True)[1:]
+    if not np.any(counts > 1):
+        raise ValueError(
+            "Got no class with two points, but expected some: nobody has anything to find."
+        )
+    return Z, codes, counts[codes]
+
+
+def _without_self(found: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Neighbours less the query itself, or less the last where many at no distance hid it."""
+    itself = found == queries[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return found[~itself].reshape(len(queries), -1)

@@ -1,0 +1,340 @@
+"""Are these two the same? A threshold on a learned distance, and probabilities."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import _num_samples
+
+from kernelmetric.compute import to_numpy
+from kernelmetric.graphs import Pairs, check_rows, pair_distances
+from kernelmetric.metric import Metric
+
+CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
+
+
+class PairVerifier(BaseEstimator):
+    """Says of two points whether they are the same, by a threshold on a learned distance.
+
+    Two points are taken for the same where their distance is at most ``threshold_``, which
+    :meth:`calibrate` finds on pairs that are known: the best of all possible ones. Take pairs
+    that the metric has not learned from; on those it has, the threshold comes out too small.
+
+    Parameters
+    ----------
+    metric : fitted metric
+        Any metric of the library; or anything with ``transform``, such as a pipeline that ends
+        in one, whose Euclidean distance is then the metric.
+    criterion : {'accuracy', 'f_beta', 'max_tpr', 'max_tnr'}, default='accuracy'
+        What the threshold is best for. 'f_beta' weighs recall beta times as much as precision;
+        'max_tpr' recognizes as many same pairs as possible while at least ``min_rate`` of the
+        different ones are told apart; 'max_tnr' the other way round.
+    beta : float, default=1.0
+        For 'f_beta'.
+    min_rate : float, default=0.95
+        For 'max_tpr' and 'max_tnr'.
+    calibration : {'logistic', 'isotonic'}, default='logistic'
+        How probabilities depend on the distance: by a logistic curve (Platt's, which remains
+        finite where distances part the pairs perfectly), or by any falling steps, which wants
+        a thousand pairs or more.
+
+    Attributes
+    ----------
+    threshold_ : float
+        The largest distance taken for the same.
+    criterion_value_ : float
+        What the criterion reached on the calibration pairs.
+    tpr_, tnr_ : float
+        The part of same pairs recognized, and of different pairs told apart, there.
+    calibrator_ : estimator
+        The curve of the probabilities.
+
+    See Also
+    --------
+    cross_validate_pairs : How well a learner does on pairs it has not seen.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from kernelmetric import NCA, PairVerifier, Pairs
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = scale(X)
+    >>> metric = NCA().fit(X[::3], y[::3])
+    >>> known = Pairs.from_labels(y[1::3], per_point=5, random_state=0)
+    >>> verifier = PairVerifier(metric).calibrate(known, X[1::3])
+    >>> verifier.predict_pairs([[0, 1], [0, 58]], X[2::3])
+    array([ True, False])
+    >>> new = Pairs.from_labels(y[2::3])
+    >>> verifier.score_pairs(new, X[2::3]) > 0.9
+    True
+    """
+
+    def __init__(
+        self, metric, criterion="accuracy", *, beta=1.0, min_rate=0.95, calibration="logistic"
+    ):
+        self.metric = metric
+        self.criterion = criterion
+        self.beta = beta
+        self.min_rate = min_rate
+        self.calibration = calibration
+
+    def calibrate(self, pairs: Any, X: Any = None, y: Any = None) -> PairVerifier:
+        """Find the threshold and the probabilities, from pairs that are known.
+
+        Parameters
+        ----------
+        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+            Pairs of rows of X; or the two points of every pair, without X.
+        X : array-like of shape (n_samples, n_features), default=None
+            The points that the pairs number.
+        y : array-like of shape (n_pairs,), default=None
+            For arrays: 1 or True where the pair is the same, 0, -1 or False where it is not.
+
+        Returns
+        -------
+        PairVerifier
+            Itself, ready to predict.
+        """
+        self._check_parameters()
+        distances, same = known_distances(self.metric, pairs, X, y)
+        self.threshold_, self.criterion_value_ = best_threshold(
+            distances, same, self.criterion, beta=self.beta, min_rate=self.min_rate
+        )
+        accepted = distances <= self.threshold_
+        self.tpr_, self.tnr_ = float(accepted[same].mean()), float(1 - accepted[~same].mean())
+        self.calibrator_ = _fit_probabilities(distances, same, self.calibration)
+        return self
+
+    def decision_pairs(self, pairs: Any, X: Any = None) -> np.ndarray:
+        """How far each pair is on the same side of the threshold.
+
+        Parameters
+        ----------
+        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+            As in :meth:`calibrate`; of Pairs the similar ones come first.
+        X : array-like of shape (n_samples, n_features), default=None
+            The points that the pairs number.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            ``threshold_ - distance``: not negative where the two are taken for the same.
+        """
+        self._check_calibrated()
+        return self.threshold_ - distances_of(self.metric, pairs, X)
+
+    def predict_pairs(self, pairs: Any, X: Any = None) -> np.ndarray:
+        """Whether the two points of each pair are taken for the same.
+
+        Parameters
+        ----------
+        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+            As in :meth:`decision_pairs`.
+        X : array-like of shape (n_samples, n_features), default=None
+            The points that the pairs number.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,), dtype bool
+            True for the same.
+        """
+        return self.decision_pairs(pairs, X) >= 0
+
+    def predict_proba_pairs(self, pairs: Any, X: Any = None) -> np.ndarray:
+        """Probabilities that the two points of each pair differ, and that they are the same.
+
+        Parameters
+        ----------
+        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+            As in :meth:`decision_pairs`.
+        X : array-like of shape (n_samples, n_features), default=None
+            The points that the pairs number.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, 2)
+            Right where the same are as frequent as among the calibration pairs.
+        """
+        self._check_calibrated()
+        distances = distances_of(self.metric, pairs, X)
+        if isinstance(self.calibrator_, IsotonicRegression):
+            same = self.calibrator_.predict(distances)
+        else:
+            same = self.calibrator_.predict_proba(distances[:, None])[:, 1]
+        return np.column_stack([1 - same, same])
+
+    def score_pairs(self, pairs: Any, X: Any = None, y: Any = None) -> float:
+        """Area under the ROC curve: how often a same pair is nearer than a different one.
+
+        Parameters
+        ----------
+        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+            As in :meth:`calibrate`.
+        X : array-like of shape (n_samples, n_features), default=None
+            The points that the pairs number.
+        y : array-like of shape (n_pairs,), default=None
+            For arrays, which pairs are the same.
+
+        Returns
+        -------
+        float
+            Does not depend on the threshold, and needs no calibration.
+        """
+        distances, same = known_distances(self.metric, pairs, X, y)
+        return float(roc_auc_score(same, -distances))
+
+    def _check_calibrated(self) -> None:
+        if not hasattr(self, "threshold_"):
+            raise NotFittedError(
+                "This PairVerifier has no threshold yet: call calibrate with pairs that are known."
+            )
+
+    def _check_parameters(self) -> None:
+        if self.criterion not in CRITERIA:
+            raise ValueError(
+                f"Got criterion={self.criterion!r}, but expected one of {', '.join(CRITERIA)}."
+            )
+        if self.calibration not in ("logistic", "isotonic"):
+            raise ValueError(
+                f"Got calibration={self.calibration!r}, but expected 'logistic' or 'isotonic'."
+            )
+        if not isinstance(self.beta, Real) or not 0 < float(self.beta) < np.inf:
+            raise ValueError(f"Got beta={self.beta!r}, but expected a positive number.")
+        if not isinstance(self.min_rate, Real) or not 0 <= float(self.min_rate) <= 1:
+            raise ValueError(f"Got min_rate={self.min_rate!r}, but expected a number in [0, 1].")
+
+
+def best_threshold(
+    distances: np.ndarray,
+    same: np.ndarray,
+    criterion: str = "accuracy",
+    *,
+    beta: float = 1.0,
+    min_rate: float = 0.95,
+) -> tuple[float, float]:
+    """The distance up to which pairs are best taken for the same, over all ways to cut the list.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_pairs,)
+        Distances of known pairs.
+    same : ndarray of shape (n_pairs,), dtype bool
+        Which are the same.
+    criterion, beta, min_rate : str, float, float
+        As in :class:`PairVerifier`.
+
+    Returns
+    -------
+    threshold : float
+        Half-way between two distances; of equally good ones the strictest.
+    value : float
+        What the criterion is there.
+
+    Notes
+    -----
+    O(n log n) time: the counts at all cuts are cumulative sums along the sorted distances.
+    """
+    lengths, place = np.unique(distances, return_inverse=True)
+    zero = [0]
+    tp = np.concatenate([zero, np.cumsum(np.bincount(place[same], minlength=len(lengths)))])
+    fp = np.concatenate([zero, np.cumsum(np.bincount(place[~same], minlength=len(lengths)))])
+    tpr, tnr = tp / tp[-1], 1 - fp / fp[-1]
+    if criterion == "accuracy":
+        value = (tp + fp[-1] - fp) / len(distances)
+    elif criterion == "f_beta":
+        value = (1 + beta**2) * tp / (beta**2 * tp[-1] + tp + fp)
+    elif criterion == "max_tpr":
+        value = np.where(tnr >= min_rate, tpr, -1.0)
+    else:
+        value = np.where(tpr >= min_rate, tnr, -1.0)
+    best = int(np.argmax(value))
+    if criterion == "max_tnr":  # of cuts that let no more through, the one that accepts most
+        best = int(np.flatnonzero(value == value[best])[-1])
+    return _between(lengths, best), float(value[best])
+
+
+def _between(lengths: np.ndarray, cut: int) -> float:
+    """A threshold that accepts the first ``cut`` of the ascending lengths."""
+    if cut == 0:
+        return float(np.nextafter(lengths[0], -np.inf))
+    if cut == len(lengths):
+        return float(lengths[-1])
+    low, high = lengths[cut - 1], lengths[cut]
+    middle = low + (high - low) / 2
+    return float(middle if middle < high else low)  # neighbouring floats have no middle
+
+
+def distances_of(metric: Any, pairs: Any, X: Any = None) -> np.ndarray:
+    """Learned distances of pairs, each point embedded once and blocks of pairs in memory."""
+    if isinstance(pairs, Pairs):
+        n = 0 if X is None else _num_samples(X)
+        if n != pairs.n_samples:
+            raise ValueError(
+                f"Got pairs of n_samples={pairs.n_samples} points beside {n} rows of X, but "
+                "expected the X that they number."
+            )
+        pairs = pairs.rows
+    own = getattr(type(metric), "pair_distance", None)
+    if X is None or own not in (None, Metric.pair_distance):
+        if own is None:
+            raise ValueError(
+                f"Got pairs of points for {type(metric).__name__}, which has no pair_distance: "
+                "pass X, and pairs of its row numbers."
+            )
+        return to_numpy(metric.pair_distance(pairs, X))
+    rows = check_rows(pairs, "given", _num_samples(X))
+    Z = metric.transform(X)
+    return pair_distances(Z.to_numpy() if hasattr(Z, "to_numpy") else Z, rows)
+
+
+def known_distances(
+    metric: Any, pairs: Any, X: Any = None, y: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distances, and which pairs are the same; refused where one kind of pair is missing."""
+    if isinstance(pairs, Pairs):
+        if y is not None:
+            raise ValueError("Got y beside Pairs, but expected one: Pairs say which are similar.")
+        same = pairs.is_similar
+    else:
+        same = np.asarray(y)
+        if y is None or same.ndim != 1 or not np.all(np.isin(same, (-1, 0, 1))):
+            raise ValueError(
+                f"Got y={y!r}, but expected for every pair 1 where it is the same, 0 or -1 where "
+                "not; or Pairs, which know it."
+            )
+        same = same > 0
+    distances = distances_of(metric, pairs, X)
+    if len(distances) != len(same):
+        raise ValueError(f"Got {len(same)} answers for {len(distances)} pairs: expected one each.")
+    if same.all() or not same.any():
+        raise ValueError(
+            f"Got {np.sum(same)} similar and {np.sum(~same)} dissimilar pairs, but expected some "
+            "of both: there is nothing to tell apart."
+        )
+    return distances, same
+
+
+def _fit_probabilities(distances: np.ndarray, same: np.ndarray, calibration: str) -> Any:
+    if calibration == "isotonic":
+        curve = IsotonicRegression(y_min=0, y_max=1, increasing=False, out_of_bounds="clip")
+        return curve.fit(distances, same.astype(np.float64))
+    # Platt: the targets are a little less than sure, (n + 1) / (n + 2), so that the optimum is
+    # finite; each pair enters as both answers, with these weights.
+    n_same, n_other = np.sum(same), np.sum(~same)
+    target = np.where(same, (n_same + 1) / (n_same + 2), 1 / (n_other + 2))
+    curve = make_pipeline(StandardScaler(), LogisticRegression(C=1e10))
+    answers = np.repeat([True, False], len(distances))
+    weights = np.concatenate([target, 1 - target])
+    return curve.fit(
+        np.tile(distances, 2)[:, None], answers, logisticregression__sample_weight=weights
+    )

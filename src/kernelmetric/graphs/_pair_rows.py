@@ -1,0 +1,181 @@
+"""Lists of row-number pairs: checked, compared, measured. Pure functions."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from kernelmetric.compute import (
+    is_sparse,
+    namespace,
+    row_blocks,
+    take_rows,
+    to_numpy,
+)
+
+_SHOWN = 5  # offending rows that a message names
+_TILE = 2**18  # numbers in a block of differences that stays in the cache
+
+
+def check_rows(rows: Any, name: str, n_samples: int) -> np.ndarray:
+    """Pairs as an intp array of shape (n_pairs, 2), refused where they do not number the points.
+
+    Parameters
+    ----------
+    rows : array-like of shape (n_pairs, 2) or None
+        Row numbers; None and an empty list mean no pairs.
+    name : str
+        What they are called in messages.
+    n_samples : int
+        Number of points; row numbers run from 0 to n_samples - 1.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, 2), dtype intp
+        A copy.
+    """
+    array = np.asarray([] if rows is None else rows)
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"Got {name} pairs of shape {array.shape} and dtype {array.dtype}, but expected "
+            "integers of shape (n_pairs, 2): two row numbers of X each."
+        )
+    outside = np.flatnonzero(np.any((array < 0) | (array >= n_samples), axis=1))
+    if len(outside):
+        raise ValueError(
+            f"Got {len(outside)} {name} pair(s) outside the data ({_listed(array, outside)}), but "
+            f"expected row numbers from 0 to {n_samples - 1}."
+        )
+    return array.astype(np.intp)
+
+
+def unordered_keys(rows: np.ndarray, n_samples: int) -> np.ndarray:
+    """One integer for each pair, whichever of its two points comes first."""
+    return rows.min(axis=1) * n_samples + rows.max(axis=1) if len(rows) else np.empty(0, np.intp)
+
+
+def unique_pairs(rows: np.ndarray, n_samples: int) -> np.ndarray:
+    """The pairs without repetitions, in the order in which they first occur."""
+    first = np.unique(unordered_keys(rows, n_samples), return_index=True)[1]
+    return rows[np.sort(first)]
+
+
+def find_faults(
+    similar: np.ndarray, dissimilar: np.ndarray, n_samples: int
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Self pairs, duplicates, and pairs that are said to be both similar and dissimilar.
+
+    Parameters
+    ----------
+    similar, dissimilar : ndarray of shape (n_pairs, 2)
+        Row numbers within range.
+    n_samples : int
+        Number of points.
+
+    Returns
+    -------
+    faults : list of str
+        A sentence for each kind of fault, with the first offending rows.
+    keep_similar, keep_dissimilar : ndarray of bool
+        What remains: no self pair, the first of duplicates, neither side of a contradiction.
+    """
+    rows = np.concatenate([similar, dissimilar])
+    ordered = np.sort(unordered_keys(rows, n_samples))
+    if np.all(rows[:, 0] != rows[:, 1]) and np.all(ordered[1:] != ordered[:-1]):
+        return [], np.ones(len(similar), dtype=bool), np.ones(len(dissimilar), dtype=bool)
+    faults, kept, keys = [], [], []
+    for name, rows in (("similar", similar), ("dissimilar", dissimilar)):
+        key = unordered_keys(rows, n_samples)
+        selves = rows[:, 0] == rows[:, 1]
+        repeated = np.ones(len(rows), dtype=bool)
+        repeated[np.unique(key, return_index=True)[1]] = False
+        for kind, found in (("of a point with itself", selves), ("listed before", repeated)):
+            if found.any():
+                where = np.flatnonzero(found)
+                faults.append(f"{len(where)} {name} pair(s) {kind} ({_listed(rows, where)})")
+        kept.append(~selves & ~repeated)
+        keys.append(key)
+    both = np.isin(keys[0], keys[1])
+    if both.any():
+        where = np.flatnonzero(both)
+        faults.append(f"{len(where)} similar pair(s) also dissimilar ({_listed(similar, where)})")
+    return faults, kept[0] & ~both, kept[1] & ~np.isin(keys[1], keys[0])
+
+
+def components_of(similar: np.ndarray, n_samples: int) -> np.ndarray:
+    """Component of every point in the graph of similar pairs, numbered from 0."""
+    ones = np.ones(len(similar), dtype=np.int8)
+    links = sparse.coo_array((ones, (similar[:, 0], similar[:, 1])), shape=(n_samples, n_samples))
+    return connected_components(links.tocsr(), directed=False)[1]
+
+
+def pair_distances(X: Any, rows: np.ndarray, *, precomputed: bool = False) -> np.ndarray:
+    """Euclidean distance of every pair, one block of pairs in memory.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features), or (n_samples, n_samples) when precomputed
+        Points; or their distances.
+    rows : ndarray of shape (n_pairs, 2)
+        Row numbers.
+    precomputed : bool, default=False
+        Whether X holds the distances themselves.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+        The distances.
+    """
+    if precomputed:
+        return to_numpy(X)[rows[:, 0], rows[:, 1]].astype(np.float64)
+    distances = np.empty(len(rows))
+    most = max(1, _TILE // max(X.shape[1], 1))
+    for block in row_blocks(len(rows), 4 * 8 * X.shape[1], most=most):
+        difference = take_rows(X, rows[block, 0]) - take_rows(X, rows[block, 1])
+        if is_sparse(difference):
+            squares = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
+        else:
+            squares = to_numpy(namespace(difference).sum(difference * difference, axis=1))
+        distances[block] = np.sqrt(squares)
+    return distances
+
+
+def nearest_of(rows: np.ndarray, distances: np.ndarray, k: int) -> np.ndarray:
+    """Which pairs are among the k nearest of at least one of their two points."""
+    points = rows.ravel()  # each pair twice: once for each of its points
+    lengths = np.repeat(distances, 2)
+    order = np.lexsort((lengths, points))
+    starts = np.flatnonzero(np.diff(points[order], prepend=-1))
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[order[rank < k] // 2] = True
+    return chosen
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is not a positive integer."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"Got {name}={value!r}, but expected an integer >= 1.")
+
+
+def check_radius(radius: Any) -> float:
+    """A length; infinity for None."""
+    if radius is None:
+        return np.inf
+    if not isinstance(radius, Real) or not float(radius) > 0:
+        raise ValueError(
+            f"Got radius={radius!r}, but expected a positive number, 'median' or None."
+        )
+    return float(radius)
+
+
+def _listed(rows: np.ndarray, where: np.ndarray) -> str:
+    """'row 3 is (5, 5), row 7 is (9, 9), ...'."""
+    shown = [f"row {i} is ({rows[i, 0]}, {rows[i, 1]})" for i in where[:_SHOWN].tolist()]
+    return ", ".join(shown) + (", ..." if len(where) > _SHOWN else "")

@@ -1,0 +1,172 @@
+"""Where pairs come from: classes, chunks, chance, a file. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.random import sample_without_replacement
+from sklearn.utils.validation import column_or_1d
+
+from kernelmetric.compute import require_memory, to_numpy
+from kernelmetric.graphs._pair_rows import components_of, unique_pairs
+
+
+def class_codes(y: Any) -> np.ndarray:
+    """Class codes 0, 1, ... of labels, of which there may be a single one."""
+    labels = column_or_1d(to_numpy(y) if hasattr(y, "dtype") else y, warn=True)
+    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+        raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
+    check_classification_targets(labels)
+    return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+
+
+def members_of(codes: np.ndarray) -> list[np.ndarray]:
+    """Row numbers of the points of each code 0, 1, ...; negative codes belong nowhere."""
+    order = np.argsort(codes, kind="stable").astype(np.intp)
+    counts = np.bincount(codes[codes >= 0]) if len(codes) else np.empty(0, dtype=np.intp)
+    return np.split(order[np.sum(codes < 0) :], np.cumsum(counts)[:-1]) if len(counts) else []
+
+
+def pairs_within(groups: Iterable[np.ndarray]) -> np.ndarray:
+    """All pairs inside each group of row numbers."""
+    groups = [group for group in groups if len(group) > 1]
+    _require_pairs(sum(len(group) * (len(group) - 1) // 2 for group in groups))
+    listed = [group[np.column_stack(np.triu_indices(len(group), 1))] for group in groups]
+    return np.concatenate(listed) if listed else np.empty((0, 2), dtype=np.intp)
+
+
+def pairs_between(groups: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """All pairs of a point of the first and a point of the second group, for each two groups."""
+    groups = list(groups)
+    _require_pairs(sum(len(a) * len(b) for a, b in groups))
+    listed = [np.column_stack([np.repeat(a, len(b)), np.tile(b, len(a))]) for a, b in groups]
+    return np.concatenate(listed) if listed else np.empty((0, 2), dtype=np.intp)
+
+
+def pairs_across(groups: list[np.ndarray]) -> np.ndarray:
+    """All pairs of points of different groups."""
+    order = np.concatenate([np.empty(0, dtype=np.intp), *groups])
+    ends = np.cumsum([len(group) for group in groups], dtype=np.intp)
+    return pairs_between((group, order[end:]) for group, end in zip(groups, ends, strict=True))
+
+
+def draw_until_connected(
+    groups: list[np.ndarray], n_samples: int, fraction: float, rng: np.random.RandomState
+) -> np.ndarray:
+    """Random pairs inside the groups, as few as leave ``fraction * n_samples`` components.
+
+    The rule of section 4.1 of [1]_. The number of components only falls along a random order of
+    the pairs, so the place to stop is found by bisection.
+
+    References
+    ----------
+    .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
+    """
+    target = round(fraction * n_samples)
+    if target < len(groups):
+        raise ValueError(
+            f"Got components={fraction}, but expected at least {len(groups) / n_samples:.3g}: "
+            f"{len(groups)} classes are never fewer than {len(groups)} components."
+        )
+    total = sum(len(group) * (len(group) - 1) // 2 for group in groups)
+    size = min(total, 4 * n_samples)
+    while True:
+        chosen = rng.permutation(sample_without_replacement(total, size, random_state=rng))
+        order = _decode(chosen, groups)
+        if size == total or components_of(order, n_samples).max() < target:
+            break
+        size = min(total, 4 * size)
+    low, high = 0, len(order)  # `high` pairs suffice, fewer than `low` do not
+    while low < high:
+        middle = (low + high) // 2
+        if components_of(order[:middle], n_samples).max() < target:
+            high = middle
+        else:
+            low = middle + 1
+    return order[:high]
+
+
+def draw_partners(
+    codes: np.ndarray, per_point: int, rng: np.random.RandomState, *, inside: bool
+) -> np.ndarray:
+    """For every point ``per_point`` random partners of its own class, or of the others.
+
+    Partners are counted from the point's own place (or from the end of its class) along the
+    points sorted by class, at equal steps from a random start: different ones, spread over all.
+    """
+    order, n = np.argsort(codes, kind="stable"), len(codes)
+    counts = np.bincount(codes)
+    size = counts[codes[order]]
+    end = np.cumsum(counts)[codes[order]]
+    pool = size - 1 if inside else n - size
+    step = np.maximum(1, pool // per_point)
+    number = np.arange(min(per_point, pool.max(initial=0)))
+    _require_pairs(n * len(number))
+    start = (rng.random_sample(n) * pool).astype(np.intp)
+    ahead = (start[:, None] + number * step[:, None]) % np.maximum(pool, 1)[:, None]
+    if inside:
+        begin = (end - size)[:, None]
+        partner = begin + (np.arange(n)[:, None] - begin + 1 + ahead) % size[:, None]
+    else:
+        partner = (end[:, None] + ahead) % max(n, 1)
+    point, slot = np.nonzero(number < pool[:, None])
+    return unique_pairs(np.column_stack([order[point], order[partner[point, slot]]]), n)
+
+
+def read_pairs(path: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Similar and dissimilar row numbers from a text file, see ``Pairs.from_file``."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    lines = [stripped for line in lines if (stripped := line.partition("#")[0].strip())]
+    if lines and not any(character.isdigit() for character in lines[0]):
+        lines = lines[1:]  # the names of the columns
+    if not lines:
+        raise ValueError(f"Got {path} without a line of row numbers, but expected pairs.")
+    try:
+        table = np.loadtxt(
+            lines, dtype=np.intp, delimiter="," if "," in lines[0] else None, ndmin=2
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"Got {path} with a line that does not hold the integers of the others: {error}"
+        ) from error
+    if table.shape[1] not in (2, 3):
+        raise ValueError(
+            f"Got {path} with {table.shape[1]} columns, but expected two row numbers and perhaps "
+            "a sign."
+        )
+    sign = table[:, 2] if table.shape[1] == 3 else np.ones(len(table), dtype=np.intp)
+    strange = np.flatnonzero(~np.isin(sign, (-1, 0, 1)))
+    if len(strange):
+        raise ValueError(
+            f"Got the sign {sign[strange[0]]} in pair {strange[0]} of {path}, but expected 1 for "
+            "similar, -1 or 0 for dissimilar."
+        )
+    return table[sign > 0, :2], table[sign <= 0, :2]
+
+
+def _decode(chosen: np.ndarray, groups: list[np.ndarray]) -> np.ndarray:
+    """Pairs from their numbers in a list of all pairs inside the groups that is never written."""
+    sizes = np.array([len(group) for group in groups])
+    ends = np.cumsum(sizes * (sizes - 1) // 2)
+    which = np.searchsorted(ends, chosen, side="right")
+    inside = chosen - np.where(which > 0, ends[which - 1], 0)
+    # pair (i, j), i < j, has number j(j-1)/2 + i
+    j = ((1 + np.sqrt(1 + 8.0 * inside)) / 2).astype(np.intp)
+    j -= j * (j - 1) // 2 > inside  # the root may be rounded either way
+    j += j * (j + 1) // 2 <= inside
+    i = inside - j * (j - 1) // 2
+    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])[which]
+    rows = np.concatenate(groups)
+    return np.column_stack([rows[first + i], rows[first + j]])
+
+
+def _require_pairs(n_pairs: int) -> None:
+    require_memory(
+        3 * 16.0 * n_pairs,
+        f"A list of {n_pairs} pairs",
+        "draw fewer with per_point, or take near ones with Pairs.from_neighbors.",
+    )

@@ -1,0 +1,480 @@
+"""Pairs of points that are known to be alike, or known to differ."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import column_or_1d
+
+from kernelmetric.compute import class_neighbors, median_squared_distance
+from kernelmetric.graphs._pair_rows import (
+    check_count,
+    check_radius,
+    check_rows,
+    components_of,
+    find_faults,
+    nearest_of,
+    pair_distances,
+    unique_pairs,
+)
+from kernelmetric.graphs._pair_sources import (
+    class_codes,
+    draw_partners,
+    draw_until_connected,
+    members_of,
+    pairs_across,
+    pairs_between,
+    pairs_within,
+    read_pairs,
+)
+
+
+class Pairs:
+    """Pairs of rows of X: similar ones (must-link) and dissimilar ones (cannot-link).
+
+    Parameters
+    ----------
+    similar : array-like of shape (n_similar, 2), default=None
+        Row numbers of points that are alike.
+    dissimilar : array-like of shape (n_dissimilar, 2), default=None
+        Row numbers of points that differ.
+    n_samples : int
+        Number of rows of the X that the numbers count. Everything that takes pairs together with
+        an X of another length refuses them, so that pairs never count the wrong points.
+    faults : {'raise', 'drop'}, default='raise'
+        What happens to a pair of a point with itself, a pair listed twice, and a pair said to be
+        both: an error that names them, or a warning that names them and pairs without them (the
+        first of duplicates stays, of a contradiction nothing).
+    labelled : bool, default=False
+        Whether the pairs came from class labels, so that similar pairs may be far apart and
+        :meth:`select` may leave those out.
+
+    Attributes
+    ----------
+    similar : ndarray of shape (n_similar, 2), dtype intp
+        As given, read-only.
+    dissimilar : ndarray of shape (n_dissimilar, 2), dtype intp
+        As given, read-only.
+    n_samples : int
+        Number of points.
+    labelled : bool
+        Whether the pairs came from class labels.
+
+    Notes
+    -----
+    ``len`` counts the pairs, but indexing is refused: scikit-learn's ``GridSearchCV`` would slice
+    pairs like rows of X. See :func:`cross_validate_pairs`.
+
+    Examples
+    --------
+    >>> from kernelmetric import Pairs
+    >>> pairs = Pairs(similar=[[0, 1], [1, 2]], dissimilar=[[2, 3]], n_samples=5)
+    >>> pairs
+    Pairs(2 similar, 1 dissimilar, n_samples=5)
+    >>> pairs.closure().similar.tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    >>> pairs.closure().dissimilar.tolist()
+    [[0, 3], [1, 3], [2, 3]]
+    """
+
+    similar: np.ndarray
+    dissimilar: np.ndarray
+    n_samples: int
+    labelled: bool
+
+    def __init__(
+        self, similar=None, dissimilar=None, n_samples=None, *, faults="raise", labelled=False
+    ):
+        if not isinstance(n_samples, Integral) or n_samples < 0:
+            raise ValueError(
+                f"Got n_samples={n_samples!r}, but expected the number of rows of X: "
+                "Pairs(similar, dissimilar, n_samples=len(X))."
+            )
+        if faults not in ("raise", "drop"):
+            raise ValueError(f"Got faults={faults!r}, but expected 'raise' or 'drop'.")
+        n = int(n_samples)
+        S, D = check_rows(similar, "similar", n), check_rows(dissimilar, "dissimilar", n)
+        found, keep_S, keep_D = find_faults(S, D, n)
+        if found and faults == "raise":
+            raise ValueError(
+                f"Got {'; '.join(found)}, but expected two different points in a pair, and every "
+                "pair once: correct the list, or leave these out with faults='drop'."
+            )
+        if found:
+            warnings.warn(f"Left out {'; '.join(found)}.", UserWarning, stacklevel=2)
+            S, D = S[keep_S], D[keep_D]
+        S.flags.writeable = D.flags.writeable = False
+        vars(self).update(similar=S, dissimilar=D, n_samples=n, labelled=bool(labelled))
+
+    @classmethod
+    def from_labels(
+        cls,
+        y: Any,
+        *,
+        per_point: int | None = None,
+        components: float | None = None,
+        random_state: Any = None,
+    ) -> Pairs:
+        """Pairs from class labels: similar inside a class, dissimilar across classes.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Class labels.
+        per_point : int, default=None
+            Random partners of every point inside its class, and as many outside it; None makes
+            all n (n - 1) / 2 pairs.
+        components : float, default=None
+            Draw random similar pairs only until the points they connect form ``components * n``
+            components: 0.7 is the setting of section 4.1 of [1]_, where little is known. The
+            dissimilar pairs are as ``per_point`` says.
+        random_state : int, RandomState or None, default=None
+            For the random pairs.
+
+        Returns
+        -------
+        Pairs
+            O(n²) pairs, or O(n per_point).
+
+        References
+        ----------
+        .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
+        """
+        codes = class_codes(y)
+        groups, n = members_of(codes), len(codes)
+        rng = check_random_state(random_state)
+        if per_point is not None:
+            check_count("per_point", per_point)
+        if components is not None:
+            if not isinstance(components, Real) or not 0 < components <= 1:
+                raise ValueError(
+                    f"Got components={components!r}, but expected 0 < components <= 1."
+                )
+            S = draw_until_connected(groups, n, float(components), rng)
+        elif per_point is not None:
+            S = draw_partners(codes, per_point, rng, inside=True)
+        else:
+            S = pairs_within(groups)
+        if per_point is None:
+            D = pairs_across(groups)
+        else:
+            D = draw_partners(codes, per_point, rng, inside=False)
+        return cls(S, D, n, labelled=components is None)
+
+    @classmethod
+    def from_neighbors(
+        cls, X: Any, y: Any, n_neighbors: int = 5, radius: float | str | None = "median"
+    ) -> Pairs:
+        """Near pairs from class labels, without listing all pairs first.
+
+        The pairs of ``Pairs.from_labels(y).select(X, n_neighbors, radius)`` in O(n m) memory.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        n_neighbors : int, default=5
+            How many pairs of either kind each point asks for, m.
+        radius : float, 'median' or None, default='median'
+            Longest pair, R. 'median' is that of the distances between different points, from a
+            sample where there are many.
+
+        Returns
+        -------
+        Pairs
+            At most 2 m n pairs.
+        """
+        check_count("n_neighbors", n_neighbors)
+        codes = class_codes(y)
+        X = _points(X, len(codes))
+        square = median_squared_distance(X) if radius == "median" else check_radius(radius) ** 2
+
+        def near(same: bool) -> np.ndarray:
+            neighbors, squares = class_neighbors(X, codes, n_neighbors, same=same)
+            rows, slots = np.nonzero((neighbors >= 0) & (squares <= square))
+            return unique_pairs(np.column_stack([rows, neighbors[rows, slots]]), len(codes))
+
+        return cls(near(same=True), near(same=False), len(codes), labelled=True)
+
+    @classmethod
+    def from_chunks(cls, codes: Any, *, between: bool = False) -> Pairs:
+        """Pairs from groups of points that belong together.
+
+        Parameters
+        ----------
+        codes : array-like of shape (n_samples,)
+            Number of the chunk of every point; negative where nothing is known.
+        between : bool, default=False
+            Whether points of different chunks are dissimilar: true of clusters, but not of
+            chunks, of which several may belong to one class.
+
+        Returns
+        -------
+        Pairs
+            All pairs inside chunks, and between them where asked for.
+        """
+        codes = column_or_1d(np.asarray(codes))
+        if codes.dtype.kind not in "iu":
+            raise ValueError(
+                f"Got chunks of dtype {codes.dtype}, but expected integers, negative where a "
+                "point belongs to none."
+            )
+        known = codes >= 0
+        compact = np.full(len(codes), -1, dtype=np.intp)
+        compact[known] = np.unique(codes[known], return_inverse=True)[1]
+        groups = members_of(compact)
+        return cls(pairs_within(groups), pairs_across(groups) if between else None, len(codes))
+
+    @classmethod
+    def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Pairs:
+        """Pairs from a text file of two or three columns, by commas or blanks.
+
+        Parameters
+        ----------
+        path : str or path
+            Each line has two row numbers, counted from 0, and where not all pairs are similar a
+            sign: 1 for similar, -1 or 0 for dissimilar. A line of column names may come first;
+            ``#`` begins a comment.
+        n_samples : int
+            Number of rows of X.
+        faults : {'raise', 'drop'}, default='raise'
+            As in :class:`Pairs`.
+
+        Returns
+        -------
+        Pairs
+            In the order of the file.
+        """
+        return cls(*read_pairs(path), n_samples, faults=faults)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """All pairs, the similar ones first; shape (n_pairs, 2)."""
+        return np.concatenate([self.similar, self.dissimilar])
+
+    @property
+    def is_similar(self) -> np.ndarray:
+        """Which of :attr:`rows` are similar; shape (n_pairs,)."""
+        return np.arange(len(self)) < len(self.similar)
+
+    def take(self, chosen: Any) -> Pairs:
+        """Some of the pairs, of the same points.
+
+        Parameters
+        ----------
+        chosen : ndarray of int or bool
+            Positions in :attr:`rows`, or a mask over them.
+
+        Returns
+        -------
+        Pairs
+            Those pairs.
+        """
+        rows, alike = self.rows[chosen], self.is_similar[chosen]
+        return Pairs(rows[alike], rows[~alike], self.n_samples, labelled=self.labelled)
+
+    def subset(self, rows: Any) -> Pairs:
+        """The pairs inside some of the points, counted anew: pairs of ``X[rows]``.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool
+            Row numbers of X, each once, or a mask over its rows.
+
+        Returns
+        -------
+        Pairs
+            Pairs both of whose points are among the rows.
+        """
+        numbers = np.arange(self.n_samples)[rows]
+        place = np.full(self.n_samples, -1, dtype=np.intp)
+        place[numbers] = np.arange(len(numbers))
+        if np.sum(place >= 0) != len(numbers):
+            raise ValueError("Got rows with repetitions, but expected every point at most once.")
+        S, D = (p[np.all(p >= 0, axis=1)] for p in (place[self.similar], place[self.dissimilar]))
+        return Pairs(S, D, len(numbers), labelled=self.labelled)
+
+    def components(self) -> np.ndarray:
+        """The groups that similar pairs connect.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Number of the group of every point, from 0; a point without similar pairs is a group
+            of its own.
+        """
+        return components_of(self.similar, self.n_samples)
+
+    def closure(self) -> Pairs:
+        """All pairs that follow: what is alike one point is alike, and differs from the same.
+
+        Returns
+        -------
+        Pairs
+            Every pair inside a group of :meth:`components`, and every pair between two groups
+            that some dissimilar pair joins.
+        """
+        codes = self.components()
+        ends = np.sort(codes[self.dissimilar], axis=1)
+        inside = np.flatnonzero(ends[:, 0] == ends[:, 1])
+        if len(inside):
+            i, j = self.dissimilar[inside[0]]
+            raise ValueError(
+                f"Got {len(inside)} dissimilar pairs inside a group connected by similar pairs, "
+                f"such as row {inside[0]}, ({i}, {j}), but expected no contradiction: correct "
+                "either side."
+            )
+        groups = members_of(codes)
+        joined = ((groups[a], groups[b]) for a, b in np.unique(ends, axis=0).tolist())
+        S, D = pairs_within(groups), pairs_between(joined)
+        return Pairs(S, D, self.n_samples, labelled=self.labelled)
+
+    def select(
+        self,
+        X: Any,
+        n_neighbors: int = 5,
+        radius: float | str | None = "median",
+        *,
+        metric: str = "euclidean",
+        limit_similar: bool | None = None,
+    ) -> Pairs:
+        """The near pairs, which matter most: the heuristic of section 3.2.5 of [1]_.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Points; their distances, of shape (n_samples, n_samples), where metric is
+            'precomputed'.
+        n_neighbors : int, default=5
+            A pair stays if it is among the m shortest of its kind at one of its points.
+        radius : float, 'median' or None, default='median'
+            Longest pair that may stay, R; 'median' is that of all these pairs, None no limit.
+        metric : {'euclidean', 'precomputed'}, default='euclidean'
+            What X is.
+        limit_similar : bool, default=None
+            Whether the radius applies to similar pairs too. None: only where they came from
+            labels. Where similar pairs are all there is, the far ones are what teaches.
+
+        Returns
+        -------
+        Pairs
+            At most 2 m n pairs, in their order here.
+
+        References
+        ----------
+        .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
+        """
+        check_count("n_neighbors", n_neighbors)
+        X = _points(X, self.n_samples)
+        if metric not in ("euclidean", "precomputed"):
+            raise ValueError(f"Got metric={metric!r}, but expected 'euclidean' or 'precomputed'.")
+        distances = pair_distances(X, self.rows, precomputed=metric == "precomputed")
+        if not np.all(np.isfinite(distances)):
+            raise ValueError("Got X with NaN or infinity, but expected finite distances.")
+        if radius == "median":
+            longest = float(np.median(distances)) if len(self) else np.inf
+        else:
+            longest = check_radius(radius)
+        limited = self.labelled if limit_similar is None else limit_similar
+        near = distances <= longest
+        if not limited:
+            near |= self.is_similar
+        s = len(self.similar)
+        near[:s] &= nearest_of(self.similar, distances[:s], n_neighbors)
+        near[s:] &= nearest_of(self.dissimilar, distances[s:], n_neighbors)
+        return self.take(near)
+
+    def __len__(self) -> int:
+        return len(self.similar) + len(self.dissimilar)
+
+    def __getitem__(self, key: Any) -> Any:
+        raise TypeError(
+            "Pairs cannot be indexed: they number the rows of X, and slicing them beside X, as "
+            "scikit-learn's GridSearchCV does, would make them number other points. Use "
+            "cross_validate_pairs, or pairs.subset(rows) beside X[rows]."
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Pairs do not change: make new ones instead of setting {name}.")
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self.similar, self.dissimilar, self.n_samples, self.labelled)
+
+    def __repr__(self) -> str:
+        return (
+            f"Pairs({len(self.similar)} similar, {len(self.dissimilar)} dissimilar, "
+            f"n_samples={self.n_samples})"
+        )
+
+
+def as_pairs(pairs: Any, similar: Any, dissimilar: Any, y: Any, n_samples: int) -> Pairs:
+    """The pairs that a ``fit`` got, in whichever way they were passed.
+
+    Parameters
+    ----------
+    pairs : Pairs or None
+        Pairs, which know what they number: y may stand beside them, and is not used.
+    similar, dissimilar : array-like of shape (n_pairs, 2) or None
+        Row numbers. y beside them is refused: inside a cross-validation, which passes y, they
+        would number the rows of the whole X and not of its part.
+    y : array-like of shape (n_samples,) or None
+        Class labels; alone, all pairs are made from them.
+    n_samples : int
+        Number of rows of X.
+
+    Returns
+    -------
+    Pairs
+        Of ``n_samples`` points.
+    """
+    listed = similar is not None or dissimilar is not None
+    if pairs is not None:
+        if listed:
+            raise ValueError("Got pairs beside similar or dissimilar, but expected one of the two.")
+        if not isinstance(pairs, Pairs):
+            raise ValueError(
+                f"Got pairs of type {type(pairs).__name__}, but expected Pairs(similar, "
+                "dissimilar, n_samples=len(X))."
+            )
+        _check_length(n_samples, pairs.n_samples)
+        return pairs
+    if listed:
+        if y is not None:
+            raise ValueError(
+                "Got y beside similar or dissimilar row numbers, but expected one of the two: "
+                "where a search slices X and y, row numbers would count other points. Pass "
+                "pairs=Pairs(similar, dissimilar, n_samples=len(X)), and see cross_validate_pairs."
+            )
+        return Pairs(similar, dissimilar, n_samples)
+    if y is None:
+        raise ValueError(
+            "Got neither y nor pairs, but expected class labels, similar and dissimilar row "
+            "numbers, or Pairs: the target y is None."
+        )
+    labelled = Pairs.from_labels(y)
+    _check_length(n_samples, labelled.n_samples)
+    return labelled
+
+
+def _rebuild(similar: np.ndarray, dissimilar: np.ndarray, n_samples: int, labelled: bool) -> Pairs:
+    return Pairs(similar, dissimilar, n_samples, labelled=labelled)
+
+
+def _points(X: Any, n_samples: int) -> Any:
+    X = X if hasattr(X, "dtype") else np.asarray(X)  # lists, data frames
+    _check_length(X.shape[0], n_samples)
+    return X
+
+
+def _check_length(n_rows: int, n_samples: int) -> None:
+    if n_rows != n_samples:
+        raise ValueError(
+            f"Got pairs of n_samples={n_samples} points, but X has {n_rows} rows: expected the X "
+            "that the pairs number. For some rows of it, use pairs.subset(rows)."
+        )

@@ -1,0 +1,185 @@
+"""Kernels that know the labels of their points: the ideal Gram matrix, and steps towards it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+
+from kernelmetric.compute import row_blocks, to_numpy
+
+
+def ideal_gram(y: Any, class_weight: Any = None) -> np.ndarray:
+    """The ideal Gram matrix K*: 1 inside a class, 0 across classes, eq. (1) of [1]_.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Class labels.
+    class_weight : dict, 'balanced' or None, default=None
+        The value inside each class instead of 1; 'balanced' is n / (n_classes n_c).
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Positive semi-definite.
+
+    References
+    ----------
+    .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import ideal_gram
+    >>> ideal_gram(["a", "a", "b"])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    codes, weights = _weighted_codes(y, class_weight)
+    return np.where(codes[:, None] == codes, weights[codes], 0.0)
+
+
+def idealized_gram(K: Any, y: Any, gamma: float, class_weight: Any = None) -> np.ndarray:
+    """The idealized Gram matrix ``K + γ/2 K*``, eq. (2) of [1]_.
+
+    Squared distances across classes grow by γ, those inside a class stay, eq. (3); the alignment
+    with the ideal kernel grows (Proposition 1, which asks for γ > -⟨K, K*⟩/⟨K*, K*⟩; in fact every
+    γ > 0 will do unless K is a multiple of K* already). It knows nothing of other points: see
+    :class:`kernelmetric.IdealizedKernel` for those.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Gram matrix.
+    y : array-like of shape (n,)
+        Class labels.
+    gamma : float
+        γ >= 0.
+    class_weight : dict, 'balanced' or None, default=None
+        Weights of the classes in K*, for classes of very different size.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Positive semi-definite where K is.
+
+    References
+    ----------
+    .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.kernels import idealized_gram
+    >>> idealized_gram(np.eye(3), ["a", "a", "b"], gamma=2.0)
+    array([[2., 1., 0.],
+           [1., 2., 0.],
+           [0., 0., 2.]])
+    """
+    if not (np.isfinite(gamma) and gamma >= 0):
+        raise ValueError(f"Got gamma={gamma!r}, but expected a number >= 0.")
+    K = np.asarray(to_numpy(K))
+    target = ideal_gram(y, class_weight)
+    if K.shape != target.shape:
+        raise ValueError(
+            f"Got a Gram matrix of shape {K.shape} for {len(target)} labels, but expected "
+            f"{target.shape}."
+        )
+    return K + 0.5 * gamma * target
+
+
+def ideal_alignment(K: Any, y: Any, class_weight: Any = None) -> float:
+    """Alignment of a Gram matrix with the ideal one, ``⟨K, K*⟩ / (‖K‖ ‖K*‖)``.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Gram matrix.
+    y : array-like of shape (n,)
+        Class labels.
+    class_weight : dict, 'balanced' or None, default=None
+        Weights of the classes in K*.
+
+    Returns
+    -------
+    float
+        At most 1; nan for K = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.kernels import ideal_alignment
+    >>> round(ideal_alignment(np.eye(4), [0, 0, 1, 1]), 4)
+    0.7071
+    """
+    K = np.asarray(to_numpy(K), dtype=np.float64)
+    target = ideal_gram(y, class_weight)
+    return _cosine(float(np.sum(K * target)), float(np.sum(K * K)), float(np.sum(target**2)))
+
+
+def form_alignment(E: np.ndarray, M: np.ndarray, codes: np.ndarray) -> float:
+    """Alignment of ``E M Eᵀ`` with the ideal kernel, without n × n where n is large.
+
+    Parameters
+    ----------
+    E : ndarray of shape (n, d)
+        Points.
+    M : ndarray of shape (d, d)
+        Symmetric.
+    codes : ndarray of shape (n,)
+        Class codes.
+
+    Returns
+    -------
+    float
+        The alignment.
+    """
+    if E.shape[0] <= E.shape[1]:
+        return ideal_alignment(E @ M @ E.T, codes)
+    counts = np.bincount(codes)
+    sums = np.zeros((len(counts), E.shape[1]))
+    np.add.at(sums, codes, E)
+    MG = M @ (E.T @ E)
+    product = float(np.sum((sums @ M) * sums))
+    return _cosine(product, float(np.sum(MG * MG.T)), float(np.sum(counts.astype(float) ** 2)))
+
+
+def gram_alignment(kernel: Any, X: Any, codes: np.ndarray) -> float:
+    """Alignment of a kernel with the ideal one on points, a block of rows at a time.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Bound.
+    X : array of shape (n, d)
+        Points.
+    codes : ndarray of shape (n,)
+        Class codes.
+
+    Returns
+    -------
+    float
+        The alignment.
+    """
+    product = square = 0.0
+    for rows in row_blocks(X.shape[0], 3 * 8 * X.shape[0]):
+        K = to_numpy(kernel(X[rows, :], X)).astype(np.float64)
+        product += float(np.sum(K[codes[rows, None] == codes]))
+        square += float(np.sum(K * K))
+    return _cosine(product, square, float(np.sum(np.bincount(codes).astype(float) ** 2)))
+
+
+def _cosine(product: float, square: float, target: float) -> float:
+    return float(product / np.sqrt(square * target)) if square > 0 else float("nan")
+
+
+def _weighted_codes(y: Any, class_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+    classes, codes = np.unique(np.asarray(to_numpy(y)), return_inverse=True)
+    if codes.ndim != 1:
+        raise ValueError(f"Got labels of shape {codes.shape}, but expected one label per point.")
+    weights = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    if not np.all(weights >= 0):
+        raise ValueError(f"Got class_weight={class_weight!r}, but expected weights >= 0.")
+    return codes, weights

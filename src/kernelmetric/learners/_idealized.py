@@ -1,0 +1,376 @@
+"""Idealized kernels: a metric from similar and dissimilar pairs by quadratic programming."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelmetric.compute import check_points, like, to_numpy
+from kernelmetric.graphs import Pairs
+from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
+from kernelmetric.learners._base import check_number
+from kernelmetric.learners._idealized_choice import choose_C
+from kernelmetric.learners._indefinite import SignedMetric, factor
+from kernelmetric.learners._pair_learner import PairLearner, span
+from kernelmetric.solvers import (
+    CallbackSupportMixin,
+    Iterations,
+    PairDual,
+    PairSolution,
+    solve_pairs,
+    with_callbacks,
+)
+from kernelmetric.spaces import KPCA
+
+_FULL_RANK_ROWS = 2000  # as Kernelized has it
+_LOW_RANK = 256
+_AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
+
+
+class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
+    r"""A metric from similar and dissimilar pairs, by quadratic programming.
+
+    Similar pairs shall not be farther apart than they are in the prior metric, and dissimilar
+    ones farther by a margin γ, eq. (7) of [1]_, at the price of slacks ξ:
+
+    .. math:: \min_{M, \gamma, \xi}\; \tfrac12\|M\|^2 + \frac{C_S}{N_S} \sum_S \xi
+              + C_D \Bigl(-\nu\gamma + \frac{1}{N_D} \sum_D \xi\Bigr)
+
+    Its dual (14)-(16) has a multiplier α for every pair, and the metric is
+    :math:`M = \sum_D \alpha\delta\delta^\top - \sum_S \alpha\delta\delta^\top` with the
+    differences δ of pairs. The answer is certified by the duality gap. Distances are measured in
+    units of the mean squared distance of the pairs, so that C means the same for all data.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default='linear'
+        'linear' learns on X as given. Any other kernel learns on its kernel principal components
+        (all of them up to 2,000 points, 256 beyond), as ``Kernelized(IdealizedKernel(), kernel)``.
+    C : float or 'auto', default='auto'
+        Weight of the slacks, C_S and C_D, free of units. 'auto' takes the power of ten from 10 to
+        10⁸ whose metric tells best the similar from the dissimilar pairs of points left out.
+    C_similar, C_dissimilar : float, default=None
+        C_S and C_D where they shall differ from C.
+    nu : float, default=0.2
+        ν in (0, 1]: dissimilar pairs in error are at most this fraction, if γ > 0, and those with
+        α > 0 at least this fraction (Proposition 3).
+    psd : {'solve', 'clip', 'none'}, default='solve'
+        The dual of [1]_ leaves out that M must be positive semi-definite. 'solve' keeps the
+        constraint; 'clip' sets negative eigenvalues of the solution to zero; 'none' leaves them,
+        see Notes.
+    n_neighbors : int, default=5
+        From labels, every point pairs with so many nearest points of its class, and of others.
+        Pairs that are given are all used; ``Pairs.select`` picks the near ones.
+    radius : float, 'median' or None, default='median'
+        From labels, the longest distance of a pair; 'median' is that of all pairs.
+    prior : array of shape (n_features, n_features), default=None
+        Matrix of the prior metric, positive semi-definite; None is the kernel's own, the identity.
+        For a kernel that is not linear, in the coordinates of its space.
+    tol : float, default=1e-3
+        Relative duality gap to reach. Small problems are solved to about 1e-9 anyway.
+    max_iter : int, default=2000
+        The most steps of the solver.
+    random_state : int, RandomState or None, default=0
+        For the folds of C='auto'.
+    verbose : bool, default=False
+        Show a progress bar on standard error.
+
+    Attributes
+    ----------
+    components_ : array of shape (rank, n_features)
+        The map L with LᵀL = M, of its positive part for 'clip' and 'none'; on the coordinates of
+        ``space_`` where there is one.
+    pairs_ : Pairs
+        The pairs that were used, similar ones first in what follows.
+    alpha_ : ndarray of shape (n_pairs,)
+        Multipliers α, in the units of X.
+    upper_ : ndarray of shape (n_pairs,)
+        Their upper bounds, C_S / N_S and C_D / N_D in the units of X.
+    gamma_ : float
+        The margin γ, in squared units of X; of little meaning at ν = 1, where any larger one does.
+    support_pairs_ : Pairs
+        Pairs with α > 0: the solution depends on them alone.
+    error_pairs_ : Pairs
+        Pairs with α at its upper bound, which may miss their margin (section 3.2.2).
+    C_ : float
+        The C that was used.
+    C_scores_ : ndarray of shape (8,)
+        For C='auto', the areas under the curve for the powers of ten.
+    duality_gap_ : float
+        The relative gap reached, a bound on the distance to the optimum.
+    loss_ : float
+        The primal objective, in units free of scale.
+    negative_mass_ : float
+        Share of negative eigenvalues in ``Σ ± α δδᵀ``, by absolute value.
+    alignment_before_, alignment_after_ : float
+        Alignment of the kernel, and of the learned one, with the ideal kernel on the training
+        points; nan without labels.
+    scale_ : float
+        Mean squared distance of the pairs in the prior metric.
+    n_iter_ : int
+        Steps of the solver.
+    converged_ : bool
+        Whether ``tol`` was reached; a ConvergenceWarning says so too.
+    loss_curve_ : list of float
+        The gaps on the way.
+    solver_ : str
+        'interior' or 'first-order'.
+    space_ : KPCA or None
+        The space, for a kernel that is not linear.
+    n_features_in_ : int
+        Number of features seen in fit.
+
+    Notes
+    -----
+    With psd='none' squared distances may be negative. Then :meth:`pairwise_distances` and
+    :meth:`pair_distance` return the square root of the absolute value with the sign of the
+    square, which keeps the order; :meth:`pairwise_kernels` is indefinite; and :meth:`transform`,
+    whose distances cannot be negative, gives the coordinates of the positive part.
+
+    O(N r²) a step for N pairs in r dimensions; a block of pairs in memory.
+
+    References
+    ----------
+    .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import IdealizedKernel
+    >>> X = np.random.RandomState(0).randn(40, 3)
+    >>> X[:20, 0] += 4                                  # what matters is the first feature
+    >>> similar, dissimilar = [[0, 1], [2, 3], [30, 31]], [[0, 30], [1, 25], [5, 35]]
+    >>> metric = IdealizedKernel(C=1e3).fit(X, similar=similar, dissimilar=dissimilar)
+    >>> M = metric.get_mahalanobis_matrix()
+    >>> int(np.argmax(np.diag(M)))
+    0
+    >>> metric.duality_gap_ < 1e-6
+    True
+    """
+
+    def __init__(
+        self,
+        kernel="linear",
+        *,
+        C="auto",
+        C_similar=None,
+        C_dissimilar=None,
+        nu=0.2,
+        psd="solve",
+        n_neighbors=5,
+        radius="median",
+        prior=None,
+        tol=1e-3,
+        max_iter=2000,
+        random_state=0,
+        verbose=False,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.C_similar = C_similar
+        self.C_dissimilar = C_dissimilar
+        self.nu = nu
+        self.psd = psd
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.prior = prior
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        similar: Any = None,
+        dissimilar: Any = None,
+        pairs: Any = None,
+    ) -> IdealizedKernel:
+        """Learn the metric from labels or from pairs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, from which near pairs are made.
+        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
+            Row numbers of pairs, instead of labels.
+        pairs : Pairs, default=None
+            Both kinds of pairs; y beside them only serves the alignments.
+
+        Returns
+        -------
+        IdealizedKernel
+            The fitted metric.
+        """
+        self._check_parameters()
+        X, Z, basis = self._coordinates_of(X, y)
+        self.pairs_, codes = self._check_pairs(Z, y, similar, dissimilar, pairs)
+        prior = self._check_prior(X, Z, basis)
+        self.scale_ = float(np.mean(self._problem(Z, self.pairs_, 1.0, prior, psd=False).d2))
+        if not self.scale_ > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
+            raise ValueError(
+                "Got pairs of points that coincide, but expected at least one pair of different "
+                "points: no distance can be learned from them."
+            )
+        unit = Z / np.sqrt(self.scale_)
+        self.C_ = self._choose_C(unit, prior)
+        report = Iterations(self, self.max_iter, lambda state: {}, X, y)
+        report.start(None)
+        problem = self._problem(unit, self.pairs_, self.C_, prior, psd=self.psd == "solve")
+        found = solve_pairs(
+            problem,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            # Rounds of the interior-point method may be more than a progress bar has room for.
+            report=lambda step, gap: len(report.loss_curve) < self.max_iter and report(None, gap),
+        )
+        self.loss_curve_ = report.loss_curve
+        report.finish()
+        self.upper_ = problem.upper / self.scale_
+        self._store_solution(found)
+        self._store_metric(found.metric, X, basis)
+        if codes is not None:
+            self._store_alignments(X, codes)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        try:
+            kernel = as_kernel(self.kernel)
+        except ValueError:  # fit will say what is wrong; asking for tags must not
+            return tags
+        tags.input_tags.pairwise = kernel.pairwise
+        linear = isinstance(self.kernel, str) and self.kernel == "linear"
+        tags.input_tags.sparse = kernel.accepts_sparse and not linear
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_number(self, "tol", Real, low=0)
+        check_number(self, "max_iter", Integral, low=1)
+        check_number(self, "n_neighbors", Integral, low=1)
+        if not isinstance(self.nu, Real) or not 0 < float(self.nu) <= 1:
+            raise ValueError(
+                f"Got nu={self.nu!r}, but expected 0 < nu <= 1: the fraction of dissimilar pairs "
+                "that may be in error."
+            )
+        if self.psd not in ("solve", "clip", "none"):
+            raise ValueError(f"Got psd={self.psd!r}, but expected 'solve', 'clip' or 'none'.")
+        for name in ("C", "C_similar", "C_dissimilar"):
+            value = getattr(self, name)
+            if value == "auto" if name == "C" else value is None:
+                continue
+            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+                kinds = "'auto' or a positive number" if name == "C" else "a positive number"
+                raise ValueError(f"Got {name}={value!r}, but expected {kinds}.")
+
+    def _coordinates_of(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Validated points, the coordinates to learn on, and their basis in the features."""
+        if isinstance(self.kernel, str) and self.kernel == "linear":
+            self.space_ = None
+            X = self._check_points(X)
+            return X, *span(X)
+        kernel = as_kernel(self.kernel)
+        X = check_points(
+            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+        )
+        rank = None if X.shape[0] <= _FULL_RANK_ROWS else _LOW_RANK
+        self.space_ = KPCA(rank, kernel=kernel, random_state=self.random_state)
+        with config_context(transform_output="default"):
+            Z = self.space_.fit_transform(X, y)
+        return X, to_numpy(Z).astype(np.float64), None
+
+    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
+        return Pairs.from_neighbors(Z, codes, self.n_neighbors, self.radius)
+
+    def _check_prior(self, X: Any, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
+        if self.prior is None:
+            return None
+        P = np.asarray(to_numpy(self.prior), dtype=np.float64)
+        d = Z.shape[1] if basis is None else basis.shape[1]
+        good = P.shape == (d, d) and np.all(np.isfinite(P)) and np.allclose(P, P.T)
+        if not good or linalg.eigvalsh(P)[0] < -1e-8 * np.abs(P).max():
+            raise ValueError(
+                f"Got a prior of shape {P.shape}, but expected a symmetric positive semi-definite "
+                f"matrix of shape {(d, d)}."
+            )
+        return P if basis is None else basis @ P @ basis.T
+
+    def _problem(
+        self, Z: np.ndarray, pairs: Pairs, C: float, prior: np.ndarray | None, *, psd: bool
+    ) -> PairDual:
+        n_similar, n_dissimilar = len(pairs.similar), len(pairs.dissimilar)
+        C_S = C if self.C_similar is None else self.C_similar
+        C_D = C if self.C_dissimilar is None else self.C_dissimilar
+        upper = np.repeat([C_S / max(n_similar, 1), C_D / n_dissimilar], [n_similar, n_dissimilar])
+        signs = np.where(pairs.is_similar, -1.0, 1.0)
+        return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
+
+    def _choose_C(self, Z: np.ndarray, prior: np.ndarray | None) -> float:
+        if self.C != "auto":
+            return float(self.C)
+        C, self.C_scores_ = choose_C(
+            Z,
+            self.pairs_,
+            # Without the constraint a solution is cheaper, and C is of the same order.
+            lambda Z, pairs, C: self._problem(Z, pairs, C, prior, psd=False),
+            clip=self.psd != "none",
+            random_state=self.random_state,
+        )
+        return C
+
+    def _store_solution(self, found: PairSolution) -> None:
+        self.alpha_ = found.alpha / self.scale_
+        self.gamma_ = found.certificate.gamma * self.scale_
+        self.duality_gap_ = found.certificate.gap
+        self.loss_ = found.certificate.primal
+        self.n_iter_, self.converged_, self.solver_ = found.n_iter, found.converged, found.solver
+        self.support_pairs_ = self.pairs_.take(self.alpha_ > _AT_BOUND * self.upper_)
+        self.error_pairs_ = self.pairs_.take(self.alpha_ >= (1 - _AT_BOUND) * self.upper_)
+        values = linalg.eigvalsh(found.matrix)
+        total = float(np.sum(np.abs(values)))
+        self.negative_mass_ = -float(np.sum(values[values < 0])) / total if total > 0 else 0.0
+        self.alignment_before_ = self.alignment_after_ = float("nan")
+        if not found.converged:
+            warnings.warn(
+                f"IdealizedKernel stopped after {found.n_iter} steps at a duality gap of "
+                f"{found.certificate.gap:.2g}, above tol={self.tol}: raise max_iter, standardize "
+                "the features, or take a smaller C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _store_metric(self, M: np.ndarray, X: Any, basis: np.ndarray | None) -> None:
+        L, N = factor(M), factor(-M)
+        if not len(L):
+            warnings.warn(
+                "IdealizedKernel ended in the zero metric: the dissimilar pairs are of points that "
+                "coincide, and nothing holds them apart.",
+                UserWarning,
+                stacklevel=4,
+            )
+            L = np.zeros((1, len(M)))
+        if basis is not None:
+            L, N = L @ basis, N @ basis
+        self._store(L, X)
+        self.negative_components_ = like(N, X)
+
+    def _store_alignments(self, X: Any, codes: np.ndarray) -> None:
+        E = to_numpy(self._about_origin(X)).astype(np.float64)
+        M = to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)
+        self.alignment_after_ = form_alignment(E, M, codes)
+        if self.space_ is None:
+            P = np.eye(len(M)) if self.prior is None else np.asarray(self.prior)
+            self.alignment_before_ = form_alignment(E, P, codes)
+        else:
+            self.alignment_before_ = gram_alignment(self.space_.kernel_, X, codes)

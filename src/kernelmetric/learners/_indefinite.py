@@ -1,0 +1,202 @@
+"""A metric whose matrix may have negative eigenvalues, and which may bring its own space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from sklearn import config_context
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.compute import (
+    check_points,
+    is_numpy,
+    like,
+    namespace,
+    squared_distances,
+    take_rows,
+    to_numpy,
+)
+from kernelmetric.metric import Metric
+
+
+class SignedMetric(Metric):
+    """A metric ``M = LᵀL - NᵀN`` where ``psd='none'``, on X or on the coordinates of a space.
+
+    Classes that mix it in have a parameter ``psd`` and end their fit with ``components_`` L,
+    ``negative_components_`` N and ``space_``, a fitted KPCA or None.
+    """
+
+    psd: Any
+    negative_components_: Any
+    space_: Any
+
+    def transform(self, X: Any) -> Any:
+        """Map points to the coordinates in which Euclidean distance is the learned one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples, rank)
+            For psd='none', of the positive part of the metric.
+        """
+        return self._through(X)
+
+    def idealized_kernels(self, A: Any, B: Any | None = None) -> Any:
+        """The learned kernel of section 3.3 of Kwok and Tsang, about the origin of the space.
+
+        It differs from :meth:`pairwise_kernels` where the kernel is not linear, by a shift of the
+        origin that no distance, support vector machine or k-means notices; alignment does.
+
+        Parameters
+        ----------
+        A : array-like of shape (n, n_features)
+            Points.
+        B : array-like of shape (m, n_features), default=None
+            Other points; None means A.
+
+        Returns
+        -------
+        array of shape (n, m)
+            ``Σ_D α (K_ai - K_aj)(K_bi - K_bj) - Σ_S ...``, of the positive part unless
+            psd='none'.
+        """
+        check_is_fitted(self)
+        E = self._about_origin(A)
+        F = E if B is None else self._about_origin(B)
+        return E @ like(self.get_mahalanobis_matrix(), E) @ F.T
+
+    def pairwise_distances(self, A: Any, B: Any | None = None) -> Any:
+        """Learned distances between all rows of A and all rows of B.
+
+        Parameters
+        ----------
+        A : array-like of shape (n, n_features)
+            Points.
+        B : array-like of shape (m, n_features), default=None
+            Other points; None means A.
+
+        Returns
+        -------
+        array of shape (n, m)
+            For psd='none', square roots with the sign of the squared distance.
+        """
+        if not self._indefinite:
+            return super().pairwise_distances(A, B)
+        positive = squared_distances(self._embed(A), None if B is None else self._embed(B))
+        A, B = self._negative(A), None if B is None else self._negative(B)
+        return _signed_root(positive - squared_distances(A, B))
+
+    def pairwise_kernels(self, A: Any, B: Any | None = None) -> Any:
+        """The learned kernel: inner products of the learned coordinates.
+
+        Parameters
+        ----------
+        A : array-like of shape (n, n_features)
+            Points.
+        B : array-like of shape (m, n_features), default=None
+            Other points; None means A.
+
+        Returns
+        -------
+        array of shape (n, m)
+            Positive semi-definite but for psd='none'. The origin is that of X for the linear
+            kernel, and the mean of the training points for others; see :meth:`idealized_kernels`.
+        """
+        K = super().pairwise_kernels(A, B)
+        if not self._indefinite:
+            return K
+        E = self._negative(A)
+        return K - E @ (E if B is None else self._negative(B)).T
+
+    def pair_distance(self, pairs: Any, X: Any | None = None) -> Any:
+        """Learned distance of every pair.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features) or (n_pairs, 2)
+            The two points of every pair; or, when X is given, their row numbers in X.
+        X : array-like of shape (n_samples, n_features), default=None
+            The points that ``pairs`` counts.
+
+        Returns
+        -------
+        array of shape (n_pairs,)
+            For psd='none', square roots with the sign of the squared distance.
+        """
+        distances = super().pair_distance(pairs, X)
+        if not self._indefinite:
+            return distances
+        pairs = np.asarray(pairs)
+        if X is None:
+            difference = self._negative(pairs[:, 0]) - self._negative(pairs[:, 1])
+        else:
+            E = self._negative(X)
+            difference = take_rows(E, pairs[:, 0]) - take_rows(E, pairs[:, 1])
+        return _signed_root(distances**2 - namespace(difference).sum(difference**2, axis=1))
+
+    def get_mahalanobis_matrix(self) -> Any:
+        """The matrix M of the learned metric.
+
+        Returns
+        -------
+        array of shape (d, d)
+            In the features, or in the coordinates of ``space_``; indefinite for psd='none'.
+        """
+        M = super().get_mahalanobis_matrix()
+        if not self._indefinite:
+            return M
+        return M - self.negative_components_.T @ self.negative_components_
+
+    @property
+    def _indefinite(self) -> bool:
+        check_is_fitted(self)
+        return self.psd == "none"
+
+    def _negative(self, X: Any) -> Any:
+        return self._through(X, self.negative_components_)
+
+    def _through(self, X: Any, L: Any = None) -> Any:
+        check_is_fitted(self)
+        L = self.components_ if L is None else L
+        accept_sparse = self.space_ is not None and self.space_.kernel_.accepts_sparse
+        Z = check_points(self, X, reset=False, accept_sparse=accept_sparse)
+        if self.space_ is not None:
+            with config_context(transform_output="default"):
+                Z = self.space_.transform(Z)
+        return Z @ (L if is_numpy(Z) == is_numpy(L) else like(to_numpy(L), Z)).T
+
+    def _about_origin(self, X: Any) -> Any:
+        """Coordinates, not centred, on which M acts."""
+        d = self.components_.shape[1]
+        Z = self._through(X, like(np.eye(d), self.components_))
+        return Z if self.space_ is None else Z + like(to_numpy(self.space_.offset_), Z)
+
+
+def factor(M: np.ndarray) -> np.ndarray:
+    """The map L with ``LᵀL`` the positive part of M, largest values first.
+
+    Parameters
+    ----------
+    M : ndarray of shape (r, r)
+        Symmetric.
+
+    Returns
+    -------
+    ndarray of shape (rank, r)
+        Orthogonal rows; none where M has no positive eigenvalue.
+    """
+    values, V = linalg.eigh(M)
+    kept = values > 1e-12 * max(float(np.max(np.abs(values))), 1e-300)
+    L = np.sqrt(values[kept])[:, None] * V[:, kept].T
+    return L[::-1]
+
+
+def _signed_root(squares: Any) -> Any:
+    xp = namespace(squares)
+    return xp.sign(squares) * xp.sqrt(xp.abs(squares))

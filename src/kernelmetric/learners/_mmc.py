@@ -1,0 +1,270 @@
+"""The metric of Xing et al. for clustering with side information."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelmetric.compute import row_blocks
+from kernelmetric.graphs import Pairs
+from kernelmetric.learners._base import check_number
+from kernelmetric.learners._indefinite import factor
+from kernelmetric.learners._pair_learner import PairLearner, span
+from kernelmetric.solvers import (
+    CallbackSupportMixin,
+    Iterations,
+    minimize_lbfgs,
+    with_callbacks,
+)
+
+
+class MMC(CallbackSupportMixin, PairLearner):
+    r"""Dissimilar pairs far apart, while similar ones stay near: the metric of Xing et al.
+
+    .. math:: \max_{M \succeq 0}\; \frac{1}{N_D} \sum_D \sqrt{\delta^\top M \delta}
+              \quad\text{s.t.}\quad \frac{1}{N_S} \sum_S \delta^\top M \delta \le 1
+
+    eqs. (3)-(5) of [1]_ with means for sums. The constraint is a trace once similar pairs are
+    whitened, and a concave function is maximised over matrices of trace one: here by L-BFGS on a
+    square factor, where such a problem has no local optima, with a certificate: the largest
+    eigenvalue of the gradient bounds what is left to gain.
+
+    Parameters
+    ----------
+    diagonal : bool, default=False
+        Whether M is diagonal: one weight for each feature.
+    reg : float, default=1e-6
+        Added to the covariance of similar pairs, as a fraction of its mean eigenvalue: where they
+        do not vary at all, the metric would be unbounded.
+    max_pairs : int, default=200000
+        From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
+    tol : float, default=1e-3
+        Bound on the objective's relative distance from its maximum.
+    max_iter : int, default=2000
+        The most iterations of L-BFGS.
+    random_state : int, RandomState or None, default=0
+        For random pairs.
+    verbose : bool, default=False
+        Show a progress bar on standard error.
+
+    Attributes
+    ----------
+    components_ : array of shape (rank, n_features)
+        The map L with LᵀL = M.
+    pairs_ : Pairs
+        The pairs that were used.
+    loss_ : float
+        Minus the objective, the mean distance of dissimilar pairs.
+    gap_ : float
+        Bound on the relative distance from the maximum.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether ``tol`` was reached.
+    loss_curve_ : list of float
+        The minimised function, minus the logarithm of the objective, after every iteration.
+    n_features_in_ : int
+        Number of features seen in fit.
+
+    References
+    ----------
+    .. [1] Xing, Ng, Jordan and Russell, "Distance metric learning, with application to clustering
+       with side-information", NIPS 2002.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import MMC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> metric = MMC(diagonal=True).fit(X, y)
+    >>> bool(metric.gap_ < 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        diagonal=False,
+        reg=1e-6,
+        max_pairs=200_000,
+        tol=1e-3,
+        max_iter=2000,
+        random_state=0,
+        verbose=False,
+    ):
+        self.diagonal = diagonal
+        self.reg = reg
+        self.max_pairs = max_pairs
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        similar: Any = None,
+        dissimilar: Any = None,
+        pairs: Any = None,
+    ) -> MMC:
+        """Learn the metric from labels or from pairs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,), default=None
+            Class labels: all pairs inside classes are similar, all others dissimilar.
+        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
+            Row numbers of pairs, instead of labels.
+        pairs : Pairs, default=None
+            Both kinds of pairs.
+
+        Returns
+        -------
+        MMC
+            The fitted metric.
+        """
+        check_number(self, "reg", Real, low=0)
+        check_number(self, "tol", Real, low=0)
+        check_number(self, "max_iter", Integral, low=1)
+        check_number(self, "max_pairs", Integral, low=1)
+        X = self._check_points(X)
+        Z, basis = span(X)
+        if self.diagonal and basis is not None:
+            Z, basis = Z @ basis, None  # weights are of features
+        self.pairs_, _ = self._check_pairs(Z, y, similar, dissimilar, pairs)
+        if not len(self.pairs_.similar):
+            raise ValueError(
+                "Got no similar pairs, but MMC expected at least one: they set the scale of the "
+                "metric. IdealizedKernel can do without."
+            )
+        W = self._whitening(Z)
+        problem = FarApart(Z @ W, self.pairs_.dissimilar, diagonal=self.diagonal)
+        L = self._maximise(problem, X, y)
+        self.loss_, self.gap_ = -problem.objective(L), problem.gap(L)
+        self.converged_ = self.gap_ <= self.tol
+        if not self.converged_:
+            warnings.warn(
+                f"MMC stopped after {self.n_iter_} iterations within {self.gap_:.2g} of the "
+                f"maximum, above tol={self.tol}: raise max_iter, or tol if the metric is good "
+                "enough.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        A = L[:, None] * W if self.diagonal else L @ W
+        components = factor(A.T @ A)
+        self._store(components if basis is None else components @ basis, X)
+        return self
+
+    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
+        n = len(codes)
+        if n * (n - 1) // 2 <= self.max_pairs:
+            return Pairs.from_labels(codes)
+        per_point = max(1, self.max_pairs // (2 * n))
+        return Pairs.from_labels(codes, per_point=per_point, random_state=self.random_state)
+
+    def _whitening(self, Z: np.ndarray) -> np.ndarray:
+        """The symmetric map after which similar pairs vary by one in total, alike everywhere."""
+        rows = self.pairs_.similar
+        S = np.zeros((Z.shape[1], Z.shape[1]))
+        for block in row_blocks(len(rows), 3 * 8 * Z.shape[1]):
+            delta = Z[rows[block, 0]] - Z[rows[block, 1]]
+            S += delta.T @ delta / len(rows)
+        floor = self.reg * max(float(np.trace(S)) / len(S), 1e-12 * float(np.mean(Z * Z)))
+        if self.diagonal:
+            return np.diag(np.maximum(np.diag(S) + floor, 1e-300) ** -0.5)
+        values, V = linalg.eigh(S)
+        values = np.maximum(values, 0.0) + floor
+        kept = values > 1e-13 * values[-1]
+        return (V[:, kept] / np.sqrt(values[kept])) @ V[:, kept].T
+
+    def _maximise(self, problem: FarApart, X: Any, y: Any) -> np.ndarray:
+        L = problem.start()
+        report = Iterations(self, self.max_iter, lambda state: {}, X, y)
+        report.start(L)
+        self.n_iter_ = 0
+        tol = 1e-7
+        while self.n_iter_ < self.max_iter and not report.stopped:
+            left = self.max_iter - self.n_iter_
+            found = minimize_lbfgs(problem.loss, L, max_iter=left, tol=tol, report=report)
+            L = found.x / np.linalg.norm(found.x)
+            self.n_iter_ += max(found.n_iter, 1)
+            if problem.gap(L) <= self.tol or tol < 1e-15:
+                break
+            tol *= 1e-2
+        self.loss_curve_ = report.loss_curve
+        report.finish()
+        return L
+
+
+class FarApart:
+    """Mean distance of pairs under a factor of norm one, and how far from the best that is.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, r)
+        Points, whitened.
+    rows : ndarray of shape (n_pairs, 2)
+        Dissimilar pairs.
+    diagonal : bool
+        Whether the factor is a vector of weights.
+    """
+
+    def __init__(self, Y: np.ndarray, rows: np.ndarray, *, diagonal: bool):
+        self.Y, self.diagonal = Y, diagonal
+        different = np.any(Y[rows[:, 0]] != Y[rows[:, 1]], axis=1)
+        self.rows = rows[different]  # others stay together under any metric
+        if not len(self.rows):
+            raise ValueError(
+                "Got dissimilar pairs of points that coincide, but expected at least one pair of "
+                "different points: no metric can part them."
+            )
+        self.n_pairs = len(rows)
+        self.floor = 1e-20 * float(np.mean(Y * Y)) + 1e-300
+
+    def start(self) -> np.ndarray:
+        """The factor of the Euclidean metric."""
+        r = self.Y.shape[1]
+        return np.ones(r) / np.sqrt(r) if self.diagonal else np.eye(r) / np.sqrt(r)
+
+    def objective(self, L: np.ndarray) -> float:
+        """Mean distance under a factor of any norm, scaled to norm one."""
+        return self._sums(L / np.linalg.norm(L))[0]
+
+    def loss(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """Minus the logarithm of the objective, and its gradient."""
+        size = float(np.linalg.norm(L))
+        if size == 0:
+            return np.inf, np.zeros_like(L)
+        value, G = self._sums(L)
+        product = 2.0 * (L * G if self.diagonal else L @ G)
+        return np.log(size) - np.log(value), L / size**2 - product / value
+
+    def gap(self, L: np.ndarray) -> float:
+        """Bound on the relative distance from the maximum, by concavity in LᵀL."""
+        L = L / np.linalg.norm(L)
+        value, G = self._sums(L)
+        largest = np.max(G) if self.diagonal else linalg.eigvalsh(G)[-1]
+        product = np.sum(L * L * G) if self.diagonal else np.sum((L @ G) * L)
+        return max(float(largest - product) / value, 0.0)
+
+    def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """The mean distance, and its derivative with respect to LᵀL."""
+        value, G = 0.0, np.zeros_like(L)
+        for block in row_blocks(len(self.rows), 5 * 8 * self.Y.shape[1], most=16384):
+            delta = self.Y[self.rows[block, 0]] - self.Y[self.rows[block, 1]]
+            E = delta * L if self.diagonal else delta @ L.T
+            distances = np.sqrt(np.einsum("pi,pi->p", E, E) + self.floor)
+            value += float(np.sum(distances))
+            half = 0.5 / distances
+            G += half @ (delta * delta) if self.diagonal else (delta * half[:, None]).T @ delta
+        return value / self.n_pairs, G / self.n_pairs

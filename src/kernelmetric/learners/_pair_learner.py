@@ -1,0 +1,75 @@
+"""What learners from pairs share: where pairs come from, and coordinates to learn in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import check_labels, check_points, to_numpy
+from kernelmetric.graphs import Pairs, as_pairs
+from kernelmetric.learners._base import Learner, check_spread
+
+
+class PairLearner(Learner):
+    """A learner that takes labels, or pairs that are known to be alike or to differ."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False  # pairs will do
+        return tags
+
+    def _check_points(self, X: Any) -> Any:
+        X = check_points(self, X, reset=True, ensure_min_samples=2)
+        check_spread(X)
+        return X
+
+    def _check_pairs(
+        self, Z: np.ndarray, y: Any, similar: Any, dissimilar: Any, pairs: Any
+    ) -> tuple[Pairs, np.ndarray | None]:
+        """The pairs to learn from, and class codes where there are labels."""
+        codes = None if y is None else check_labels(y, Z)
+        if codes is None or not (pairs is None and similar is None and dissimilar is None):
+            found = as_pairs(pairs, similar, dissimilar, y, Z.shape[0])
+        else:
+            found = self._pairs_from_labels(Z, codes)
+        if not len(found.dissimilar):
+            raise ValueError(
+                f"Got no dissimilar pairs, but {type(self).__name__} expected at least one: "
+                "without them the best metric is zero. Where they come from labels, try a larger "
+                "n_neighbors or radius=None."
+            )
+        return found, codes
+
+    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
+        raise NotImplementedError
+
+
+def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Coordinates of the points in as few dimensions as they span.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Points.
+
+    Returns
+    -------
+    Z : ndarray of shape (n, r)
+        Centred, float64, with the same distances.
+    basis : ndarray of shape (r, d) or None
+        Orthonormal rows with ``Z = (X - mean) basisᵀ``; None where Z is X, centred.
+    """
+    Z = to_numpy(X).astype(np.float64)
+    Z = Z - Z.mean(axis=0)
+    if Z.shape[1] < Z.shape[0]:
+        return Z, None
+    _, s, Vt = linalg.svd(Z, full_matrices=False)
+    basis = Vt[s > max(Z.shape) * np.finfo(np.float64).eps * s[0]]
+    return Z @ basis.T, basis
+
+
+def differences(Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Differences of the two points of every pair."""
+    return Z[rows[:, 0]] - Z[rows[:, 1]]

@@ -1,0 +1,288 @@
+"""The quadratic program of metrics learned from pairs, without its Hessian.
+
+Pairs p of points with difference δ_p and sign s_p (+1 dissimilar, -1 similar) have prior squared
+distances d_p². The dual of Kwok and Tsang (2003), eqs. (14)-(16), is ::
+
+    max  Σ s_p d_p² α_p - ½ ‖M(α)‖²,   M(α) = Σ s_p α_p δ_p δ_pᵀ
+    s.t. 0 <= α_p <= u_p,   Σ_D α_p >= least
+
+It leaves out that a metric is positive semi-definite. With ``psd=True`` the norm is that of the
+positive part [M]₊, and the problem is the dual of the primal *with* that constraint. Either way
+the gradient is s_p (d_p² - δ_pᵀ [M] δ_p), so that a step costs two passes over the pairs and the
+matrix of all pairs × all pairs is never formed. The primal value of any M bounds what is left to
+gain: every answer here comes with that gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, sparse
+
+from kernelmetric.compute import current_budget, row_blocks
+
+_BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
+_CACHED_BYTES = 1e9  # differences kept between passes, at most
+
+
+@dataclass
+class Certificate:
+    """What a point of the dual is worth.
+
+    Attributes
+    ----------
+    dual, primal : float
+        Values of the two problems; the optimum lies between them.
+    gap : float
+        Their difference, relative to the largest of both, of ½‖M‖² and of 1e-9 Σ u d².
+    gamma : float
+        The margin γ that is best for the metric: the multiplier of the sum constraint.
+    """
+
+    dual: float
+    primal: float
+    gap: float
+    gamma: float
+
+    @classmethod
+    def of(cls, dual: float, primal: float, scale: float, gamma: float) -> Certificate:
+        """From both values, and what else they are to be compared with."""
+        scale = max(abs(primal), abs(dual), scale)
+        return cls(dual, primal, (primal - dual) / scale if scale > 0 else 0.0, gamma)
+
+
+@dataclass
+class PairSolution:
+    """Where a solver stopped.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_pairs,)
+        Multipliers of the pairs.
+    matrix : ndarray of shape (r, r)
+        ``M(α)``, indefinite in general.
+    metric : ndarray of shape (r, r)
+        The matrix of the learned metric: ``M(α)``, or its positive part.
+    certificate : Certificate
+        Values, gap and γ.
+    n_iter : int
+        Steps taken.
+    converged : bool
+        Whether the gap is within the tolerance.
+    solver : str
+        "interior" or "first-order".
+    """
+
+    alpha: np.ndarray
+    matrix: np.ndarray
+    metric: np.ndarray
+    certificate: Certificate
+    n_iter: int
+    converged: bool
+    solver: str
+
+
+class PairDual:
+    """The problem: passes over the pairs in blocks, and the certificate.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r)
+        Coordinates of the points.
+    pairs : ndarray of shape (n_pairs, 2)
+        Row numbers in Z.
+    signs : ndarray of shape (n_pairs,)
+        +1 for dissimilar, -1 for similar pairs.
+    upper : ndarray of shape (n_pairs,)
+        Upper bounds of α.
+    least : float
+        Lower bound of the sum of α over dissimilar pairs.
+    prior : ndarray of shape (r, r), default=None
+        Matrix of the prior metric; None is the identity.
+    psd : bool, default=True
+        Whether the metric must be positive semi-definite.
+    """
+
+    def __init__(
+        self,
+        Z: np.ndarray,
+        pairs: np.ndarray,
+        signs: np.ndarray,
+        upper: np.ndarray,
+        least: float,
+        *,
+        prior: np.ndarray | None = None,
+        psd: bool = True,
+    ):
+        self.Z = np.ascontiguousarray(Z - Z.mean(axis=0), dtype=np.float64)
+        self.first, self.second = np.ascontiguousarray(np.asarray(pairs).T)
+        self.signs = np.asarray(signs, dtype=np.float64)
+        self.upper = np.asarray(upper, dtype=np.float64)
+        self.least = float(least)
+        self.psd = psd
+        self.apart = self.signs > 0
+        n, r = self.Z.shape
+        # With many pairs per point and many coordinates, M = Zᵀ (Laplacian) Z has fewer products.
+        self._by_points = r > 256 and len(self) > 2 * n
+        self._kept: np.ndarray | None = None
+        n_bytes = 8.0 * r * len(self)
+        if not self._by_points and n_bytes <= min(_CACHED_BYTES, 0.5 * current_budget()):
+            kept = np.empty((len(self), r))
+            for block, delta in self.differences():
+                kept[block] = delta
+            self._kept = kept
+        self.d2 = self.forms(np.eye(r) if prior is None else np.asarray(prior, dtype=np.float64))
+
+    @property
+    def least_scale(self) -> float:
+        """What counts as nothing: where the optimum is zero, no gap is relative to it."""
+        return 1e-9 * float(np.sum(self.upper * self.d2))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def differences(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks of pairs, and δ of shape (rows, r) for each."""
+        for block in row_blocks(len(self), 4 * 8 * self.Z.shape[1], most=_BLOCK_ROWS):
+            yield block, self._difference(block) if self._kept is None else self._kept[block]
+
+    def matrix(self, alpha: np.ndarray) -> np.ndarray:
+        """The matrix ``M(α) = Σ s α δδᵀ``, eq. (11)."""
+        weights = self.signs * alpha
+        n, r = self.Z.shape
+        if self._by_points:
+            W = sparse.csr_array((weights, (self.first, self.second)), shape=(n, n))
+            degrees = np.bincount(self.first, weights, n) + np.bincount(self.second, weights, n)
+            M = self.Z.T @ (degrees[:, None] * self.Z - W @ self.Z - W.T @ self.Z)
+        else:
+            M = np.zeros((r, r))
+            for block, delta in self.differences():
+                if weights[block].any():
+                    M += (delta * weights[block, None]).T @ delta
+        return 0.5 * (M + M.T)
+
+    def forms(self, M: np.ndarray) -> np.ndarray:
+        """Squared distances ``δᵀ M δ`` of all pairs."""
+        q = np.empty(len(self))
+        if self._by_points:
+            Y = self.Z @ M
+            for block in row_blocks(len(self), 6 * 8 * M.shape[0], most=_BLOCK_ROWS):
+                y = Y[self.first[block]] - Y[self.second[block]]
+                q[block] = np.einsum("pi,pi->p", self._difference(block), y)
+            return q
+        for block, delta in self.differences():
+            q[block] = np.einsum("pi,pi->p", delta @ M, delta)
+        return q
+
+    def metric(self, M: np.ndarray) -> np.ndarray:
+        """The metric that M stands for: M itself, or its positive part."""
+        return positive_part(M) if self.psd else M
+
+    def dual(self, alpha: np.ndarray, metric: np.ndarray) -> float:
+        """Value (14) of the dual at a feasible α with this metric: never above the optimum."""
+        half = 0.5 * float(np.sum(metric * metric))
+        return float(np.sum(self.signs * self.d2 * alpha)) - half
+
+    def primal(self, half: float, q: np.ndarray) -> tuple[float, float]:
+        """Value of the primal, never below the optimum, and the γ that is best for it.
+
+        ``half`` is ½‖M‖² of the metric and ``q`` are its squared distances.
+        """
+        margins = self.signs * (q - self.d2)  # what the constraints (7) want positive, or >= γ
+        gamma = self._best_gamma(margins[self.apart])
+        violated = np.maximum(np.where(self.apart, gamma, 0.0) - margins, 0.0)
+        return half - self.least * gamma + float(np.sum(self.upper * violated)), gamma
+
+    def certify(self, alpha: np.ndarray, metric: np.ndarray, q: np.ndarray) -> Certificate:
+        """Both values at a feasible α; ``q`` are the squared distances of its metric."""
+        half = 0.5 * float(np.sum(metric * metric))
+        primal, gamma = self.primal(half, q)
+        return Certificate.of(self.dual(alpha, metric), primal, max(half, self.least_scale), gamma)
+
+    def solution(self, alpha: np.ndarray, n_iter: int, tol: float, solver: str) -> PairSolution:
+        """The answer at α, certified anew."""
+        M = self.matrix(alpha)
+        metric = self.metric(M)
+        certificate = self.certify(alpha, metric, self.forms(metric))
+        converged = certificate.gap <= tol
+        return PairSolution(alpha, M, metric, certificate, n_iter, converged, solver)
+
+    def project(self, alpha: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The nearest feasible point."""
+        return project_box_half_space(alpha, self.upper, self.apart, self.least, weights)
+
+    def _difference(self, block: slice) -> np.ndarray:
+        delta = self.Z[self.first[block]]
+        delta -= self.Z[self.second[block]]
+        return delta
+
+    def _best_gamma(self, margins: np.ndarray) -> float:
+        """Minimise ``-least γ + Σ_D u [γ - margin]₊`` over γ >= 0: a quantile."""
+        if not len(margins):
+            return 0.0
+        upper = self.upper[self.apart]
+        if upper[0] == upper.max() == upper.min():  # the usual case needs no sorting
+            k = int(np.ceil(self.least * (1.0 - 1e-12) / max(upper[0], 1e-300))) - 1
+            k = min(max(k, 0), len(margins) - 1)
+            return max(0.0, float(np.partition(margins, k)[k]))
+        order = np.argsort(margins)
+        k = int(np.searchsorted(np.cumsum(upper[order]), self.least * (1.0 - 1e-12)))
+        return max(0.0, float(margins[order[min(k, len(order) - 1)]]))
+
+
+def positive_part(M: np.ndarray) -> np.ndarray:
+    """The positive semi-definite matrix nearest to a symmetric M."""
+    values, V = linalg.eigh(M)
+    kept = values > 0
+    return (V[:, kept] * values[kept]) @ V[:, kept].T
+
+
+def project_box_half_space(
+    v: np.ndarray, upper: np.ndarray, members: np.ndarray, least: float, weights: np.ndarray
+) -> np.ndarray:
+    """Minimise ``Σ w (α - v)²`` over ``0 <= α <= upper`` with ``Σ_members α >= least``.
+
+    The solution is ``clip(v + λ/w, 0, upper)`` on the members with the smallest λ >= 0 that gives
+    the sum. The sum is piecewise linear in λ: Newton's method inside a shrinking bracket ends on
+    the right piece, and there it is exact.
+
+    Parameters
+    ----------
+    v : ndarray of shape (N,)
+        The point.
+    upper : ndarray of shape (N,)
+        Upper bounds; their sum over the members is at least ``least``.
+    members : ndarray of bool of shape (N,)
+        Which entries the sum is over.
+    least : float
+        What the sum must reach.
+    weights : ndarray of shape (N,)
+        Positive weights w of the distance.
+
+    Returns
+    -------
+    ndarray of shape (N,)
+        The projection.
+    """
+    alpha = np.clip(v, 0.0, upper)
+    if not members.any() or float(np.sum(alpha[members])) >= least:
+        return alpha
+    v, upper, rate = v[members], upper[members], 1.0 / weights[members]
+    low, high = 0.0, float(np.max((upper - v) / rate))  # at high all are at their bound
+    multiplier = low
+    for _ in range(200):
+        moved = v + multiplier * rate
+        inside = (moved > 0.0) & (moved < upper)
+        missing = least - float(np.sum(np.clip(moved, 0.0, upper)))
+        low, high = (multiplier, high) if missing > 0 else (low, multiplier)
+        slope = float(np.sum(rate[inside]))
+        following = multiplier + missing / slope if slope > 0 else np.inf
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        if abs(missing) <= 1e-14 * least or following in (low, high):
+            break  # reached to the last digit
+        multiplier = following
+    alpha[members] = np.clip(v + multiplier * rate, 0.0, upper)
+    return alpha

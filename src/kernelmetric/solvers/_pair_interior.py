@@ -1,0 +1,357 @@
+"""Interior-point method for the pairs of :mod:`kernelmetric.solvers._pair_dual`.
+
+Exact where first-order methods crawl: raw features of very different scale. The Hessian is
+``F Fᵀ`` with a row of at most r(r+1)/2 products of coordinates for every pair, so that its Newton
+steps cost O(N² (N + r)) for few pairs and O(N r⁴ / 4) for few coordinates, whichever is less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import current_budget, row_blocks
+from kernelmetric.solvers._pair_dual import PairDual, PairSolution
+
+_TO_BOUNDARY = 0.995  # how much of the way to the nearest bound a step may go
+_MOST_FLOPS = 3e10  # of one Newton step: about a second
+_MOST_DENSE = 4000  # pairs whose Hessian is formed
+_MOST_UNDECIDED = 2000  # pairs of the small problems that follow a large one
+_MOST_ROUNDS = 8
+_ROUNDED = 0.1  # barrier of the positive semi-definite constraint, relative to that of the bounds
+
+
+def interior_flops(problem: PairDual) -> float:
+    """Floating-point operations of a Newton step; infinite where memory does not suffice.
+
+    Parameters
+    ----------
+    problem : PairDual
+        The problem.
+
+    Returns
+    -------
+    float
+        An upper bound: while solving, fewer coordinates may matter.
+    """
+    N, r = len(problem), problem.Z.shape[1]
+    products = r * (r + 1) / 2
+    if products < N:
+        return N * products**2 + products**3 if 4 * 8 * products**2 < current_budget() else np.inf
+    formed = N * N * (products if problem.psd else r)
+    blocks = 4 * 8 * N * (N + (min(products, 1e4) if problem.psd else r))
+    return formed + N**3 if N <= _MOST_DENSE and blocks < current_budget() else np.inf
+
+
+def affordable(problem: PairDual) -> bool:
+    """Whether the interior-point method is the one to use."""
+    return interior_flops(problem) <= _MOST_FLOPS
+
+
+def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any) -> PairSolution:
+    """Mehrotra's predictor and corrector on ``β = α / upper``, from the middle of the box.
+
+    Where the Hessian is inverted by its low rank the last digits are lost. They come back from a
+    few small problems with a formed Hessian, over the pairs that are not at a bound or should not
+    be there, the others fixed.
+
+    Parameters
+    ----------
+    problem : PairDual
+        The problem.
+    tol : float
+        Relative gap at which to stop.
+    max_iter : int
+        The most steps; forty are many.
+    report : callable or None
+        Called with the step and the gap after every step; a true answer stops.
+
+    Returns
+    -------
+    PairSolution
+        The point with the smallest gap; what is zero or at its bound there is exactly so.
+    """
+    beta = np.ones(len(problem))
+    total = float(np.sum(problem.upper[problem.apart]))
+    whole = problem.least >= total * (1 - 1e-12)  # ν = 1: dissimilar pairs are at their bound
+    free = ~problem.apart if whole else np.ones(len(problem), dtype=bool)
+    movable = free
+    steps, best = 0, None
+    for _ in range(_MOST_ROUNDS if free.any() else 0):
+        beta, steps, formed, stopped = _iterate(problem, beta, free, tol, max_iter, report, steps)
+        found = _cleaned(problem, beta, free, steps, tol)
+        best = found if best is None else min(best, found, key=lambda s: s.certificate.gap)
+        if found.converged or stopped or (formed and np.array_equal(free, movable)):
+            break
+        before = free
+        beta, free = _undecided(problem, found, movable)
+        if not before.all() and np.sum(free | before) <= _MOST_UNDECIDED:
+            free |= before  # what was undecided stays so: no pair goes to and fro
+        if not free.any() or np.array_equal(before, free):
+            break
+    return best or problem.solution(problem.upper * beta, 0, tol, "interior")
+
+
+def _iterate(problem, start, free, tol, max_iter, report, steps):
+    """Newton steps over the free pairs; the others stay where they start."""
+    upper, apart = problem.upper, problem.apart
+    beta = start.copy()
+    a = np.where(apart, upper, 0.0) / max(float(np.sum(upper[apart])), 1e-300)
+    missing = problem.least / max(float(np.sum(upper[apart])), 1e-300) - float(
+        a[~free] @ beta[~free]
+    )
+    a = a[free]
+    level = missing / float(np.sum(a)) if a.any() else -1.0
+    if level >= 1 - 1e-12:  # no room inside: nothing to do for these pairs
+        return beta, steps, True, False
+    tied = level > 0
+    a = a if tied else 0.0 * a
+    unit = 1.0 / max(float(np.mean(upper * problem.d2)), 1e-300)
+
+    beta[free] = np.where(apart[free], 0.5 * (1.0 + max(level, 0.0)), 0.5)
+    room = 1.0 - beta[free]  # these two are kept apart: differences would lose their last digits
+    slack = float(a @ beta[free]) - missing if tied else 1.0
+    low = high = np.ones(len(room))
+    multiplier = 1.0 if tied else 0.0
+    best, formed, stopped = beta.copy(), False, False
+    least_gap = least_mu = np.inf
+    stalled = 0
+    for iteration in range(max_iter + 1):
+        M = problem.matrix(upper * beta)
+        metric = problem.metric(M)
+        q = problem.forms(metric)
+        gap = problem.certify(upper * beta, metric, q).gap
+        mu = low @ beta[free] + high @ room + multiplier * slack if iteration else np.inf
+        epsilon = _ROUNDED * mu / (2 * len(room)) / unit if iteration else float(np.mean(M * M))
+        stalled = (
+            0 if gap < 0.9 * least_gap or (gap > 1e-6 and mu < 0.9 * least_mu) else stalled + 1
+        )
+        least_mu = min(least_mu, mu)
+        if gap < least_gap:
+            best, least_gap = beta.copy(), gap
+        stopped = report is not None and report(steps, gap)
+        if stopped or gap <= tol or stalled > 8:
+            break
+        smoothed = _Smoothed(M, epsilon, psd=problem.psd)
+        if problem.psd:
+            q = problem.forms(smoothed.metric)
+        gradient = unit * (upper * problem.signs * (q - problem.d2))[free]
+        if iteration == 0:
+            low = high = np.full(len(room), max(1.0, float(np.max(np.abs(gradient)))))
+            multiplier *= float(low[0])
+        b = beta[free]
+        try:
+            hessian = _Hessian(problem, smoothed, free, unit, a)
+            formed = not hessian.low_rank
+            move = _direction(hessian, gradient, b, room, low, high, multiplier, slack, tied)
+        except linalg.LinAlgError:  # rounding has eaten the curvature: as far as it goes
+            break
+        db, dlow, dhigh, dmultiplier = move
+        dslack = float(a @ db)
+        if not np.all(np.isfinite(db)):
+            break
+        moves = [(b, db), (room, -db), (low, dlow), (high, dhigh)]
+        moves += [(multiplier, dmultiplier), (slack, dslack)] if tied else []
+        step = _TO_BOUNDARY * _longest(*moves)
+        beta[free], room, slack = b + step * db, room - step * db, slack + step * dslack
+        low, high = low + step * dlow, high + step * dhigh
+        multiplier += step * dmultiplier
+        steps += 1
+    return best, steps, formed, stopped
+
+
+def _undecided(
+    problem: PairDual, found: PairSolution, movable: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Put most pairs at their nearest bound; leave free those far from it, or pulled from it."""
+    beta = found.alpha / np.maximum(problem.upper, 1e-300)
+    margins = problem.signs * (problem.forms(found.metric) - problem.d2)
+    cost = margins - np.where(problem.apart, found.certificate.gamma, 0.0)
+    lost = problem.upper * np.maximum(-cost, 0.0) + found.alpha * cost  # adds up to the gap
+    r = problem.Z.shape[1]
+    inside = np.minimum(beta, 1.0 - beta)
+    most = min(_MOST_UNDECIDED // 2, r * (r + 1) + 50)  # no more than half of these can be
+    free = np.zeros(len(problem), dtype=bool)
+    for score in (inside, np.where(inside > 0, 0.0, lost)):
+        order = np.argsort(-score, kind="stable")[:most]
+        free[order] |= score[order] > 0
+    free &= movable
+    return np.where(free, beta, np.round(beta)), free
+
+
+def _direction(hessian, gradient, b, w, low, high, multiplier, slack, tied):
+    """Newton's direction: predictor, then corrector with the same factors."""
+    a = hessian.a
+    count = 2 * len(b) + tied
+    mu = (low @ b + high @ w + multiplier * slack) / count
+    hessian.factor(low / b + high / w, multiplier / slack)
+
+    def solve(target, second_low=0.0, second_high=0.0, second_sum=0.0):
+        for_low, for_high = target - second_low, target + second_high
+        for_sum = (target - second_sum) if tied else 0.0
+        db = hessian.solve(-gradient + for_low / b - for_high / w + for_sum / slack * a)
+        dlow = for_low / b - low - low / b * db
+        dhigh = for_high / w - high + high / w * db
+        dmultiplier = for_sum / slack - multiplier - multiplier / slack * (a @ db)
+        return db, dlow, dhigh, dmultiplier if tied else 0.0
+
+    db, dlow, dhigh, dm = solve(0.0)
+    moves = [(b, db), (w, -db), (low, dlow), (high, dhigh)]
+    step = _longest(*moves, *([(multiplier, dm), (slack, a @ db)] if tied else []))
+    ahead = (low + step * dlow) @ (b + step * db) + (high + step * dhigh) @ (w - step * db)
+    ahead += (multiplier + step * dm) * (slack + step * (a @ db))
+    center = (max(ahead, 0.0) / count / mu) ** 3
+    return solve(center * mu, db * dlow, db * dhigh, dm * (a @ db))
+
+
+class _Smoothed:
+    """The metric of M, its kink at zero eigenvalues rounded off, and its derivative.
+
+    [λ]₊ becomes (λ + √(λ² + 4ε)) / 2: the point of the central path of an interior-point method
+    for the positive semi-definite constraint, with the barrier -ε log det.
+    """
+
+    def __init__(self, M: np.ndarray, epsilon: float, *, psd: bool):
+        i, j = np.triu_indices(len(M))
+        self.weights = np.where(i == j, 1.0, np.sqrt(2.0))
+        self.metric, self.V = M, None
+        if psd:
+            values, self.V = linalg.eigh(M)
+            root = np.sqrt(values**2 + 4.0 * epsilon)
+            large = 0.5 * (np.abs(values) + root) + 1e-300
+            rounded = np.where(values > 0, large, epsilon / large)  # without cancellation
+            self.metric = (self.V * rounded) @ self.V.T
+            product = rounded[i] * rounded[j]
+            slope = product / (product + epsilon + 1e-300)  # (φᵢ - φⱼ) / (λᵢ - λⱼ)
+            kept = slope > 1e-10
+            i, j = i[kept], j[kept]
+            self.weights = self.weights[kept] * np.sqrt(slope[kept])
+        self.i, self.j = i, j
+
+    def features(self, delta: np.ndarray, part: slice = slice(None)) -> np.ndarray:
+        """Rows whose inner products are the Hessian, or some of their columns."""
+        delta = delta if self.V is None else delta @ self.V
+        return delta[:, self.i[part]] * delta[:, self.j[part]] * self.weights[part]
+
+
+class _Hessian:
+    """``unit U (F Fᵀ) U + Θ + ρ a aᵀ`` and its inverse, formed or by its low rank."""
+
+    def __init__(self, problem: PairDual, smoothed: _Smoothed, free, unit: float, a):
+        self.problem, self.smoothed, self.a = problem, smoothed, a
+        self.chosen = np.flatnonzero(free)
+        self.scale = (np.sqrt(unit) * problem.signs * problem.upper)[free]
+        self.width = len(smoothed.weights)
+        self.low_rank = len(a) > max(600, 2 * self.width)
+        self._kept: list | None = None
+        if not self.low_rank:
+            self.matrix = self._formed()
+        elif 8.0 * self.width * len(a) <= min(4e8, 0.25 * current_budget()):
+            self._kept = list(self._feature_blocks())
+
+    def factor(self, theta: np.ndarray, rho: float) -> None:
+        self.theta, self.rho = theta, rho
+        if not self.low_rank:
+            H = self.matrix + rho * np.outer(self.a, self.a)
+            H[np.diag_indices_from(H)] += theta
+            self.factors = _cholesky(H)
+            return
+        S = np.zeros((self.width + 1, self.width + 1))
+        for rows, F in self._blocks():
+            F = self._with_sum(rows, F) / np.sqrt(theta[rows, None])
+            S += F.T @ F
+        S[np.diag_indices_from(S)] += 1.0
+        self.factors = _cholesky(S)
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        x = self._inverse_times(rhs)
+        for _ in range(2):  # digits are lost where Θ is small: refine
+            x = x + self._inverse_times(rhs - self._times(x))
+        return x
+
+    def _inverse_times(self, rhs: np.ndarray) -> np.ndarray:
+        if not self.low_rank:
+            return linalg.cho_solve(self.factors, rhs, check_finite=False)
+        x = rhs / self.theta  # the formula of Woodbury
+        y = linalg.cho_solve(self.factors, self._narrow(x), check_finite=False)
+        return x - self._wide(y) / self.theta
+
+    def _times(self, x: np.ndarray) -> np.ndarray:
+        if not self.low_rank:
+            return self.theta * x + self.matrix @ x + self.rho * (self.a @ x) * self.a
+        return self.theta * x + self._wide(self._narrow(x))
+
+    def _narrow(self, x: np.ndarray) -> np.ndarray:
+        return sum(self._with_sum(rows, F).T @ x[rows] for rows, F in self._blocks())
+
+    def _wide(self, x: np.ndarray) -> np.ndarray:
+        return np.concatenate([self._with_sum(rows, F) @ x for rows, F in self._blocks()])
+
+    def _with_sum(self, rows: slice, F: np.ndarray) -> np.ndarray:
+        return np.column_stack([F, np.sqrt(self.rho) * self.a[rows]])
+
+    def _blocks(self) -> Any:
+        return self._feature_blocks() if self._kept is None else self._kept
+
+    def _feature_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        for rows in row_blocks(len(self.a), 4 * 8 * self.width, most=4096):
+            yield rows, self._features(rows)
+
+    def _delta(self, rows: slice) -> np.ndarray:
+        chosen, problem = self.chosen[rows], self.problem
+        return problem.Z[problem.first[chosen]] - problem.Z[problem.second[chosen]]
+
+    def _features(self, rows: slice) -> np.ndarray:
+        return self.scale[rows, None] * self.smoothed.features(self._delta(rows))
+
+    def _formed(self) -> np.ndarray:
+        delta = self._delta(slice(None))
+        if not self.problem.psd:
+            H = (delta @ delta.T) ** 2
+        else:
+            H = np.zeros((len(delta), len(delta)))
+            for part in row_blocks(self.width, 4 * 8 * len(delta), most=2048):
+                F = self.smoothed.features(delta, part)
+                H += F @ F.T
+        return self.scale[:, None] * H * self.scale
+
+
+def _cholesky(H: np.ndarray) -> Any:
+    """Cholesky factors, of a matrix moved by as little as rounding makes necessary."""
+    for shift in (0.0, 1e-15, 1e-14, 1e-13, 1e-12):
+        try:
+            moved = H + shift * np.max(np.diag(H)) * np.eye(len(H)) if shift else H
+            return linalg.cho_factor(moved, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            continue
+    raise linalg.LinAlgError("not positive definite")
+
+
+def _longest(*moves: tuple[Any, Any]) -> float:
+    """The longest step, at most one, that keeps everything non-negative."""
+    step = 1.0
+    for value, change in moves:
+        change = np.minimum(change, -1e-300)
+        step = min(step, float(np.min(-value / change, initial=1.0)))
+    return step
+
+
+def _cleaned(problem, beta, free, n_iter, tol) -> PairSolution:
+    """The same point with exact zeros and bounds, as far as that does not spoil the certificate."""
+    found = problem.solution(problem.upper * beta, n_iter, tol, "interior")
+    pull = problem.signs * (problem.forms(found.metric) - problem.d2)
+    pull -= np.where(problem.apart, found.certificate.gamma, 0.0)
+    pull /= max(float(np.mean(problem.d2)), 1e-300)
+    weights = np.maximum(problem.upper, 1e-300) ** -2.0
+    for margin in (1e-4, 1e-6, 1e-8, 1e-10):
+        zero = free & (beta < margin * np.minimum(1.0, 1e4 * pull))
+        full = free & (1.0 - beta < margin * np.minimum(1.0, -1e4 * pull))
+        exact = np.where(zero, 0.0, np.where(full, 1.0, beta))
+        alpha = problem.project(problem.upper * exact, weights)
+        clean = problem.solution(alpha, n_iter, tol, "interior")
+        if clean.certificate.gap <= max(2.0 * found.certificate.gap, 0.5 * tol):
+            return clean
+    return found
