@@ -17,6 +17,14 @@ Euclidean distance in the last coordinates *is* the learned metric.
 
 from kernelmetric import datasets
 from kernelmetric.compute import memory_budget
+from kernelmetric.evaluation import (
+    PairVerifier,
+    cross_validate_pairs,
+    map_at_r,
+    pair_counting_accuracy,
+    recall_at_k,
+)
+from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
@@ -38,7 +46,7 @@ from kernelmetric.kernels import (
     polynomial_degrees,
     rbf_widths,
 )
-from kernelmetric.learners import DNE, LMCA, LMNN, NCA
+from kernelmetric.learners import DNE, LMCA, LMNN, MMC, NCA, IdealizedKernel
 from kernelmetric.selection import LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 
@@ -49,6 +57,7 @@ __all__ = [
     "KPCA",
     "LMCA",
     "LMNN",
+    "MMC",
     "NCA",
     "RBF",
     "AlignedScales",
@@ -56,6 +65,7 @@ __all__ = [
     "Cosine",
     "Delta",
     "FunctionKernel",
+    "IdealizedKernel",
     "KernelAlignment",
     "KernelTrick",
     "Kernelized",
@@ -64,6 +74,8 @@ __all__ = [
     "LeaveOneOutRidge",
     "Linear",
     "Nystroem",
+    "PairVerifier",
+    "Pairs",
     "PairwiseKernel",
     "Polynomial",
     "Precomputed",
@@ -73,8 +85,12 @@ __all__ = [
     "Sum",
     "__version__",
     "as_kernel",
+    "cross_validate_pairs",
     "datasets",
+    "map_at_r",
     "memory_budget",
+    "pair_counting_accuracy",
     "polynomial_degrees",
     "rbf_widths",
+    "recall_at_k",
 ]
