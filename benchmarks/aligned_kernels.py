@@ -8,6 +8,7 @@ of its own, and ``--out`` with all the files prints the table of them all.
 import argparse
 from collections import defaultdict
 from pathlib import Path
+from statistics import median
 
 from kernelmetric.experiments import CHOICES, LEARNERS, UCI, aligned_cells, read_cells
 
@@ -42,8 +43,8 @@ def table(cells):
     overall = [[means[n, m] for n in names if (n, m) in means] for m in methods]
     row = [f"**{sum(values) / len(values):.3f}**" for values in overall]
     lines.append("| **mean** | " + " | ".join(row) + " |")
-    row = [f"{sum(seconds[m]) / len(seconds[m]):.3g}" for m in methods]
-    lines.append("| seconds to choose | " + " | ".join(row) + " |")
+    row = [f"{median(seconds[m]):.2g}" for m in methods]
+    lines.append("| seconds to choose, median | " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 

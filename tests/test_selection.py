@@ -15,10 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from kernelmetric import DNE, LMNN, RBF, Delta, Kernelized, Laplacian, memory_budget
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.experiments import Problem, default_cells, read_cells
-from kernelmetric.kernels import Sum
+from kernelmetric.kernels import Rescaled, Sum
 from kernelmetric.selection import (
     LeaveOneOutRidge,
-    Rescaled,
     automatic_kernel,
     leave_one_out_errors,
 )
