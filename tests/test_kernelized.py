@@ -30,6 +30,7 @@ from kernelmetric import (
     KernelTrick,
     Linear,
     Nystroem,
+    Pairs,
     Polynomial,
     Precomputed,
     RandomFeatures,
@@ -367,3 +368,9 @@ def test_scikit_learns_settings_are_left_alone(labelled):
     before = sklearn.get_config()
     Kernelized(NCA(2)).fit_transform(*labelled)
     assert sklearn.get_config() == before
+
+
+def test_pairs_are_refused_by_a_learner_from_labels(labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=r"Got pairs, but LMNN learns from labels: pass y"):
+        Kernelized(LMNN()).fit(X, y, pairs=Pairs([[0, 3]], [[0, 1]], len(X)))

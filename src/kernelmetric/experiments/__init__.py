@@ -7,13 +7,13 @@ classifiers, ``_multimodal.py`` compares ideas for alignment where classes have 
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
+from kernelmetric.experiments._cells import read_cells
 from kernelmetric.experiments._defaults import (
     CLASSIFIERS,
     GROUPS,
     Problem,
     SelectingRidge,
     default_cells,
-    read_cells,
 )
 from kernelmetric.experiments._demo import (
     DATASETS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import ThreadpoolController
 
-from kernelmetric.experiments._defaults import GROUPS, Problem, read_cells
+from kernelmetric.experiments._cells import resumed_cells
+from kernelmetric.experiments._defaults import GROUPS, Problem, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel, KernelAlignment
 from kernelmetric.learners import DNE, LMNN, NCA
@@ -71,30 +71,23 @@ def aligned_cells(
     out : Path
         A file of JSON lines; made if missing.
 
-    Yields
-    ------
-    Cell
+    Returns
+    -------
+    iterator of Cell
         Those run now: method "LMNN, CV" and so on, accuracy of 1-NN on the test points, and the
         seconds that the choice of the kernel took.
     """
-    problems, learners = list(problems), list(learners)
-    done = {(c.dataset, c.method, c.split) for c in read_cells(out)}
-    for seed in range(n_splits):
-        for problem in problems:
-            split = problem.split(seed)
-            for name in learners:
-                for choice in CHOICES:
-                    method = f"{name}, {choice}"
-                    if (problem.name, method, seed) in done:
-                        continue
-                    accuracy, seconds = _run(LEARNERS[name], choice, split)
-                    cell = Cell(problem.name, method, seed, accuracy, round(seconds, 4))
-                    with out.open("a", encoding="utf-8") as lines:
-                        lines.write(json.dumps(cell._asdict()) + "\n")
-                    yield cell
+    methods = [f"{name}, {choice}" for name in learners for choice in CHOICES]
+    return resumed_cells(problems, methods, n_splits, out, _run)
 
 
-def _run(learner: Any, choice: str, split: Any) -> tuple[float, float]:
+def _run(problem: Problem, method: str, seed: int) -> Cell:
+    name, choice = method.split(", ")
+    accuracy, seconds = _accuracy(LEARNERS[name], choice, split_of(problem, seed))
+    return Cell(problem.name, method, seed, accuracy, round(seconds, 4))
+
+
+def _accuracy(learner: Any, choice: str, split: Any) -> tuple[float, float]:
     """Accuracy on the test points, and the seconds that choosing the kernel took."""
     X, y = split.X_train, split.y_train
     with ThreadpoolController().limit(limits=1), warnings.catch_warnings():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from sklearn.svm import SVC
 from threadpoolctl import ThreadpoolController
 
 from kernelmetric import datasets
+from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._demo import Split
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta
@@ -240,43 +241,22 @@ def default_cells(
     out : Path
         A file of JSON lines; made if missing.
 
-    Yields
-    ------
-    Cell
-        Those run now.
-    """
-    problems, methods = list(problems), list(methods)
-    done = {(c.dataset, c.method, c.split) for c in read_cells(out)}
-    for seed in range(n_splits):
-        for problem in problems:
-            wanted = [m for m in methods if (problem.name, m, seed) not in done]
-            split = problem.split(seed) if wanted else None
-            for method in wanted:
-                cell = _run(problem, method, seed, split)
-                with out.open("a", encoding="utf-8") as lines:
-                    lines.write(json.dumps(cell._asdict()) + "\n")
-                yield cell
-
-
-def read_cells(path: Path) -> list[Cell]:
-    """Cells that were finished before.
-
-    Parameters
-    ----------
-    path : Path
-        A file of JSON lines, or a path where none is yet.
-
     Returns
     -------
-    list of Cell
-        In the order of the file.
+    iterator of Cell
+        Those run now.
     """
-    if not path.exists():
-        return []
-    return [Cell(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return resumed_cells(problems, methods, n_splits, out, _run)
 
 
-def _run(problem: Problem, method: str, seed: int, split: Any) -> Cell:
+@lru_cache(maxsize=1)
+def split_of(problem: Problem, seed: int) -> Split:
+    """A split of a problem, kept for the methods that are compared on it."""
+    return problem.split(seed)
+
+
+def _run(problem: Problem, method: str, seed: int) -> Cell:
+    split = split_of(problem, seed)
     model = CLASSIFIERS[method](split.X_train.shape[1])
     begin = time.perf_counter()
     with ThreadpoolController().limit(limits=1), warnings.catch_warnings():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import ThreadpoolController
 
 from kernelmetric.datasets import make_checkerboard
-from kernelmetric.experiments._defaults import Problem, _stored, make_gaussians, read_cells
+from kernelmetric.experiments._cells import resumed_cells
+from kernelmetric.experiments._defaults import Problem, _stored, make_gaussians, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
@@ -183,22 +183,12 @@ def multimodal_cells(
     out : Path
         A file of JSON lines; made if missing.
 
-    Yields
-    ------
-    Cell
+    Returns
+    -------
+    iterator of Cell
         Those run now.
     """
-    problems, methods = list(problems), list(methods)
-    done = {(c.dataset, c.method, c.split) for c in read_cells(out)}
-    for seed in range(n_splits):
-        for problem in problems:
-            for method in methods:
-                if (problem.name, method, seed) in done:
-                    continue
-                cell = _run(problem, method, seed)
-                with out.open("a", encoding="utf-8") as lines:
-                    lines.write(json.dumps(cell._asdict()) + "\n")
-                yield cell
+    return resumed_cells(problems, methods, n_splits, out, _run)
 
 
 def noise_curve(
@@ -250,7 +240,7 @@ def _model(method: str, d: int) -> Any:
 
 def _run(problem: Problem, method: str, seed: int) -> Cell:
     # The splits from 0 on were looked at when the prior of AlignedScales was set.
-    split = problem.split(100 + seed)
+    split = split_of(problem, 100 + seed)
     model = _model(method, split.X_train.shape[1])
     begin = time.perf_counter()
     with ThreadpoolController().limit(limits=1), warnings.catch_warnings():

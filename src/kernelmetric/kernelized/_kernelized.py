@@ -329,10 +329,12 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
                     "is no input space to look in."
                 )
             arguments["neighbors"] = X.toarray() if hasattr(X, "toarray") else X
-        for key, pairs in (("similar", similar), ("dissimilar", dissimilar)):
+        given = {"similar": similar, "dissimilar": dissimilar, "pairs": arguments.get("pairs")}
+        for key, pairs in given.items():
             if pairs is not None:
                 if key not in signature:
-                    raise ValueError(f"Got {key} pairs, but {name} learns from labels: pass y.")
+                    kind = "pairs" if key == "pairs" else f"{key} pairs"
+                    raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
                 arguments[key] = pairs
         return arguments
 
