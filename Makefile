@@ -90,7 +90,7 @@ hooks: $(DEV) ## Run the fast part of CI before each git commit
 	$(BIN)/pre-commit install
 
 clean: ## Remove all that make created, environments included
-	rm -rf .venv .venv-oldest .venv-torch .venv-peers dist build docs/_build docs/api docs/_api_by_room.md \
+	rm -rf .venv .venv-oldest .venv-torch .venv-peers dist build docs/_build docs/api docs/gallery docs/sg_execution_times.rst docs/_api_by_room.md \
 		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache demo-output
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 

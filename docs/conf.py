@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
+    "sphinx_gallery.gen_gallery",
 ]
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -34,6 +35,16 @@ html_math_renderer = "mathml"  # browsers draw it themselves: no script, no netw
 html_title = f"kernelmetric {release}"
 html_static_path = ["_static"]
 html_css_files = ["formulas.css"]
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["gallery"],
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "min_reported_time": 60,
+}
 
 autosummary_generate = ["_api_by_room.md"]
 autosummary_ignore_module_all = False
