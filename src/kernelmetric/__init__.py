@@ -48,6 +48,7 @@ from kernelmetric.kernels import (
 )
 from kernelmetric.learners import DNE, LMCA, LMNN, MMC, NCA, IdealizedKernel
 from kernelmetric.selection import LeaveOneOutRidge
+from kernelmetric.shipping import load, save
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 
 __version__ = "0.1.0.dev0"
@@ -87,10 +88,12 @@ __all__ = [
     "as_kernel",
     "cross_validate_pairs",
     "datasets",
+    "load",
     "map_at_r",
     "memory_budget",
     "pair_counting_accuracy",
     "polynomial_degrees",
     "rbf_widths",
     "recall_at_k",
+    "save",
 ]
