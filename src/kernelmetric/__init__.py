@@ -48,7 +48,7 @@ from kernelmetric.kernels import (
 )
 from kernelmetric.learners import DNE, LMCA, LMNN, MMC, NCA, IdealizedKernel
 from kernelmetric.selection import LeaveOneOutRidge
-from kernelmetric.shipping import load, save
+from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 
 __version__ = "0.1.0.dev0"
@@ -86,6 +86,7 @@ __all__ = [
     "Sum",
     "__version__",
     "as_kernel",
+    "compress",
     "cross_validate_pairs",
     "datasets",
     "load",
@@ -96,4 +97,6 @@ __all__ = [
     "rbf_widths",
     "recall_at_k",
     "save",
+    "to_faiss",
+    "to_onnx",
 ]

@@ -13,16 +13,25 @@ which is all that to_onnx and compress need to know; ``_files.py`` writes files 
 all, ``_extras.py`` imports what is optional.
 """
 
+from kernelmetric.shipping._compress import compress
 from kernelmetric.shipping._container import SavedFileError
 from kernelmetric.shipping._extras import MissingExtraError, require
+from kernelmetric.shipping._faiss import to_faiss
 from kernelmetric.shipping._files import write_atomically
+from kernelmetric.shipping._maps import MetricMap, metric_map
+from kernelmetric.shipping._onnx import to_onnx
 from kernelmetric.shipping._save import load, save
 
 __all__ = [
+    "MetricMap",
     "MissingExtraError",
     "SavedFileError",
+    "compress",
     "load",
+    "metric_map",
     "require",
     "save",
+    "to_faiss",
+    "to_onnx",
     "write_atomically",
 ]

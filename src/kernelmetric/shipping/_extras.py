@@ -33,3 +33,10 @@ def require(module: str, extra: str, purpose: str) -> Any:
         raise MissingExtraError(
             f'{purpose}, which is not installed: try pip install "kernelmetric[{extra}]".'
         ) from error
+
+
+def library_version() -> str:
+    """The version of this library, which stands in the flat API above all rooms."""
+    from kernelmetric import __version__
+
+    return __version__

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.shipping._container import Content, SavedFileError, pack, unpack
+from kernelmetric.shipping._extras import library_version
 from kernelmetric.shipping._files import write_atomically
 from kernelmetric.shipping._tree import TreeReader, TreeWriter, refuse
 
@@ -126,10 +127,8 @@ def load(path: str | os.PathLike) -> Any:
 
 
 def _versions() -> dict[str, str]:
-    from kernelmetric import __version__
-
     return {
-        "kernelmetric": __version__,
+        "kernelmetric": library_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,

@@ -32,8 +32,8 @@ from kernelmetric.compute import is_sparse, to_numpy
 from kernelmetric.shipping._allowed import REFUSED, allowed_classes, names_of_classes
 from kernelmetric.shipping._container import KINDS, SavedFileError, npy_bytes
 
-TYPES = {t.__name__: t for t in (bool, int, float, str)}
-TYPES |= {t.__name__: t for t in (np.float32, np.float64, np.int32, np.int64)}
+_NUMBERS: tuple[type, ...] = (np.float32, np.float64, np.int32, np.int64)
+TYPES: dict[str, type] = {t.__name__: t for t in (bool, int, float, str, *_NUMBERS)}
 SPARSE = {c.__name__: c for c in (sparse.csr_matrix, sparse.csr_array)}
 # What watches or routes a later fit: no part of what was learned.
 _LEFT_OUT = ("_skl_callbacks", "_parent_callback_ctx", "_metadata_request")
@@ -261,7 +261,7 @@ class TreeReader:
                     "method: the file was not written by kernelmetric.save."
                 )
         state = {attribute: self.value(node) for attribute, node in nodes.items()}
-        restored = object.__new__(kind)
+        restored: Any = object.__new__(kind)
         vars(restored).update(_defaults(kind, name, state) | state)
         return restored
 
@@ -270,7 +270,7 @@ def _defaults(kind: type, name: str, state: dict[str, Any]) -> dict[str, Any]:
     """Parameters that the class has got since the file was written."""
     if not issubclass(kind, BaseEstimator):
         return {}
-    defaults = {}
+    defaults: dict[str, Any] = {}
     signature = inspect.signature(kind).parameters
     for parameter in set(kind._get_param_names()) - set(state):
         default = signature[parameter].default
