@@ -44,7 +44,7 @@ class SavedFileError(ValueError):
 
 
 class Content(NamedTuple):
-    """What a file holds.
+    """What was read from a file.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ class Content(NamedTuple):
     versions: dict[str, str]
 
 
-def pack(content: Content) -> bytes:
-    """The bytes of a file; the same for the same content."""
-    members = {TREE: _json_bytes(content.tree)}
-    members |= {f"arrays/{i}.npy": npy_bytes(a) for i, a in enumerate(content.arrays)}
+def pack(tree: Any, arrays: list[bytes], versions: dict[str, str]) -> bytes:
+    """The bytes of a file, from nodes and what ``npy_bytes`` made of their arrays."""
+    members = {TREE: _json_bytes(tree)}
+    members |= {f"arrays/{i}.npy": data for i, data in enumerate(arrays)}
     manifest = {
         "format": FORMAT,
         "schema": SCHEMA,
-        "versions": content.versions,
+        "versions": versions,
         "sha256": {name: _digest(data) for name, data in members.items()},
     }
     stream = io.BytesIO()

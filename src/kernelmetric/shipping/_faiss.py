@@ -46,8 +46,10 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     >>> from kernelmetric import DNE, Kernelized, to_faiss
     >>> X, y = load_iris(return_X_y=True)
     >>> metric = Kernelized(DNE(2)).fit(X, y)
-    >>> index = to_faiss(metric, X)                                           # doctest: +SKIP
-    >>> squared, rows = index.search(metric.transform(X[:2]).astype("float32"), 5)  # doctest: +SKIP
+    >>> index = to_faiss(metric, X)
+    >>> squared, rows = index.search(metric.transform(X[:2]).astype("float32"), 5)
+    >>> rows.shape
+    (2, 5)
     """
     faiss = require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
     Z = _single_precision(metric, X)

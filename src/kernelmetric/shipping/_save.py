@@ -14,7 +14,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.shipping._container import Content, SavedFileError, pack, unpack
+from kernelmetric.shipping._container import SavedFileError, pack, unpack
 from kernelmetric.shipping._extras import library_version
 from kernelmetric.shipping._files import write_atomically
 from kernelmetric.shipping._tree import TreeReader, TreeWriter, refuse
@@ -73,7 +73,7 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
         check_is_fitted(metric)
     writer = TreeWriter()
     tree = writer.node(metric, "metric")
-    return write_atomically(path, pack(Content(tree, writer.arrays, _versions())))
+    return write_atomically(path, pack(tree, writer.arrays, _versions()))
 
 
 def load(path: str | os.PathLike) -> Any:

@@ -44,12 +44,12 @@ class TreeWriter:
 
     Attributes
     ----------
-    arrays : list of ndarray
-        What the nodes refer to.
+    arrays : list of bytes
+        What the nodes refer to, in NumPy's format.
     """
 
     def __init__(self) -> None:
-        self.arrays: list[np.ndarray] = []
+        self.arrays: list[bytes] = []
         self._numbers: dict[bytes, int] = {}
         self._open: list[int] = []  # objects whose nodes are being made
 
@@ -125,11 +125,10 @@ class TreeWriter:
             raise ValueError(
                 f"Got {where} of dtype {array.dtype}, but expected numbers, booleans or text."
             )
-        number = self._numbers.setdefault(
-            hashlib.sha256(npy_bytes(array)).digest(), len(self.arrays)
-        )
+        data = npy_bytes(array)
+        number = self._numbers.setdefault(hashlib.sha256(data).digest(), len(self.arrays))
         if number == len(self.arrays):
-            self.arrays.append(array)
+            self.arrays.append(data)
         return {"array" if array.flags.writeable else "frozen": number}
 
 
