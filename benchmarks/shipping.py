@@ -58,11 +58,12 @@ def show(name, metric, X, y, X_new, y_new):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--usps", action="store_true", help="2,000 points of USPS as well")
+    usps = parser.parse_args().usps
     X, y = load_digits(return_X_y=True)
     show("digits", Kernelized(DNE(20), "rbf"), X[:1200], y[:1200], X[1200:], y[1200:])
     lmnn = Kernelized(LMNN(20, tol=1e-2), "rbf")
-    show("digits", lmnn, X[:1200], y[:1200], X[1200:], y[1200:])
-    if parser.parse_args().usps:
+    show("digits", lmnn, X[:600], y[:600], X[1200:], y[1200:])
+    if usps:
         X, y = datasets.load("usps", return_X_y=True)
         order = np.random.RandomState(0).permutation(len(X))[:5000]
         X, y = X[order], y[order]

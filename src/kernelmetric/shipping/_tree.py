@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+from collections import UserList
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -69,6 +70,8 @@ class TreeWriter:
             self._open.pop()
 
     def _compound(self, value: Any, kind: type, where: str) -> Any:
+        if isinstance(value, UserList):  # columns of a ColumnTransformer, in older scikit-learn
+            value, kind = value.data, list
         if kind in (list, tuple):
             items = [self.node(item, f"{where}[{i}]") for i, item in enumerate(value)]
             return items if kind is list else {"tuple": items}
