@@ -24,8 +24,8 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     """Write a fitted metric to a file that can be opened without trusting it.
 
     The file is a zip archive of JSON and plain arrays; see the guide, "Shipping". It is there as
-    a whole or not at all, and equal metrics make equal files. Callbacks and metadata requests,
-    which concern a later fit only, are left out.
+    a whole or not at all, and equal metrics make equal files. Callbacks, metadata requests and the
+    cache of a pipeline, which concern a later fit only, are left out.
 
     Parameters
     ----------

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from kernelmetric.compute import is_sparse, to_numpy
 from kernelmetric.shipping._allowed import REFUSED, allowed_classes, names_of_classes
@@ -38,6 +39,7 @@ TYPES: dict[str, type] = {t.__name__: t for t in (bool, int, float, str, *_NUMBE
 SPARSE = {c.__name__: c for c in (sparse.csr_matrix, sparse.csr_array)}
 # What watches or routes a later fit: no part of what was learned.
 _LEFT_OUT = ("_skl_callbacks", "_parent_callback_ctx", "_metadata_request")
+_CACHE = "memory"  # of a Pipeline: a directory of pickles, which its next fit would open
 
 
 class TreeWriter:
@@ -106,6 +108,7 @@ class TreeWriter:
             name: item
             for name, item in vars(value).items()
             if not name.startswith(_LEFT_OUT)
+            and not (kind is Pipeline and name == _CACHE)
             and not isinstance(inspect.getattr_static(kind, name, None), cached_property)
         }
         return {name: self.node(item, f"{where}.{name}") for name, item in kept.items()}
@@ -262,13 +265,15 @@ class TreeReader:
                     f"Got {attribute!r} among the attributes of {name}, where it would replace a "
                     "method: the file was not written by kernelmetric.save."
                 )
+        if kind is Pipeline and nodes.get(_CACHE) is not None:
+            raise SavedFileError(f"Got {name} with a cache, which is a directory of pickles.")
         state = {attribute: self.value(node) for attribute, node in nodes.items()}
         restored: Any = object.__new__(kind)
         vars(restored).update(_defaults(kind, name, state) | state)
         return restored
 
 
-def _defaults(kind: type, name: str, state: dict[str, Any]) -> dict[str, Any]:
+def _defaults(kind: Any, name: str, state: dict[str, Any]) -> dict[str, Any]:
     """Parameters that the class has got since the file was written."""
     if not issubclass(kind, BaseEstimator):
         return {}
