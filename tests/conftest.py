@@ -6,6 +6,7 @@ A new one is one line here. A test that names the fixture ``learner``, ``descend
 
 import re
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -86,6 +87,12 @@ def space(request):
 @pytest.fixture(params=KERNELS, ids=repr)
 def kernel(request):
     return clone(request.param)
+
+
+@pytest.fixture
+def registry():
+    """All members at once, for a test that combines them."""
+    return SimpleNamespace(learners=DESCENDING + SPECTRAL, spaces=SPACES, kernels=KERNELS)
 
 
 @pytest.fixture

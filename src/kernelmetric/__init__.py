@@ -48,6 +48,7 @@ from kernelmetric.kernels import (
 )
 from kernelmetric.learners import DNE, LMCA, LMNN, MMC, NCA, IdealizedKernel
 from kernelmetric.selection import LeaveOneOutRidge
+from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 
 __version__ = "0.1.0.dev0"
@@ -85,12 +86,17 @@ __all__ = [
     "Sum",
     "__version__",
     "as_kernel",
+    "compress",
     "cross_validate_pairs",
     "datasets",
+    "load",
     "map_at_r",
     "memory_budget",
     "pair_counting_accuracy",
     "polynomial_degrees",
     "rbf_widths",
     "recall_at_k",
+    "save",
+    "to_faiss",
+    "to_onnx",
 ]

@@ -107,7 +107,8 @@ class Learner(Metric, BaseEstimator):
                 f"{type(self).__name__} ended in a map with NaN or infinity, so nothing was kept: "
                 "the features probably differ too much in scale. Standardize them first."
             )
-        self.components_ = like(L, X)
+        # A view with strides of its own would be multiplied by another routine than a copy of it.
+        self.components_ = like(np.ascontiguousarray(L), X)
 
 
 class GradientLearner(CallbackSupportMixin, Learner):

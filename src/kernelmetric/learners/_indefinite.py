@@ -194,7 +194,7 @@ def factor(M: np.ndarray) -> np.ndarray:
     values, V = linalg.eigh(M)
     kept = values > 1e-12 * max(float(np.max(np.abs(values))), 1e-300)
     L = np.sqrt(values[kept])[:, None] * V[:, kept].T
-    return L[::-1]
+    return np.ascontiguousarray(L[::-1])
 
 
 def _signed_root(squares: Any) -> Any:

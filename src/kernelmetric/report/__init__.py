@@ -7,15 +7,12 @@ not at all::
     _tables.py    cells as a table: for the terminal, as Markdown, as CSV
     _plots.py     embeddings, the grid of Fig. 2, accuracies of linear and kernelized learners
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
-    _files.py     atomic writing
 
 rich and matplotlib are optional, and imported by the functions that use them.
 """
 
-from kernelmetric.report._files import write_atomically
 from kernelmetric.report._kernel_plots import plot_gram, plot_kernel_weights
 from kernelmetric.report._plots import (
-    MissingExtraError,
     plot_accuracies,
     plot_embedding,
     plot_fig2,
@@ -23,6 +20,7 @@ from kernelmetric.report._plots import (
 )
 from kernelmetric.report._records import Cell, Panel, Summary
 from kernelmetric.report._tables import csv_text, markdown_table, rich_table, summarize
+from kernelmetric.shipping import MissingExtraError, write_atomically
 
 __all__ = [
     "Cell",

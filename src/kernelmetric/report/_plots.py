@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelmetric.report._records import Cell, Panel
 from kernelmetric.report._tables import summarize
+from kernelmetric.shipping import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,18 +21,8 @@ _MARKERS = "os^Dvp<>"
 _GREY = "#666666"
 
 
-class MissingExtraError(ImportError):
-    """A package of an extra is not installed; the message says how to get it."""
-
-
 def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError(
-            'Plots need matplotlib, which is not installed: try pip install "kernelmetric[plot]".'
-        ) from error
-    return plt
+    return require("matplotlib.pyplot", "plot", "Plots need matplotlib")
 
 
 def plot_embedding(

@@ -1,0 +1,89 @@
+"""The classes that may be saved and restored: a closed list.
+
+All of them keep their state in plain attributes, which is all that is restored: no constructor
+and no other code of theirs runs while a file is read.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    LabelEncoder,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+
+from kernelmetric import evaluation, graphs, kernelized, kernels, learners, selection, spaces
+from kernelmetric.solvers import Gram
+
+ROOMS = (kernels, selection, spaces, learners, kernelized, evaluation)
+# A function is code, and a scorer is a function.
+REFUSED = {
+    kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's",
+    kernelized.KernelizedCV: "its scorer is a function; try save(search.best_estimator_, path)",
+}
+SCIKIT_LEARN = (
+    ColumnTransformer,
+    FeatureUnion,
+    FunctionTransformer,  # as scikit-learn's own "passthrough": functions are not restored
+    LabelEncoder,
+    LinearDiscriminantAnalysis,
+    LogisticRegression,
+    MaxAbsScaler,
+    MinMaxScaler,
+    MissingIndicator,
+    NeighborhoodComponentsAnalysis,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PCA,
+    Pipeline,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    SimpleImputer,
+    StandardScaler,
+    TruncatedSVD,
+)
+
+
+@cache
+def allowed_classes() -> dict[str, type]:
+    """The classes by the names they have in a file.
+
+    Returns
+    -------
+    dict of str to type
+        Every public estimator of this library, and some of scikit-learn's. The names say the
+        package, not the module: files outlive the moving of a class.
+    """
+    ours = [Gram, graphs.Pairs]
+    for room in ROOMS:
+        members = (getattr(room, name) for name in room.__all__)
+        ours += [c for c in members if inspect.isclass(c) and issubclass(c, BaseEstimator)]
+    named = {f"kernelmetric.{c.__name__}": c for c in ours if c not in REFUSED}
+    return named | {f"sklearn.{c.__name__}": c for c in SCIKIT_LEARN}
+
+
+@cache
+def names_of_classes() -> dict[type, str]:
+    """The names in a file, by class."""
+    return {c: name for name, c in allowed_classes().items()}

@@ -1,0 +1,242 @@
+"""A metric that needs fewer kernel values for a point."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.compute import is_sparse, like, row_blocks, take_rows, to_numpy
+from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
+from kernelmetric.learners import Learner
+from kernelmetric.spaces import Nystroem
+
+_HELD_OUT = 5  # every so many-th point measures the loss
+_PAIRS = 10_000  # of held-out points, whose distances are compared
+# Directions of the landmarks below this share of the largest variance: they fit little, and their
+# large coefficients would cost digits in single precision.
+_LEAST_VARIANCE = 1e-9
+
+
+def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any = 0) -> Any:
+    r"""A smaller metric of the same kind, which is nearly the same map.
+
+    A metric with a kernel holds all points it was fitted on, and every new point is compared with
+    each. Here m landmarks l take their place: with kernel values :math:`k_m(x)`,
+
+    .. math:: \min_{A, b} \sum_i \| z(x_i) - k_m(x_i)^\top A - b \|^2,
+
+    solved by least squares in the coordinates of a :class:`Nystroem` space, whose landmarks are
+    centres of k-means. The loss is measured on a fifth of the points, which neither landmarks nor
+    A have seen.
+
+    Parameters
+    ----------
+    metric : fitted metric
+        A :class:`Kernelized` learner of this library, an :class:`IdealizedKernel` with a kernel,
+        or a pipeline that ends in one.
+    n_landmarks : int
+        Number of landmarks m.
+    X : array-like of shape (n_samples, n_features), default=None
+        Points like those the metric will see, without labels; as the metric (or pipeline) takes
+        them. None: the points that it holds.
+    random_state : int, RandomState or None, default=0
+        For the landmarks and the fifth.
+
+    Returns
+    -------
+    metric
+        Of the same class; the given one is unchanged. Its ``space_`` is a Nystroem space, and
+        ``compression_`` a dict: ``n_landmarks``, ``n_before``, ``distance_error`` (root mean
+        square error of distances between held-out points, beside the root mean square distance)
+        and ``variance_lost`` (share of the embedding's variance that is missed).
+
+    See Also
+    --------
+    Nystroem : The same, before a metric is learned.
+
+    Notes
+    -----
+    O(n m (d + m)) time and, for one pass, what ``metric.transform(X)`` takes; one block of rows in
+    memory. A :class:`Delta` in the kernel, the ridge, is left out: it tells training points from
+    themselves only, and new points see nothing of it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernelmetric import DNE, Kernelized, compress
+    >>> X, y = load_digits(return_X_y=True)
+    >>> metric = Kernelized(DNE(9), "rbf").fit(X[:600], y[:600])
+    >>> small = compress(metric, 100)
+    >>> len(small.space_.anchors_), len(metric.space_.anchors_)
+    (100, 600)
+    >>> small.compression_["distance_error"] < 0.2
+    True
+    """
+    check_is_fitted(metric)
+    if isinstance(metric, Pipeline):
+        if X is not None and len(metric.steps) > 1:
+            with config_context(transform_output="default"):
+                X = metric[:-1].transform(X)
+        last = compress(metric[-1], n_landmarks, X, random_state=random_state)
+        return Pipeline([*metric.steps[:-1], (metric.steps[-1][0], last)])
+    X = _checked_points(metric, n_landmarks, X)
+    rng = check_random_state(random_state)
+    order = rng.permutation(X.shape[0])
+    held_out, used = np.sort(order[::_HELD_OUT]), np.sort(np.delete(order, np.s_[::_HELD_OUT]))
+    teacher = without_ridge(metric)
+    seed = rng.randint(2**31)
+    space = Nystroem(int(n_landmarks), tol=_LEAST_VARIANCE, random_state=seed)
+    small = copy.copy(teacher)
+    if hasattr(metric, "learner_"):
+        small.space = clone(space)  # so that a clone of the metric, fitted again, is as small
+    small.space_ = space.set_params(kernel=teacher.space_.kernel_).fit(take_rows(X, used))
+    _set_map(small, *_least_squares(teacher, space, take_rows(X, used)))
+    small.compression_ = {
+        "n_landmarks": int(space.anchors_.shape[0]),
+        "n_before": _n_features(metric.space_),
+        **_losses(teacher, small, take_rows(X, held_out), rng),
+    }
+    return small
+
+
+def without_ridge(metric: Any) -> Any:
+    """The metric as new points see it: a shallow copy with no Delta in the kernel of its space."""
+    plain = copy.copy(metric)
+    plain.space_ = copy.copy(metric.space_)
+    plain.space_.kernel_ = _without_delta(metric.space_.kernel_)
+    if hasattr(plain, "kernel_"):
+        plain.kernel_ = plain.space_.kernel_
+    return plain
+
+
+def _without_delta(kernel: Kernel) -> Kernel:
+    if isinstance(kernel, Rescaled):
+        return Rescaled(_without_delta(kernel.kernel), kernel.scales)
+    if not isinstance(kernel, Sum):
+        return kernel
+    kept = [(weight, term) for weight, term in kernel._flat() if not isinstance(term, Delta)]
+    if not kept or len(kept) == len(list(kernel._flat())):
+        return kernel
+    return Sum([term for _, term in kept], [weight for weight, _ in kept])
+
+
+def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
+    """The points to learn from, once the metric is seen to be one that can be compressed."""
+    if getattr(metric, "space_", None) is None:
+        raise ValueError(
+            f"Got {metric!r}, but expected a metric with a kernel: others hold no points, and are "
+            "as small as they can be. Of a search, take best_estimator_."
+        )
+    if hasattr(metric, "learner_") and not isinstance(metric.learner_, Learner):
+        raise ValueError(
+            f"Got the learner {metric.learner_!r}, but expected one of this library, whose map can "
+            "be replaced."
+        )
+    if metric.space_.kernel_.pairwise:
+        raise ValueError(
+            "Got a precomputed kernel, but expected one that can be evaluated at landmarks: try "
+            "Nystroem as the space of a new fit."
+        )
+    if X is None:
+        X = getattr(metric.space_, "anchors_", None)
+        if X is None:
+            raise ValueError("Got X=None for a metric that holds no points: pass some.")
+    n = _n_features(metric.space_)
+    if not isinstance(n_landmarks, Integral) or not 1 <= int(n_landmarks) < n:
+        raise ValueError(
+            f"Got n_landmarks={n_landmarks!r}, but expected an integer from 1 to {n - 1}: the "
+            f"metric has {n} now."
+        )
+    X = X if hasattr(X, "shape") and not hasattr(X, "iloc") else np.asarray(X)
+    least = max(int(n_landmarks), _HELD_OUT) * _HELD_OUT // (_HELD_OUT - 1) + 1
+    if X.shape[0] < least:
+        raise ValueError(
+            f"Got {X.shape[0]} points for {n_landmarks} landmarks, but expected at least {least}: "
+            "pass more as X, or take fewer landmarks."
+        )
+    return X
+
+
+def _n_features(space: Any) -> int:
+    """Number of kernel values, or random features, that one point takes."""
+    if hasattr(space, "projection_"):
+        return int(space.projection_.shape[0])
+    return int(space.anchors_.shape[0])
+
+
+def _blocks(teacher: Any, X: Any) -> Iterator[Any]:
+    width = _n_features(teacher.space_) + X.shape[1]
+    for rows in row_blocks(X.shape[0], 4 * 8 * width):
+        yield X[rows] if is_sparse(X) else X[rows, :]
+
+
+def _map_of(metric: Any) -> np.ndarray:
+    """All the rows of the map, those of a negative part after the others."""
+    L = to_numpy(metric.components_)
+    N = getattr(metric, "negative_components_", None)
+    return (L if N is None else np.vstack([L, to_numpy(N)])).astype(np.float64)
+
+
+def _set_map(metric: Any, B: np.ndarray, mean: np.ndarray) -> None:
+    """Give the metric the map z Bᵀ + mean on the coordinates of its space."""
+    # (z + shift) Bᵀ is the same, as far as B reaches the mean; distances see no shift anyway
+    shift = np.linalg.lstsq(B, mean, rcond=None)[0]
+    space = metric.space_
+    space.offset_ = space.offset_ - like(shift[None, :], space.offset_)
+    L = metric.components_
+    r = L.shape[0]
+    if hasattr(metric, "learner_"):
+        metric.learner_ = copy.copy(metric.learner_)
+        metric.learner_.components_ = like(B, L)
+        metric.learner_.n_features_in_ = B.shape[1]
+    else:
+        metric.components_ = like(B[:r].copy(), L)
+        metric.negative_components_ = like(B[r:].copy(), L)
+
+
+def _embedded(metric: Any, block: Any) -> np.ndarray:
+    """Learned coordinates, computed from those of the space, which asks for no feature names."""
+    with config_context(transform_output="default"):
+        Z = to_numpy(metric.space_.transform(block)).astype(np.float64)
+    return Z @ _map_of(metric).T
+
+
+def _least_squares(teacher: Any, space: Nystroem, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Map B and mean of the best ``F Bᵀ + mean``, for the coordinates F of the points.
+
+    These are centred, and their scatter is diagonal: the normal equations need no solving.
+    """
+    product: Any = 0.0
+    total: Any = 0.0
+    for block in _blocks(teacher, X):
+        T = _embedded(teacher, block)
+        with config_context(transform_output="default"):
+            F = to_numpy(space.transform(block)).astype(np.float64)
+        product, total = product + T.T @ F, total + T.sum(axis=0)
+    return product / space.eigenvalues_, total / X.shape[0]
+
+
+def _losses(teacher: Any, small: Any, X: Any, rng: np.random.RandomState) -> dict[str, float]:
+    """How far the small metric is from the large one, on points it has not seen."""
+    T, S = (
+        np.concatenate([_embedded(metric, block) for block in _blocks(teacher, X)])
+        for metric in (teacher, small)
+    )
+    i = rng.randint(len(T), size=_PAIRS)
+    j = (i + rng.randint(1, len(T), size=_PAIRS)) % len(T)
+    d, e = (np.linalg.norm(E[i] - E[j], axis=1) for E in (T, S))
+    residual = (S - T) - (S - T).mean(axis=0)
+    spread = T - T.mean(axis=0)
+    return {
+        "distance_error": float(np.sqrt(np.mean((d - e) ** 2) / np.mean(d**2))),
+        "variance_lost": float(np.sum(residual**2) / np.sum(spread**2)),
+    }

@@ -1,0 +1,254 @@
+"""The file: a zip archive of JSON and arrays, in which nothing can hide.
+
+::
+
+    manifest.json    format, schema, versions, and the SHA-256 of every other member
+    tree.json        the objects, with a number wherever an array stands
+    arrays/0.npy     the arrays, in NumPy's own format, without pickle
+    arrays/1.npy     ...
+
+Members are stored, not compressed: a file is never smaller than what it holds, so that no small
+file can fill the memory. The archive is read in place, and nothing is ever extracted. Everything
+is checked before it is used; what does not fit to the last byte is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import struct
+import warnings
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+FORMAT = "kernelmetric"
+SCHEMA = 1
+KINDS = "biufU"  # of dtypes: booleans, numbers and text, nothing that refers to an object
+MANIFEST, TREE = "manifest.json", "tree.json"
+_ARRAY = re.compile(r"arrays/(0|[1-9]\d{0,8})\.npy")
+_FIRST_BYTES = b"PK\x03\x04"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: equal metrics make equal files
+_ENCRYPTED = 0x1
+
+
+class SavedFileError(ValueError):
+    """A file that is damaged, foreign, or not to be trusted; the message says which."""
+
+
+class Content(NamedTuple):
+    """What was read from a file.
+
+    Parameters
+    ----------
+    tree : Any
+        Nodes of JSON.
+    arrays : list of ndarray
+        The arrays that the nodes number.
+    versions : dict of str to str
+        Versions of the packages it was saved with.
+    """
+
+    tree: Any
+    arrays: list[np.ndarray]
+    versions: dict[str, str]
+
+
+def pack(tree: Any, arrays: list[bytes], versions: dict[str, str]) -> bytes:
+    """The bytes of a file, from nodes and what ``npy_bytes`` made of their arrays."""
+    members = {TREE: _json_bytes(tree)}
+    members |= {f"arrays/{i}.npy": data for i, data in enumerate(arrays)}
+    manifest = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "versions": versions,
+        "sha256": {name: _digest(data) for name, data in members.items()},
+    }
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in {MANIFEST: _json_bytes(manifest), **members}.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
+    return stream.getvalue()
+
+
+def unpack(path: str | os.PathLike) -> Content:
+    """Read a file, and refuse whatever ``pack`` would not have written."""
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise SavedFileError(f"Got {str(path)!r}, but expected a file.")
+    with path.open("rb") as stream:
+        members = _members(stream, os.fstat(stream.fileno()).st_size)
+    manifest = _checked_manifest(members)
+    for name, digest in manifest["sha256"].items():
+        if digest != _digest(members[name]):
+            raise SavedFileError(
+                f"Got {name} with another SHA-256 than the manifest has: the file was changed "
+                "after it was saved. Take another copy of it."
+            )
+    names = [f"arrays/{i}.npy" for i in range(len(members) - 2)]
+    if not all(name in members for name in names):
+        raise SavedFileError("Got arrays that are not numbered 0, 1, 2, ...: the file is damaged.")
+    arrays = [read_npy(members[name], name) for name in names]
+    return Content(_parsed(members[TREE], TREE), arrays, manifest["versions"])
+
+
+# --- the archive --------------------------------------------------------------------------------
+
+
+def _members(stream: BinaryIO, size: int) -> dict[str, bytes]:
+    if stream.read(4) != _FIRST_BYTES:
+        raise SavedFileError(
+            "Got a file of another kind, but expected one that kernelmetric.save wrote. (Pickles "
+            "are never opened: they can run any code.)"
+        )
+    stream.seek(0)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            _check_directory(archive, size)
+            return {info.filename: archive.read(info) for info in archive.infolist()}
+    except SavedFileError:
+        raise
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        NotImplementedError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        struct.error,
+    ) as error:
+        raise SavedFileError(
+            f"Got a file that is truncated or damaged ({error}): take another copy of it."
+        ) from error
+
+
+def _check_directory(archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse an archive by its list of members, before any of them is read."""
+    infos = archive.infolist()
+    names = [info.filename for info in infos]
+    if MANIFEST not in names or TREE not in names:
+        raise SavedFileError(
+            f"Got an archive without {MANIFEST} and {TREE}, but expected a file that "
+            "kernelmetric.save wrote."
+        )
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise SavedFileError(f"Got {repeated[0]} twice in one file: which one counts is unclear.")
+    for info in infos:
+        if info.filename not in (MANIFEST, TREE) and not _ARRAY.fullmatch(info.filename):
+            raise SavedFileError(
+                f"Got a member named {info.filename[:80]!r}, but expected {MANIFEST}, {TREE} and "
+                "arrays/0.npy, arrays/1.npy, ... only."
+            )
+        if info.flag_bits & _ENCRYPTED:
+            raise SavedFileError(f"Got {info.filename} encrypted: decrypt the file first.")
+        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+            raise SavedFileError(
+                f"Got {info.filename} compressed, but expected it stored: a small file could "
+                "fill the memory."
+            )
+    if archive.comment or sum(info.file_size for info in infos) > size:
+        raise SavedFileError(
+            "Got an archive with a comment, or with members that overlap, but expected one that "
+            "kernelmetric.save wrote."
+        )
+
+
+def _checked_manifest(members: dict[str, bytes]) -> dict[str, Any]:
+    manifest = _parsed(members[MANIFEST], MANIFEST)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise SavedFileError(
+            f"Got a manifest of another format, but expected {FORMAT!r}: it is another program's."
+        )
+    schema = manifest.get("schema")
+    if type(schema) is not int or schema < 1:
+        raise SavedFileError(f"Got schema={schema!r}, but expected a positive integer.")
+    if schema > SCHEMA:
+        raise SavedFileError(
+            f"Got a file of schema {schema}, but this version reads up to {SCHEMA}: it was saved "
+            "by a newer kernelmetric; try to upgrade."
+        )
+    for key in ("versions", "sha256"):
+        table = manifest.get(key)
+        if not isinstance(table, dict) or not all(type(v) is str for v in table.values()):
+            raise SavedFileError(f"Got a manifest without a table of {key}: the file is damaged.")
+    if set(manifest["sha256"]) != set(members) - {MANIFEST}:
+        raise SavedFileError("Got members that the manifest does not list, or misses.")
+    return manifest
+
+
+# --- JSON ---------------------------------------------------------------------------------------
+
+
+def _json_bytes(tree: Any) -> bytes:
+    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8")
+
+
+def _parsed(data: bytes, name: str) -> Any:
+    """JSON as the standard has it: UTF-8, every key once, no NaN."""
+    try:
+        return json.loads(
+            data.decode("utf-8"), object_pairs_hook=_each_once, parse_constant=_no_constant
+        )
+    except (ValueError, RecursionError) as error:
+        raise SavedFileError(f"Got {name} that is not valid JSON ({error}).") from error
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return table
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# --- arrays -------------------------------------------------------------------------------------
+
+
+def npy_bytes(array: np.ndarray) -> bytes:
+    """An array in NumPy's format, version 1.0; its order in memory, C or Fortran, is kept."""
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)
+    return stream.getvalue()
+
+
+def read_npy(data: bytes, name: str) -> np.ndarray:
+    """An array from its bytes; the header must announce exactly the bytes that follow."""
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version != (1, 0):
+            raise ValueError(f"version {version} of the format")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a header of Python 2 is none of ours
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, Warning) as error:
+        raise SavedFileError(f"Got {name} with a header that is no array's ({error}).") from error
+    if dtype.kind not in KINDS or dtype.itemsize == 0:
+        raise SavedFileError(
+            f"Got {name} of dtype {dtype}, but expected numbers, booleans or text: arrays of "
+            "objects are pickles, which can run any code."
+        )
+    start = stream.tell()
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - start:
+        raise SavedFileError(
+            f"Got {name} that announces shape {shape} of {dtype}, but holds {len(data) - start} "
+            "bytes: the file is damaged."
+        )
+    flat = np.frombuffer(data, dtype, offset=start) if math.prod(shape) else np.empty(0, dtype)
+    return flat.reshape(shape, order="F" if fortran else "C").copy(order="K")

@@ -1,0 +1,151 @@
+"""Fitted metrics to files, and back, without pickle."""
+
+from __future__ import annotations
+
+import os
+import platform
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.shipping._container import SavedFileError, pack, unpack
+from kernelmetric.shipping._extras import library_version
+from kernelmetric.shipping._files import write_atomically
+from kernelmetric.shipping._tree import TreeReader, TreeWriter, refuse
+
+
+def save(metric: Any, path: str | os.PathLike) -> Path:
+    """Write a fitted metric to a file that can be opened without trusting it.
+
+    The file is a zip archive of JSON and plain arrays; see the guide, "Shipping". It is there as
+    a whole or not at all, and equal metrics make equal files. Callbacks, metadata requests and the
+    cache of a pipeline, which concern a later fit only, are left out.
+
+    Parameters
+    ----------
+    metric : estimator
+        A fitted metric of this library, a :class:`PairVerifier`, or a pipeline of them and
+        scikit-learn's scalers, imputers, encoders and column transformers.
+    path : path-like
+        The file; replaced where it exists. Any name will do, such as "digits.metric".
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    TypeError
+        For what cannot be restored without running code: kernels that are functions, and classes
+        of other packages. The message names the attribute.
+
+    See Also
+    --------
+    load : Read it back.
+
+    Notes
+    -----
+    The arrays are in memory twice while the file is made.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import DNE, Kernelized, load, save
+    >>> X, y = load_iris(return_X_y=True)
+    >>> metric = Kernelized(DNE(2)).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save(metric, pathlib.Path(folder) / "iris.metric")
+    ...     again = load(path)
+    >>> bool((again.transform(X) == metric.transform(X)).all())
+    True
+    """
+    if not isinstance(metric, BaseEstimator):
+        refuse(metric, "metric")
+    if hasattr(metric, "fit"):  # a PairVerifier has none
+        check_is_fitted(metric)
+    writer = TreeWriter()
+    tree = writer.node(metric, "metric")
+    return write_atomically(path, pack(tree, writer.arrays, _versions()))
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Read a metric that :func:`save` wrote.
+
+    Nothing in a file is ever run: only numbers, text and the attributes of a closed list of
+    classes are restored, whatever the file says. What is damaged, changed or of another kind is
+    refused with a sentence.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    estimator
+        The fitted metric, which gives the same output to the last bit on the same machine.
+
+    Raises
+    ------
+    SavedFileError
+        A ValueError, for every file that is not exactly what ``save`` writes.
+
+    See Also
+    --------
+    save : Write it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import NCA, load, save
+    >>> metric = NCA(2).fit(*load_iris(return_X_y=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(save(metric, pathlib.Path(folder) / "iris.metric"))
+    NCA(n_components=2)
+    """
+    content = unpack(path)
+    reader = TreeReader(content.arrays)
+    try:
+        metric = reader.value(content.tree)
+    except RecursionError as error:
+        raise SavedFileError("Got a tree of objects that is too deep to be a metric.") from error
+    if not isinstance(metric, BaseEstimator):
+        raise SavedFileError(
+            f"Got a {type(metric).__name__} at the root of the file, but expected an estimator."
+        )
+    _warn_of_versions(content.versions, reader.names)
+    return metric
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "kernelmetric": library_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _warn_of_versions(saved_with: dict[str, str], names: set[str]) -> None:
+    """Say so where other code than that which saved will work on the attributes."""
+    here = _versions()
+    foreign = any(name.startswith("sklearn.") for name in names)
+    for package in ("kernelmetric", "scikit-learn") if foreign else ("kernelmetric",):
+        then = saved_with.get(package)
+        if then != here[package]:
+            warnings.warn(
+                f"The metric was saved with {package} {then}, and is loaded with {here[package]}: "
+                "check its output on points you know.",
+                UserWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,307 @@
+"""Objects as a tree of JSON, and back.
+
+null, true, numbers, text and lists stand for themselves. Everything else is an object with one
+key, which says what it is::
+
+    {"float": "nan"}                      what JSON has no number for
+    {"tuple": [...]}, {"slice": [...]}    by their items
+    {"dict": [[key, value], ...]}         keys of any kind, in their order
+    {"array": 3}, {"frozen": 3}           arrays/3.npy, writable or read-only
+    {"objects": [shape, [...]]}           an array of Python objects, by its items
+    {"scalar": ["<f8", 0.5]}              a number of NumPy
+    {"dtype": "<f8"}, {"type": "float64"} a dtype, a type of numbers
+    {"sparse": ["csr_matrix", shape, data, indices, indptr]}
+    {"random": [keys, position, has_gauss, cached]}      a RandomState
+    {"object": ["kernelmetric.RBF", {"gamma": 0.5}]}     an allowed class, with its attributes
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+from collections import UserList
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
+from kernelmetric.compute import is_sparse, to_numpy
+from kernelmetric.shipping._allowed import REFUSED, allowed_classes, names_of_classes
+from kernelmetric.shipping._container import KINDS, SavedFileError, npy_bytes
+
+_NUMBERS: tuple[type, ...] = (np.float32, np.float64, np.int32, np.int64)
+TYPES: dict[str, type] = {t.__name__: t for t in (bool, int, float, str, *_NUMBERS)}
+SPARSE = {c.__name__: c for c in (sparse.csr_matrix, sparse.csr_array)}
+# What watches or routes a later fit: no part of what was learned.
+_LEFT_OUT = ("_skl_callbacks", "_parent_callback_ctx", "_metadata_request")
+_CACHE = "memory"  # of a Pipeline: a directory of pickles, which its next fit would open
+
+
+class TreeWriter:
+    """Turns objects into nodes, and gathers their arrays, equal ones once.
+
+    Attributes
+    ----------
+    arrays : list of bytes
+        What the nodes refer to, in NumPy's format.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: list[bytes] = []
+        self._numbers: dict[bytes, int] = {}
+        self._open: list[int] = []  # objects whose nodes are being made
+
+    def node(self, value: Any, where: str) -> Any:
+        """The node of a value; ``where`` names it in messages."""
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if id(value) in self._open:
+            raise ValueError(f"Got {where}, which contains itself, but expected a tree of objects.")
+        self._open.append(id(value))
+        try:
+            return self._compound(value, kind, where)
+        finally:
+            self._open.pop()
+
+    def _compound(self, value: Any, kind: type, where: str) -> Any:
+        if isinstance(value, UserList):  # columns of a ColumnTransformer, in older scikit-learn
+            value, kind = value.data, list
+        if kind in (list, tuple):
+            items = [self.node(item, f"{where}[{i}]") for i, item in enumerate(value)]
+            return items if kind is list else {"tuple": items}
+        if kind is dict:
+            return {
+                "dict": [
+                    [self.node(key, f"a key of {where}"), self.node(item, f"{where}[{key!r}]")]
+                    for key, item in value.items()
+                ]
+            }
+        if kind is slice:
+            ends = (value.start, value.stop, value.step)
+            return {"slice": [self.node(end, where) for end in ends]}
+        if kind in names_of_classes():
+            return {"object": [names_of_classes()[kind], self._state(value, where)]}
+        if isinstance(value, np.dtype) and value.kind in KINDS + "O":
+            return {"dtype": value.str}
+        if isinstance(value, type) and value in TYPES.values():
+            return {"type": value.__name__}
+        if isinstance(value, np.generic) and value.dtype.kind in KINDS and value.itemsize <= 8:
+            return {"scalar": [value.dtype.str, self.node(value.item(), where)]}
+        if kind is np.random.RandomState:
+            return {"random": [self.node(part, where) for part in value.get_state()[1:]]}
+        if is_sparse(value):
+            return self._sparse(value)
+        return self._array(value, where)
+
+    def _state(self, value: Any, where: str) -> dict[str, Any]:
+        """Attributes, but for what is computed again when asked for."""
+        kind = type(value)
+        kept = {
+            name: item
+            for name, item in vars(value).items()
+            if not name.startswith(_LEFT_OUT)
+            and not (kind is Pipeline and name == _CACHE)
+            and not isinstance(inspect.getattr_static(kind, name, None), cached_property)
+        }
+        return {name: self.node(item, f"{where}.{name}") for name, item in kept.items()}
+
+    def _sparse(self, value: Any) -> Any:
+        rows = value.tocsr()
+        name = "csr_matrix" if sparse.isspmatrix(value) else "csr_array"
+        parts = (rows.data, rows.indices, rows.indptr)
+        shape = [int(n) for n in rows.shape]
+        return {"sparse": [name, shape, *(self._array(part, "") for part in parts)]}
+
+    def _array(self, value: Any, where: str) -> Any:
+        array = to_numpy(value) if hasattr(value, "detach") else value  # a torch tensor
+        if type(array) is not np.ndarray:
+            refuse(value, where)
+        if array.dtype.kind == "O":
+            items = [self.node(item, f"{where}[{i}]") for i, item in enumerate(array.ravel())]
+            return {"objects": [list(array.shape), items]}
+        if array.dtype.kind not in KINDS:
+            raise ValueError(
+                f"Got {where} of dtype {array.dtype}, but expected numbers, booleans or text."
+            )
+        data = npy_bytes(array)
+        number = self._numbers.setdefault(hashlib.sha256(data).digest(), len(self.arrays))
+        if number == len(self.arrays):
+            self.arrays.append(data)
+        return {"array" if array.flags.writeable else "frozen": number}
+
+
+def refuse(value: Any, where: str) -> None:
+    """Raise the error for what cannot be restored without running code."""
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if kind in REFUSED:
+        reason = REFUSED[kind]
+    elif inspect.isroutine(value):
+        reason = "a function is code; try a kernel of this library instead of your own"
+    else:
+        reason = "try pickle, or skops, where you trust whoever can write the file"
+    raise TypeError(
+        f"Got {where} of type {name}, but expected what can be restored without running code, an "
+        f"estimator of kernelmetric or one of scikit-learn's preprocessing: {reason}."
+    )
+
+
+class TreeReader:
+    """Turns nodes into objects again.
+
+    Parameters
+    ----------
+    arrays : list of ndarray
+        What the nodes refer to.
+
+    Attributes
+    ----------
+    names : set of str
+        Names of the classes met.
+    """
+
+    def __init__(self, arrays: list[np.ndarray]):
+        self.arrays = arrays
+        self.names: set[str] = set()
+        self._given: set[int] = set()  # arrays that belong to an object already
+        self._readers: dict[str, Callable[[Any], Any]] = {
+            "array": self._array,
+            "dict": self._dict,
+            "dtype": _dtype,
+            "float": _float,
+            "frozen": self._frozen,
+            "object": self._object,
+            "objects": self._objects,
+            "random": self._random,
+            "scalar": self._scalar,
+            "slice": lambda body: slice(*self._list(body, 3)),
+            "sparse": self._sparse,
+            "tuple": lambda body: tuple(self._list(body)),
+            "type": _type,
+        }
+
+    def value(self, node: Any) -> Any:
+        """The object of a node."""
+        if isinstance(node, list):
+            return [self.value(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        kind = next(iter(node), None)
+        if len(node) != 1 or kind not in self._readers:
+            raise SavedFileError(f"Got a node with the keys {list(node)[:4]}: of no known kind.")
+        try:
+            return self._readers[kind](node[kind])
+        except SavedFileError:
+            raise
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+            raise SavedFileError(f"Got a {kind} that is none ({error}).") from error
+
+    def _list(self, body: Any, length: int | None = None) -> list[Any]:
+        if not isinstance(body, list) or (length is not None and len(body) != length):
+            raise SavedFileError(f"Got {str(body)[:40]}, but expected a list of {length or 'any'}.")
+        return [self.value(item) for item in body]
+
+    def _dict(self, body: Any) -> dict[Any, Any]:
+        return dict(self._list(item, 2) for item in body)
+
+    def _array(self, body: Any) -> np.ndarray:
+        if type(body) is not int or not 0 <= body < len(self.arrays):
+            raise SavedFileError(f"Got array {body!r}, but the file holds {len(self.arrays)}.")
+        first = body not in self._given
+        self._given.add(body)
+        return self.arrays[body] if first else self.arrays[body].copy(order="K")
+
+    def _frozen(self, body: Any) -> np.ndarray:
+        array = self._array(body)
+        array.flags.writeable = False
+        return array
+
+    def _objects(self, body: Any) -> np.ndarray:
+        shape, items = self._list(body, 2)
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+        return array.reshape(shape)
+
+    def _scalar(self, body: Any) -> np.generic:
+        name, value = self._list(body, 2)
+        return _checked_dtype(name).type(value)
+
+    def _sparse(self, body: Any) -> Any:
+        name, shape, data, indices, indptr = self._list(body, 5)
+        matrix = SPARSE[name]((data, indices, indptr), shape=tuple(shape))
+        matrix.check_format(full_check=True)  # compiled code trusts the indices
+        return matrix
+
+    def _random(self, body: Any) -> np.random.RandomState:
+        keys, position, has_gauss, cached = self._list(body, 4)
+        if not 0 <= position <= 624:
+            raise SavedFileError(f"Got a random state at position {position}.")
+        state = np.random.RandomState(0)
+        state.set_state(("MT19937", keys, position, has_gauss, cached))
+        return state
+
+    def _object(self, body: Any) -> Any:
+        if not isinstance(body, list) or len(body) != 2 or not isinstance(body[1], dict):
+            raise SavedFileError("Got an object without a class and attributes.")
+        name, nodes = body
+        kind = allowed_classes().get(name) if isinstance(name, str) else None
+        if kind is None:
+            raise SavedFileError(
+                f"Got an object of class {str(name)[:80]!r}, but expected one of kernelmetric's "
+                "estimators or of scikit-learn's preprocessing: nothing else is restored."
+            )
+        self.names.add(name)
+        for attribute in nodes:
+            if attribute.startswith("__") or callable(getattr(kind, attribute, None)):
+                raise SavedFileError(
+                    f"Got {attribute!r} among the attributes of {name}, where it would replace a "
+                    "method: the file was not written by kernelmetric.save."
+                )
+        if kind is Pipeline and nodes.get(_CACHE) is not None:
+            raise SavedFileError(f"Got {name} with a cache, which is a directory of pickles.")
+        state = {attribute: self.value(node) for attribute, node in nodes.items()}
+        restored: Any = object.__new__(kind)
+        vars(restored).update(_defaults(kind, name, state) | state)
+        return restored
+
+
+def _defaults(kind: Any, name: str, state: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that the class has got since the file was written."""
+    if not issubclass(kind, BaseEstimator):
+        return {}
+    defaults: dict[str, Any] = {}
+    signature = inspect.signature(kind).parameters
+    for parameter in set(kind._get_param_names()) - set(state):
+        default = signature[parameter].default
+        if default is inspect.Parameter.empty:
+            raise SavedFileError(f"Got {name} without its parameter {parameter!r}.")
+        defaults[parameter] = default
+    return defaults
+
+
+def _checked_dtype(name: Any, kinds: str = KINDS) -> np.dtype:
+    if type(name) is not str or np.dtype(name).kind not in kinds:
+        raise SavedFileError(f"Got the dtype {str(name)[:40]!r}, but expected one of numbers.")
+    return np.dtype(name)
+
+
+def _dtype(body: Any) -> np.dtype:
+    return _checked_dtype(body, KINDS + "O")
+
+
+def _type(body: Any) -> type:
+    return TYPES[body]
+
+
+def _float(body: Any) -> float:
+    if body not in ("nan", "inf", "-inf"):
+        raise SavedFileError(f"Got the float {str(body)[:40]!r}, but expected nan, inf or -inf.")
+    return float(body)

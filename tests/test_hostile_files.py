@@ -1,0 +1,359 @@
+"""Damaged and hostile files: each is refused with a sentence, and none runs code."""
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import tempfile
+import threading
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kernelmetric
+from kernelmetric import DNE, KPCA, Kernelized, load, save
+from kernelmetric.shipping import SavedFileError
+
+CANARY = Path(tempfile.gettempdir()) / f"kernelmetric-canary-{os.getpid()}"
+
+
+class Bomb:
+    """Unpickled anywhere, it makes a directory."""
+
+    def __reduce__(self):
+        return os.mkdir, (str(CANARY),)
+
+
+def npy(array, **options):
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asarray(array), **options)
+    return stream.getvalue()
+
+
+def npy_header(header, body=b""):
+    text = (header + " " * (63 - len(header) % 64 + 54 % 64)).encode("latin1") + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + body
+
+
+@pytest.fixture
+def members(labelled, tmp_path):
+    """The members of an honest file, to be changed."""
+    path = save(Kernelized(DNE(2), "rbf", KPCA(3)).fit(*labelled), tmp_path / "honest.metric")
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def written(members, path, *, sign=True, compression=zipfile.ZIP_STORED, comment=b"", twice=()):
+    """A file of these members; its digests are right unless ``sign`` is False."""
+    members = dict(members)
+    if sign:
+        manifest = json.loads(members["manifest.json"])
+        manifest["sha256"] = {
+            name: hashlib.sha256(data).hexdigest()
+            for name, data in members.items()
+            if name != "manifest.json"
+        }
+        members["manifest.json"] = json.dumps(manifest).encode()
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", compression) as archive:
+        warnings.simplefilter("ignore")  # of duplicates
+        archive.comment = comment
+        for name, data in [*members.items(), *twice]:
+            archive.writestr(name, data)
+    return path
+
+
+def with_json(members, name, change):
+    tree = json.loads(members[name])
+    return members | {name: json.dumps(change(tree)).encode()}
+
+
+def state_of(tree):
+    return tree["object"][1]
+
+
+def with_state(members, **nodes):
+    def change(tree):
+        state_of(tree).update(nodes)
+        return tree
+
+    return with_json(members, "tree.json", change)
+
+
+def manifest_with(members, **entries):
+    return with_json(members, "manifest.json", lambda manifest: manifest | entries)
+
+
+def test_an_honest_file_passes_the_tools_of_these_tests(members, fresh, tmp_path):
+    metric = load(written(members, tmp_path / "again.metric"))
+    expected = load(tmp_path / "honest.metric").transform(fresh)
+    np.testing.assert_array_equal(metric.transform(fresh), expected)
+
+
+# name -> (what makes the file, what the sentence says)
+ARCHIVES = {
+    "comment": (lambda m, p: written(m, p, comment=b"hello"), "comment"),
+    "compressed": (lambda m, p: written(m, p, compression=zipfile.ZIP_DEFLATED), "compressed"),
+    "zip bomb": (
+        lambda m, p: written(
+            m | {"arrays/0.npy": bytes(10**7)}, p, compression=zipfile.ZIP_DEFLATED
+        ),
+        "compressed",
+    ),
+    "member twice": (
+        lambda m, p: written(m, p, twice=[("tree.json", m["tree.json"])]),
+        "tree.json twice",
+    ),
+    "path traversal": (
+        lambda m, p: written(m | {"../../evil.npy": npy([1.0])}, p),
+        "member named '../../evil.npy'",
+    ),
+    "absolute path": (lambda m, p: written(m | {"/etc/evil": b""}, p), "member named '/etc/evil'"),
+    "script beside": (lambda m, p: written(m | {"load.py": b"boom"}, p), "member named 'load.py'"),
+    "no manifest": (
+        lambda m, p: written({k: v for k, v in m.items() if "manifest" not in k}, p, sign=False),
+        "without manifest.json",
+    ),
+    "changed array": (
+        lambda m, p: written(
+            m | {"arrays/0.npy": m["arrays/0.npy"][:-8] + bytes(8)}, p, sign=False
+        ),
+        "another SHA-256",
+    ),
+    "changed tree": (
+        lambda m, p: written(with_state(m, neighbors="input"), p, sign=False),
+        "another SHA-256",
+    ),
+    "array missing": (
+        lambda m, p: written({k: v for k, v in m.items() if k != "arrays/0.npy"}, p),
+        "not numbered 0, 1, 2",
+    ),
+    "unlisted member": (
+        lambda m, p: written(m | {"arrays/99.npy": npy([1.0])}, p, sign=False),
+        "manifest does not list",
+    ),
+    "future schema": (lambda m, p: written(manifest_with(m, schema=99), p), "newer kernelmetric"),
+    "schema of text": (lambda m, p: written(manifest_with(m, schema="1"), p), "schema='1'"),
+    "other format": (lambda m, p: written(manifest_with(m, format="skops"), p), "another format"),
+    "no digests": (
+        lambda m, p: written(manifest_with(m, sha256=[]), p, sign=False),
+        "table of sha256",
+    ),
+}
+TREES = {
+    "not UTF-8": (lambda m: m | {"tree.json": b'"\xff\xfe"'}, "not valid JSON"),
+    "not JSON": (lambda m: m | {"tree.json": b"import os"}, "not valid JSON"),
+    "NaN": (lambda m: m | {"tree.json": b"[NaN]"}, "no number of JSON"),
+    "key twice": (lambda m: m | {"tree.json": b'{"tuple":[],"tuple":[]}'}, "twice in one object"),
+    "deep": (lambda m: m | {"tree.json": b"[" * 100_000 + b"]" * 100_000}, "not valid JSON|deep"),
+    "rather deep": (lambda m: m | {"tree.json": b"[" * 900 + b"]" * 900}, "not valid JSON|deep"),
+    "long number": (lambda m: m | {"tree.json": b"1" * 10_000}, "not valid JSON"),
+    "no estimator": (lambda m: m | {"tree.json": b"[1, 2]"}, "Got a list at the root"),
+    "class of the system": (
+        lambda m: m | {"tree.json": b'{"object":["subprocess.Popen",{"args":"ls"}]}'},
+        "class 'subprocess.Popen'",
+    ),
+    "class of ours that holds functions": (
+        lambda m: m | {"tree.json": b'{"object":["kernelmetric.FunctionKernel",{}]}'},
+        "class 'kernelmetric.FunctionKernel'",
+    ),
+    "unknown kind": (lambda m: with_state(m, learner_={"pickle": "gASV"}), "of no known kind"),
+    "two kinds": (lambda m: with_state(m, learner_={"tuple": [], "dict": []}), "no known kind"),
+    "cache of a pipeline": (
+        lambda m: m | {"tree.json": b'{"object":["sklearn.Pipeline",{"steps":[],"memory":"x"}]}'},
+        "directory of pickles",
+    ),
+    "method replaced": (
+        lambda m: with_state(m, transform={"object": ["kernelmetric.Linear", {}]}),
+        "'transform' among the attributes",
+    ),
+    "dunder": (lambda m: with_state(m, __class__="x"), "'__class__' among the attributes"),
+    "parameter missing": (
+        lambda m: m | {"tree.json": b'{"object":["kernelmetric.Kernelized",{}]}'},
+        "without its parameter 'learner'",
+    ),
+    "array that is not there": (lambda m: with_state(m, space_={"array": 77}), "Got array 77"),
+    "array by a negative number": (lambda m: with_state(m, space_={"array": -1}), "Got array -1"),
+    "type of no numbers": (lambda m: with_state(m, space_={"type": "object"}), "type that is none"),
+    "dtype of no numbers": (lambda m: with_state(m, space_={"dtype": "V8"}), "dtype 'V8'"),
+    "float of text": (lambda m: with_state(m, space_={"float": "1e5"}), "float '1e5'"),
+    "key that cannot be one": (
+        lambda m: with_state(m, space_={"dict": [[[], 1]]}),
+        "Got a dict that is none",
+    ),
+    "wild sparse indices": (
+        lambda m: with_state(m, space_={"sparse": ["csr_matrix", [1, 2], [1.0], [10**6], [0, 1]]}),
+        "Got a sparse that is none",
+    ),
+    "wild random state": (
+        lambda m: with_state(m, random_state={"random": [[0] * 624, 10**6, 0, 0.0]}),
+        "position 1000000",
+    ),
+}
+ARRAYS = {
+    "pickle": (npy(np.array([Bomb()], dtype=object), allow_pickle=True), "objects are pickles"),
+    "records": (npy(np.zeros(2, dtype="i4,f8")), "dtype"),
+    "dates": (npy(np.zeros(2, dtype="M8[s]")), "dtype datetime64"),
+    "complex": (npy(np.zeros(2, dtype=complex)), "dtype complex128"),
+    "no header": (b"\x93NUMPY", "header that is no array's"),
+    "another file": (b"hello", "header that is no array's"),
+    "code in the header": (
+        npy_header(f"{{'descr': __import__('os').mkdir({str(CANARY)!r})}}"),
+        "header that is no array's",
+    ),
+    "huge shape": (
+        npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (10**9, 10**9), }"),
+        "header that is no array's|announces",
+    ),
+    "larger than it is": (
+        npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
+        "announces shape",
+    ),
+    "negative shape": (
+        npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -1), }", bytes(8)),
+        "announces shape",
+    ),
+    "shorter than it says": (npy(np.zeros(5))[:-8], "announces shape"),
+    "longer than it says": (npy(np.zeros(5)) + bytes(8), "announces shape"),
+}
+FOREIGN = {
+    "pickle": pickle.dumps(Bomb()),
+    "empty": b"",
+    "text": b"X = 1\n",
+    "script before an archive": b"#!/bin/sh\n",
+    "header alone": b"PK\x03\x04",
+    "array": npy(np.zeros(3)),
+}
+
+
+@pytest.fixture
+def silent_canary():
+    """Fail if anything in a file was run while it was read."""
+    assert not CANARY.exists()
+    yield
+    assert not CANARY.exists()
+
+
+def refused(path, message):
+    with pytest.raises(SavedFileError, match=message) as caught:
+        load(path)
+    assert str(caught.value).endswith((".", ")"))  # a sentence
+
+
+def test_the_canary_sings():
+    np.load(io.BytesIO(ARRAYS["pickle"][0]), allow_pickle=True)
+    CANARY.rmdir()
+
+
+@pytest.mark.parametrize("case", ARCHIVES)
+def test_hostile_archives_are_refused(case, members, tmp_path, silent_canary):
+    make, message = ARCHIVES[case]
+    refused(make(members, tmp_path / "a.metric"), message)
+
+
+@pytest.mark.parametrize("case", TREES)
+def test_hostile_trees_are_refused(case, members, tmp_path, silent_canary):
+    change, message = TREES[case]
+    refused(written(change(members), tmp_path / "a.metric"), message)
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_hostile_arrays_are_refused(case, members, tmp_path, silent_canary):
+    data, message = ARRAYS[case]
+    refused(written(members | {"arrays/0.npy": data}, tmp_path / "a.metric"), message)
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_foreign_files_are_refused(case, members, tmp_path, silent_canary):
+    path = tmp_path / "a.metric"
+    data = FOREIGN[case]
+    if case == "script before an archive":
+        data += (tmp_path / "honest.metric").read_bytes()
+    path.write_bytes(data)
+    refused(path, "another kind|truncated or damaged")
+
+
+def test_an_archive_of_arrays_is_no_metric(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros(3))
+    refused(tmp_path / "a.npz", "without manifest.json")
+
+
+def test_members_that_overlap_are_refused(members, tmp_path):
+    """Two entries of the directory point at the same bytes, as in a bomb without compression."""
+    path = written(members, tmp_path / "a.metric")
+    with zipfile.ZipFile(path) as archive:
+        infos = archive.infolist()
+    data = path.read_bytes()
+    directory = data.index(b"PK\x01\x02")
+    large = max(infos, key=lambda info: info.file_size)
+    small = [i for i in infos if i is not large and i.filename.startswith("arrays/")]
+    for info in small:  # all arrays take the place and the size of the largest
+        entry = data.index(b"PK\x01\x02", directory)
+        while data[entry + 46 : entry + 46 + len(info.filename)] != info.filename.encode():
+            entry = data.index(b"PK\x01\x02", entry + 4)
+        sizes = large.file_size.to_bytes(4, "little") * 2
+        data = data[: entry + 20] + sizes + data[entry + 28 :]
+        offset = large.header_offset.to_bytes(4, "little")
+        data = data[: entry + 42] + offset + data[entry + 46 :]
+    path.write_bytes(data)
+    refused(path, "overlap|truncated or damaged")
+
+
+def test_a_file_cut_anywhere_is_refused(members, tmp_path):
+    data = (tmp_path / "honest.metric").read_bytes()
+    path = tmp_path / "a.metric"
+    for length in np.random.RandomState(0).randint(0, len(data), 60):
+        path.write_bytes(data[:length])
+        refused(path, "another kind|truncated or damaged")
+
+
+def test_a_flipped_bit_is_refused_or_changes_nothing(members, fresh, tmp_path):
+    data = (tmp_path / "honest.metric").read_bytes()
+    expected = load(tmp_path / "honest.metric").transform(fresh)
+    rng = np.random.RandomState(0)
+    path, n_refused = tmp_path / "a.metric", 0
+    for _ in range(200):
+        damaged = bytearray(data)
+        damaged[rng.randint(len(data))] ^= 1 << rng.randint(8)
+        path.write_bytes(bytes(damaged))
+        try:
+            np.testing.assert_array_equal(load(path).transform(fresh), expected)
+        except SavedFileError:
+            n_refused += 1
+    assert n_refused > 150  # the others hit dates and the like, which nobody reads
+
+
+def test_a_directory_and_a_pipe_are_refused(tmp_path):
+    refused(tmp_path, "expected a file")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        waiting = threading.Thread(target=refused, args=(tmp_path / "pipe", "expected a file"))
+        waiting.daemon = True
+        waiting.start()
+        waiting.join(20)
+        assert not waiting.is_alive()
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing.metric")
+
+
+def test_another_version_is_told(members, tmp_path):
+    versions = json.loads(members["manifest.json"])["versions"]
+    assert versions["kernelmetric"] == kernelmetric.__version__
+    older = manifest_with(members, versions=versions | {"kernelmetric": "0.0.1"})
+    with pytest.warns(UserWarning, match=r"saved with kernelmetric 0\.0\.1, and is loaded with"):
+        load(written(older, tmp_path / "a.metric"))
+
+
+def test_a_parameter_added_since_gets_its_default(members, tmp_path):
+    def without(tree):
+        del state_of(tree)["neighbors"]
+        return tree
+
+    metric = load(written(with_json(members, "tree.json", without), tmp_path / "a.metric"))
+    assert metric.neighbors == "feature"
