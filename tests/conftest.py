@@ -12,12 +12,20 @@ import pytest
 from sklearn.base import clone
 
 from kernelmetric import (
+    DLA,
     DNE,
+    ITML,
     KPCA,
+    LDA,
+    LFDA,
     LMCA,
     LMNN,
+    LPP,
+    MCML,
+    MLKR,
     NCA,
     RBF,
+    RCA,
     Cosine,
     Delta,
     KernelTrick,
@@ -40,7 +48,23 @@ DESCENDING = [
     LMCA(2),
     LMCA(2, reg=0.5),
 ]
-SPECTRAL = [DNE(), DNE(2), DNE(reg=0.05)]
+SPECTRAL = [
+    DNE(),
+    DNE(2),
+    DNE(reg=0.05),
+    DLA(),
+    DLA(2, n_neighbors=2, n_others=4, beta=0.3),
+    LDA(),
+    LDA(1, shrinkage=0.1),
+    LFDA(),
+    LFDA(2, n_neighbors=3, shrinkage=0.1),
+    LPP(),
+    LPP(2, n_neighbors=3, shrinkage=0.1),
+    RCA(),
+    RCA(2, shrinkage=0.1),
+]
+CONVEX = [MCML(), MCML(2, reg=0.5), ITML(), ITML(gamma=10.0)]
+REGRESSING = [MLKR(), MLKR(2), MLKR(reg=0.1)]
 SPACES = [
     KPCA(),
     KPCA(6),
@@ -63,12 +87,12 @@ KERNELS = [
 ]
 
 
-@pytest.fixture(params=DESCENDING + SPECTRAL, ids=repr)
+@pytest.fixture(params=DESCENDING + SPECTRAL + CONVEX + REGRESSING, ids=repr)
 def learner(request):
     return clone(request.param)
 
 
-@pytest.fixture(params=DESCENDING, ids=repr)
+@pytest.fixture(params=DESCENDING + REGRESSING, ids=repr)
 def descending_learner(request):
     return clone(request.param)
 
