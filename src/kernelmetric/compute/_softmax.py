@@ -333,9 +333,7 @@ def _by_rows(E: Any, blocks: Sequence[Block]) -> tuple[float, Any]:
     return total, sum((part for _, part in shares[1:]), start=shares[0][1])
 
 
-def _exponentials(
-    points: Any, columns: Any, rows: slice | np.ndarray, xp: Any
-) -> tuple[Any, Any]:
+def _exponentials(points: Any, columns: Any, rows: slice | np.ndarray, xp: Any) -> tuple[Any, Any]:
     """Unnormalised softmax of some rows, its own point left out, and the shift of each row."""
     S = points @ columns
     own = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows

@@ -23,7 +23,9 @@ class NeighborhoodEmbedding(SpectralLearner):
 
     _advice = "more neighbours"
 
-    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> NeighborhoodEmbedding:
+    def fit(
+        self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None
+    ) -> NeighborhoodEmbedding:
         """Learn the map from labelled points.
 
         Parameters

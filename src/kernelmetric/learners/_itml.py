@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import row_blocks, sampled_squared_distances
+from kernelmetric.compute import sampled_squared_distances
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._base import check_number
 from kernelmetric.learners._indefinite import factor
-from kernelmetric.learners._pair_learner import (
-    PairLearner,
-    all_or_random_pairs,
-    differences,
-    span,
-)
+from kernelmetric.learners._itml_solvers import LogDetProblem, descend, project_in_turn
+from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, span
 from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
+
+_SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
 
 
 class ITML(CallbackSupportMixin, PairLearner):
@@ -36,9 +33,8 @@ class ITML(CallbackSupportMixin, PairLearner):
               \;(D)
 
     where :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` is the divergence of
-    Gaussians with these precisions, and ξ⁰ is u or l. Cyclic Bregman projections: one pair after
-    the other is satisfied at the least divergence, a rank-one change of M each. That climbs the
-    dual, and the answer is certified by the duality gap.
+    Gaussians with these precisions, and ξ⁰ is u or l. For a given M the best slacks are known, and
+    what remains is smooth and convex in M. The answer is certified by the duality gap.
 
     Parameters
     ----------
@@ -52,12 +48,16 @@ class ITML(CallbackSupportMixin, PairLearner):
     percentiles : tuple of two floats, default=(5, 95)
         Without ``bounds``, percentiles of the squared distances of all points in the prior metric
         that are u and l.
+    solver : {'lbfgs', 'projections'}, default='lbfgs'
+        'lbfgs' descends on a square factor of M. 'projections' are the cyclic Bregman projections
+        of [1]_: one pair after the other is satisfied at the least divergence, a rank-one change
+        of M each; slow where many pairs contradict each other.
     max_pairs : int, default=2000
         From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000
-        The most cycles over the pairs.
+        The most iterations of L-BFGS, or cycles over the pairs.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -76,13 +76,13 @@ class ITML(CallbackSupportMixin, PairLearner):
     slacks_ : ndarray of shape (n_pairs,)
         The bounds ξ that were reached.
     loss_ : float
-        The objective, where slacks are what the metric makes of them.
+        The objective.
     duality_gap_ : float
         The relative gap reached, a bound on the distance to the optimum.
     loss_curve_ : list of float
-        The relative gaps on the way.
+        The objective after every iteration.
     n_iter_ : int
-        Cycles done.
+        Iterations done.
     converged_ : bool
         Whether ``tol`` was reached; a ConvergenceWarning says so too.
     n_features_in_ : int
@@ -90,8 +90,7 @@ class ITML(CallbackSupportMixin, PairLearner):
 
     Notes
     -----
-    O(d²) time a projection, and O(N d² + d³) for the gap after a cycle over N pairs. A cycle visits
-    the pairs that bind or are violated when it begins.
+    O(N d² + d³) time an iteration with N pairs; a block of pairs in memory.
 
     References
     ----------
@@ -116,6 +115,7 @@ class ITML(CallbackSupportMixin, PairLearner):
         prior=None,
         bounds=None,
         percentiles=(5, 95),
+        solver="lbfgs",
         max_pairs=2000,
         tol=1e-3,
         max_iter=1000,
@@ -126,6 +126,7 @@ class ITML(CallbackSupportMixin, PairLearner):
         self.prior = prior
         self.bounds = bounds
         self.percentiles = percentiles
+        self.solver = solver
         self.max_pairs = max_pairs
         self.tol = tol
         self.max_iter = max_iter
@@ -169,17 +170,17 @@ class ITML(CallbackSupportMixin, PairLearner):
         self.bounds_ = self._bounds_of(Y)
         # In these units bounds are near one; the metric is the same in all units.
         size = float(np.mean(self.bounds_))
-        projections = BregmanProjections(
+        problem = LogDetProblem(
             Y / np.sqrt(size),
             self.pairs_.rows,
             np.where(self.pairs_.is_similar, 1.0, -1.0),
             np.where(self.pairs_.is_similar, *self.bounds_) / size,
             float(self.gamma),
         )
-        self._project(projections, X, y)
-        self.alpha_, self.slacks_ = projections.alpha / size, projections.xi * size
-        M = projections.M if root is None else root @ projections.M @ root.T
-        L = factor(M)
+        L = self._minimise(problem, X, y)
+        alpha, slacks = problem.multipliers(L)
+        self.alpha_, self.slacks_ = alpha / size, slacks * size
+        L = factor(L.T @ L) if root is None else factor(root @ L.T @ L @ root.T)
         self._store(L if basis is None else L @ basis, X)
         return self
 
@@ -188,6 +189,8 @@ class ITML(CallbackSupportMixin, PairLearner):
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "max_pairs", Integral, low=1)
         check_number(self, "gamma", Real, low=0)
+        if self.solver not in _SOLVERS:
+            raise ValueError(f"Got solver={self.solver!r}, but expected one of {list(_SOLVERS)}.")
         if not self.gamma > 0:
             raise ValueError(f"Got gamma={self.gamma!r}, but expected a positive number.")
         for name, low, high in (("bounds", 0.0, np.inf), ("percentiles", 0.0, 100.0)):
@@ -226,20 +229,15 @@ class ITML(CallbackSupportMixin, PairLearner):
             raise ValueError(f"Got an upper bound of {u!r}, but expected a positive number.")
         return float(u), float(l)
 
-    def _project(self, projections: BregmanProjections, X: Any, y: Any) -> None:
+    def _minimise(self, problem: LogDetProblem, X: Any, y: Any) -> np.ndarray:
         report = Iterations(self, self.max_iter, lambda state: {}, X, y)
-        report.start(None)
-        self.n_iter_ = 0
-        certificate = projections.certificate()
-        while certificate.gap > self.tol and self.n_iter_ < self.max_iter and not report.stopped:
-            projections.cycle()
-            certificate = projections.certificate()
-            self.n_iter_ += 1
-            report(None, certificate.gap)
-        self.loss_curve_ = report.loss_curve
+        L = np.eye(problem.Y.shape[1])
+        report.start(L)
+        L = _SOLVERS[self.solver](problem, L, report, self.max_iter, self.tol)
+        self.loss_curve_, self.n_iter_ = report.loss_curve, len(report.loss_curve)
         report.finish()
-        self.loss_, self.duality_gap_ = certificate.primal, certificate.gap
-        self.converged_ = certificate.gap <= self.tol
+        self.loss_, self.duality_gap_ = problem.certificate(L)
+        self.converged_ = self.duality_gap_ <= self.tol
         if not self.converged_:
             warnings.warn(
                 f"ITML stopped after {self.n_iter_} iterations at a duality gap of "
@@ -248,98 +246,4 @@ class ITML(CallbackSupportMixin, PairLearner):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-
-class Certificate(NamedTuple):
-    """The objective, and its relative distance from the dual's: a bound on what is left."""
-
-    primal: float
-    gap: float
-
-
-class BregmanProjections:
-    """Metrics with ``M⁻¹ = I + Σ s α δδᵀ``: what projections on the bounds of pairs lead to.
-
-    The multipliers α ≥ 0 are those of the dual, maximal where no projection changes anything:
-    ``log det(I + Σ s α δδᵀ) + γ Σ log(1 - s α ξ⁰ / γ)``.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, r)
-        Points, in coordinates in which the prior is the identity.
-    rows : ndarray of shape (n_pairs, 2)
-        Pairs. Those of points that coincide are as far apart in any metric, and never visited.
-    signs : ndarray of shape (n_pairs,)
-        s: 1 for similar, -1 for dissimilar pairs.
-    bounds : ndarray of shape (n_pairs,)
-        ξ⁰.
-    gamma : float
-        γ.
-
-    Attributes
-    ----------
-    M : ndarray of shape (r, r)
-        The metric.
-    alpha, xi : ndarray of shape (n_pairs,)
-        Multipliers, and bounds with their slacks.
-    """
-
-    def __init__(
-        self,
-        Y: np.ndarray,
-        rows: np.ndarray,
-        signs: np.ndarray,
-        bounds: np.ndarray,
-        gamma: float,
-    ):
-        self.Y, self.rows, self.signs, self.bounds, self.gamma = Y, rows, signs, bounds, gamma
-        self.alpha = np.zeros(len(rows))
-        self.xi = bounds.copy()
-        self._refresh()
-        self.apart = self.distances > 0
-
-    def cycle(self) -> None:
-        """Project on the bound of every pair that binds or is violated."""
-        violated = self.signs * (self.distances - self.xi) > 0
-        share = self.gamma / (1.0 + self.gamma)
-        alpha, xi, M = self.alpha, self.xi, self.M
-        for p in np.flatnonzero(self.apart & (violated | (alpha > 0))):
-            i, j = self.rows[p]
-            sign = self.signs[p]
-            delta = self.Y[i] - self.Y[j]
-            image = M @ delta
-            distance = delta @ image
-            step = min(alpha[p], sign * share * (1.0 / distance - 1.0 / xi[p]))
-            alpha[p] -= step
-            xi[p] = 1.0 / (1.0 / xi[p] + sign * step / self.gamma)
-            M += (sign * step / (1.0 - sign * step * distance)) * np.outer(image, image)
-        self._refresh()
-
-    def certificate(self) -> Certificate:
-        """The objective at the metric, with the slacks it needs, beside the dual's."""
-        missed = np.maximum(self.signs * (self.distances - self.xi), 0.0)
-        ratio = ((self.xi + self.signs * missed) / self.bounds)[self.apart]
-        primal = float(np.trace(self.M)) - len(self.M) + self.log_det
-        primal += self.gamma * float(np.sum(ratio - np.log(ratio) - 1.0))
-        tilted = 1.0 - self.signs * self.alpha * self.bounds / self.gamma
-        dual = self.log_det + self.gamma * float(np.sum(np.log(tilted)))
-        return Certificate(primal, max(primal - dual, 0.0) / max(primal, 1e-12))
-
-    def _refresh(self) -> None:
-        """Matrix, determinant and distances from the multipliers, free of accumulated error."""
-        weights = self.signs * self.alpha
-        precision = np.eye(self.Y.shape[1])
-        for block in self._blocks():
-            delta = differences(self.Y, self.rows[block])
-            precision += (weights[block, None] * delta).T @ delta
-        root = linalg.cholesky(precision, lower=True)
-        self.M = linalg.cho_solve((root, True), np.eye(len(root)))
-        self.log_det = 2.0 * float(np.sum(np.log(np.diag(root))))  # of the inverse of M
-        self.distances = np.empty(len(self.rows))
-        for block in self._blocks():
-            delta = differences(self.Y, self.rows[block])
-            images = linalg.solve_triangular(root, delta.T, lower=True)
-            self.distances[block] = np.sum(images * images, axis=0)
-
-    def _blocks(self) -> Iterator[slice]:
-        return row_blocks(len(self.rows), 3 * 8 * self.Y.shape[1])
+        return L

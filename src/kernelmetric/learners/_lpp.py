@@ -38,7 +38,7 @@ class LPP(SpectralLearner):
     n_components : int, default=None
         Dimension of the embedding; None takes every direction along which neighbours are more
         alike than they would be in noise, those with eigenvalues below one.
-    n_neighbors : int, default=5
+    n_neighbors : int, default=3
         Neighbours of each point.
     shrinkage : 'auto' or float, default='auto'
         Share of the identity in ``Zᵀ D Z``, between 0 and 1; 'auto' is that of Ledoit and Wolf.
@@ -73,7 +73,7 @@ class LPP(SpectralLearner):
     (1797, 2)
     """
 
-    def __init__(self, n_components=None, *, n_neighbors=5, shrinkage="auto"):
+    def __init__(self, n_components=None, *, n_neighbors=3, shrinkage="auto"):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.shrinkage = shrinkage

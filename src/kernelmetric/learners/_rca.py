@@ -118,6 +118,7 @@ class RCA(SpectralLearner):
         self.shrinkage_ = shrinkage_of(about, self.shrinkage)
         C = shrunk(about.T @ about / len(about), self.shrinkage_)
         values, V = linalg.eigh(Z.T @ Z / len(Z), C)
+        values = np.maximum(values, np.finfo(np.float64).eps)  # round-off may leave none
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
         self._keep(V[:, :rank], coordinates, X)
         self.loss_ = -0.5 * float(np.sum(np.log(self.eigenvalues_[:rank])))
