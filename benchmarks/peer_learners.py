@@ -1,4 +1,4 @@
-"""LFDA, RCA, ITML and MLKR of metric-learn, in an environment of its own with an older scikit-learn.
+"""LFDA, RCA, ITML and MLKR of metric-learn, in an environment with an older scikit-learn.
 
 ``python peer_learners.py splits.npz 3 classes`` prints a JSON object for each fit. Nothing of
 kernelmetric is imported here: metric-learn does not run beside the scikit-learn it needs.
@@ -10,7 +10,7 @@ import time
 import warnings
 
 import numpy as np
-from metric_learn import ITML_Supervised, LFDA, MLKR, RCA
+from metric_learn import LFDA, MLKR, RCA, ITML_Supervised
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 warnings.simplefilter("ignore")

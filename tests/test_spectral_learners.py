@@ -192,10 +192,10 @@ def test_chunks_without_meaning_are_refused(arguments, match, labelled):
 # --- sound numerics -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "learner", [*RATIOS, *(clone(r).set_params(shrinkage=0.0) for r in RATIOS)]
-)
-def test_more_features_than_points_are_no_obstacle(learner):
+@pytest.mark.parametrize("shrinkage", ["auto", 0.0])
+@pytest.mark.parametrize("learner", RATIOS, ids=repr)
+def test_more_features_than_points_are_no_obstacle(learner, shrinkage):
+    learner = clone(learner).set_params(shrinkage=shrinkage)
     rng = np.random.RandomState(0)
     y = np.arange(20) % 2
     X = rng.standard_normal((20, 50))

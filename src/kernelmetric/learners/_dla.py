@@ -9,10 +9,10 @@ import numpy as np
 
 from kernelmetric.graphs import patch_graph
 from kernelmetric.learners._base import check_number
-from kernelmetric.learners._dne import NeighborhoodEmbedding
+from kernelmetric.learners._dne import SignedEmbedding
 
 
-class DLA(NeighborhoodEmbedding):
+class DLA(SignedEmbedding):
     r"""Discriminative locality alignment: patches of neighbours, aligned.
 
     The patch of a point holds the nearest points of its class, to be drawn near, and the nearest

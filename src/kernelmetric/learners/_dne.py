@@ -15,7 +15,7 @@ from kernelmetric.learners._base import as_gram, check_elsewhere, check_number
 from kernelmetric.learners._spectral import SpectralLearner
 
 
-class NeighborhoodEmbedding(SpectralLearner):
+class SignedEmbedding(SpectralLearner):
     """Orthonormal directions along which a graph of signed weights has the least variation.
 
     Classes that derive from it say what the graph is.
@@ -23,9 +23,7 @@ class NeighborhoodEmbedding(SpectralLearner):
 
     _advice = "more neighbours"
 
-    def fit(
-        self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None
-    ) -> NeighborhoodEmbedding:
+    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> SignedEmbedding:
         """Learn the map from labelled points.
 
         Parameters
@@ -42,7 +40,7 @@ class NeighborhoodEmbedding(SpectralLearner):
 
         Returns
         -------
-        NeighborhoodEmbedding
+        SignedEmbedding
             The fitted learner.
         """
         self._check_parameters()
@@ -91,7 +89,7 @@ class NeighborhoodEmbedding(SpectralLearner):
         raise NotImplementedError
 
 
-class DNE(NeighborhoodEmbedding):
+class DNE(SignedEmbedding):
     """Discriminant neighbourhood embedding.
 
     Minimises ``tr(L Xᵀ(D-W)X Lᵀ)`` over maps with orthonormal rows, ``L Lᵀ = I``, eq. (4) of
