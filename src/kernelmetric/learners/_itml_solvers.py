@@ -49,7 +49,7 @@ class LogDetProblem:
         if sign == 0 or not np.isfinite(log_det):
             return np.inf, np.zeros_like(L)
         value, A = self._sums(L)
-        value += float(np.sum(L * L)) - 2.0 * log_det - len(L)
+        value += float(np.sum(L * L) - 2.0 * log_det) - len(L)
         return value, 2.0 * (L + L @ A - np.linalg.inv(L).T)
 
     def certificate(self, L: np.ndarray) -> tuple[float, float]:
