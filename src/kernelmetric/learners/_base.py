@@ -110,7 +110,7 @@ class Learner(Metric, BaseEstimator):
                 f"{type(self).__name__} ended in a map with NaN or infinity, so nothing was kept: "
                 "the features probably differ too much in scale. Standardize them first."
             )
-        self.components_ = like(L, X)
+        self.components_ = like(np.ascontiguousarray(L), X)  # torch takes no negative strides
 
 
 class GradientLearner(CallbackSupportMixin, Learner):
