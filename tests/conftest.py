@@ -4,6 +4,7 @@ A new one is one line here. A test that names the fixture ``learner``, ``descend
 ``space`` or ``kernel`` runs once for each member, on a fresh copy.
 """
 
+import inspect
 import re
 import signal
 from types import SimpleNamespace
@@ -13,12 +14,20 @@ import pytest
 from sklearn.base import clone
 
 from kernelmetric import (
+    DLA,
     DNE,
+    ITML,
     KPCA,
+    LDA,
+    LFDA,
     LMCA,
     LMNN,
+    LPP,
+    MCML,
+    MLKR,
     NCA,
     RBF,
+    RCA,
     Cosine,
     Delta,
     KernelTrick,
@@ -41,7 +50,24 @@ DESCENDING = [
     LMCA(2),
     LMCA(2, reg=0.5),
 ]
-SPECTRAL = [DNE(), DNE(2), DNE(reg=0.05)]
+SPECTRAL = [
+    DNE(),
+    DNE(2),
+    DNE(reg=0.05),
+    DLA(beta=2.0),
+    DLA(2, n_neighbors=2, n_others=4, beta=0.3),
+    LDA(),
+    LDA(1, shrinkage=0.1),
+    LFDA(),
+    LFDA(2, n_neighbors=3, shrinkage=0.1),
+    LPP(),
+    LPP(2, n_neighbors=5, shrinkage=0.1),
+    RCA(),
+    RCA(2, shrinkage=0.1),
+]
+CONVEX = [MCML(), MCML(2, reg=0.5), ITML(), ITML(gamma=10.0)]
+REGRESSING = [MLKR(), MLKR(2), MLKR(reg=0.1)]
+EVERY = DESCENDING + SPECTRAL + CONVEX + REGRESSING
 SPACES = [
     KPCA(),
     KPCA(6),
@@ -64,12 +90,19 @@ KERNELS = [
 ]
 
 
-@pytest.fixture(params=DESCENDING + SPECTRAL, ids=repr)
+@pytest.fixture(params=EVERY, ids=repr)
 def learner(request):
     return clone(request.param)
 
 
-@pytest.fixture(params=DESCENDING, ids=repr)
+@pytest.fixture(
+    params=[a for a in EVERY if "gram" in inspect.signature(a.fit).parameters], ids=repr
+)
+def learner_with_gram(request):
+    return clone(request.param)
+
+
+@pytest.fixture(params=DESCENDING + REGRESSING, ids=repr)
 def descending_learner(request):
     return clone(request.param)
 

@@ -7,12 +7,20 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from kernelmetric import (
+    DLA,
     DNE,
+    ITML,
     KPCA,
+    LDA,
+    LFDA,
     LMCA,
     LMNN,
+    LPP,
+    MCML,
+    MLKR,
     NCA,
     RBF,
+    RCA,
     Cosine,
     Kernelized,
     KernelTrick,
@@ -30,6 +38,15 @@ ESTIMATORS = [
     LMNN(solver="projected"),
     LMCA(2),
     DNE(),
+    DLA(2),
+    LDA(),
+    LDA(shrinkage=0.0),
+    LFDA(),
+    LPP(),
+    RCA(),
+    ITML(),
+    MCML(),
+    MLKR(),
     Kernelized(NCA()),
     Kernelized(LMNN()),
     Kernelized(DNE()),
@@ -39,6 +56,9 @@ ESTIMATORS = [
     Kernelized(DNE(2), space=Nystroem(10, random_state=0)),
 ]
 each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+each_of_labels = pytest.mark.parametrize(
+    "estimator", [e for e in ESTIMATORS if not isinstance(e, LPP | RCA | ITML | MLKR)], ids=repr
+)
 
 
 @pytest.fixture(autouse=True)
@@ -164,21 +184,21 @@ def test_points_must_be_a_table(estimator, labelled):
 # --- the labels ---------------------------------------------------------------------------------
 
 
-@each
+@each_of_labels
 def test_one_class_is_refused(estimator, labelled):
     X, _ = labelled
     with pytest.raises(ValueError, match=r"Got 1 class.*all 30 samples.*expected at least two cl"):
         estimator.fit(X, np.zeros(30, dtype=int))
 
 
-@each
+@each_of_labels
 def test_continuous_labels_are_refused(estimator, labelled):
     X, _ = labelled
     with pytest.raises(ValueError, match=r"Unknown label type: continuous"):
         estimator.fit(X, X[:, 0])
 
 
-@each
+@each_of_labels
 def test_missing_labels_are_refused(estimator, labelled):
     X, y = labelled
     with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None"):

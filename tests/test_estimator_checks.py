@@ -3,7 +3,21 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelmetric import DNE, LMCA, LMNN, NCA, Kernelized
+from kernelmetric import (
+    DLA,
+    DNE,
+    ITML,
+    LDA,
+    LFDA,
+    LMCA,
+    LMNN,
+    LPP,
+    MCML,
+    MLKR,
+    NCA,
+    RCA,
+    Kernelized,
+)
 
 
 # The checks fit noise, and set max_iter to a handful themselves.
@@ -15,6 +29,14 @@ from kernelmetric import DNE, LMCA, LMNN, NCA, Kernelized
         LMNN(solver="projected", max_iter=5),
         LMCA(),
         DNE(),
+        DLA(1),
+        LDA(),
+        LFDA(),
+        LPP(),
+        RCA(),
+        ITML(),
+        MCML(),
+        MLKR(),
         Kernelized(NCA(max_iter=5)),
         Kernelized(LMNN(max_iter=5)),
         Kernelized(DNE()),

@@ -46,7 +46,22 @@ from kernelmetric.kernels import (
     polynomial_degrees,
     rbf_widths,
 )
-from kernelmetric.learners import DNE, LMCA, LMNN, MMC, NCA, IdealizedKernel
+from kernelmetric.learners import (
+    DLA,
+    DNE,
+    ITML,
+    LDA,
+    LFDA,
+    LMCA,
+    LMNN,
+    LPP,
+    MCML,
+    MLKR,
+    MMC,
+    NCA,
+    RCA,
+    IdealizedKernel,
+)
 from kernelmetric.selection import LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
@@ -54,13 +69,21 @@ from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "DLA",
     "DNE",
+    "ITML",
     "KPCA",
+    "LDA",
+    "LFDA",
     "LMCA",
     "LMNN",
+    "LPP",
+    "MCML",
+    "MLKR",
     "MMC",
     "NCA",
     "RBF",
+    "RCA",
     "AlignedScales",
     "AlignedSum",
     "Cosine",

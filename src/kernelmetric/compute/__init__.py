@@ -9,7 +9,7 @@ n × n array::
     _budget.py      how much memory a block may take
     _distances.py   squared distances, exact for near points, and the median distance
     _neighbors.py   exact k nearest neighbours, also within and between classes
-    _softmax.py     the NCA loss and gradient: a softmax over all other points
+    _softmax.py     a softmax over all other points: NCA's loss, and any loss row by row
     _truncated.py   the same over near points alone, with a certificate
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
@@ -29,11 +29,15 @@ from kernelmetric.compute._arrays import (
     to_numpy,
 )
 from kernelmetric.compute._budget import current_budget, memory_budget, require_memory, row_blocks
-from kernelmetric.compute._distances import median_squared_distance, squared_distances
+from kernelmetric.compute._distances import (
+    median_squared_distance,
+    sampled_squared_distances,
+    squared_distances,
+)
 from kernelmetric.compute._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
-from kernelmetric.compute._softmax import nca_loss, softmax_bytes
+from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
 from kernelmetric.compute._threads import own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
 
@@ -63,8 +67,10 @@ __all__ = [
     "require_memory",
     "row_blocks",
     "row_products",
+    "sampled_squared_distances",
     "set_entries",
     "softmax_bytes",
+    "softmax_reduction",
     "squared_distances",
     "take_rows",
     "to_numpy",

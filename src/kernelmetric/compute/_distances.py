@@ -66,6 +66,14 @@ def median_squared_distance(X: Any, *, n_pairs: int = 20_000, random_state: Any 
     All pairs are used while there are few of them. Zero distances (duplicates) are left out,
     so the result is positive unless all points coincide, in which case it is 1.
     """
+    values = sampled_squared_distances(X, n_pairs=n_pairs, random_state=random_state)
+    return float(np.median(values)) if len(values) else 1.0
+
+
+def sampled_squared_distances(
+    X: Any, *, n_pairs: int = 20_000, random_state: Any = 0
+) -> np.ndarray:
+    """Squared distances between different points: all while they are few, else random ones."""
     n = X.shape[0]
     if n * (n - 1) // 2 <= 4 * n_pairs:
         i, j = np.triu_indices(n, 1)
@@ -84,8 +92,7 @@ def median_squared_distance(X: Any, *, n_pairs: int = 20_000, random_state: Any 
             block = slice(start, start + step)
             difference = take_rows(X, i[block]) - take_rows(X, j[block])
             values[block] = to_numpy(xp.sum(difference * difference, axis=1))
-    values = values[values > 0]
-    return float(np.median(values)) if len(values) else 1.0
+    return values[values > 0]
 
 
 def _refine_near(

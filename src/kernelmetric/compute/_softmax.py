@@ -8,7 +8,7 @@ themselves, each with its own. Devices do all rows that way: they have no use fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ Block = tuple[Any, slice]  # rows of one class, as a slice or by number; the col
 
 _TILE_ROWS = 128  # a tile of float32 takes a megabyte: it stays in the second-level cache
 _TILE_COLUMNS = 2048
+_ROW_BLOCK_BYTES = 2**22  # of rows that see every column
 _MOST_HELD = 2**29  # bytes of tiles kept from the first pass for the second, at most
 # exp(-40) is far below float32 resolution beside the largest term, 1; smaller exponents would
 # make denormals, which slow the product that follows down by an order of magnitude.
@@ -102,6 +103,63 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
         total, product = _by_symmetry(E, blocks) if is_numpy(E) else _by_rows(E, blocks)
         gradient_E = 2.0 * (product[:, -1:] * E - product[:, :-1])
         return -total, gradient_E.T @ X
+
+
+def softmax_reduction(
+    E: Any, F: Any, weigh: Callable[[Any, slice, Any], tuple[float, Any]]
+) -> tuple[float, Any]:
+    """Loss of softmax neighbours and its derivative, for any loss that looks at them row by row.
+
+    Parameters
+    ----------
+    E : array of shape (n, r)
+        Embedded points, whose squared distances d_ij the loss f depends on.
+    F : array of shape (n, p)
+        What the derivative is multiplied with: E for the gradient of a map, the points for that
+        of a matrix.
+    weigh : callable
+        ``weigh(P, rows, logs) -> value, W`` for some rows: of ``p_ij = exp(-d_ij) / s_i``,
+        p_ii = 0, and ``log s_i``, their share of f and its derivatives ``W_ij = ∂f/∂d_ij``. It may
+        overwrite P.
+
+    Returns
+    -------
+    value : float
+        The loss f.
+    product : array of shape (n, p)
+        ``(D - W - Wᵀ) F`` with the sums of ``W + Wᵀ`` on the diagonal of D. For ``E = X Lᵀ``,
+        ``∂f/∂L = 2 productᵀ X`` with F = E, and ``∂f/∂M = Xᵀ product`` with F = X.
+
+    Notes
+    -----
+    O(n² (r + p)) time, one block of rows × n in memory.
+    """
+    with own_threads(2.0 * E.shape[0] ** 2 * (E.shape[1] + 2 * F.shape[1])):
+        xp = namespace(E, F)
+        n = E.shape[0]
+        E = E - xp.mean(E, axis=0, keepdims=True)
+        square = xp.sum(E * E, axis=1)
+        columns = xp.concat([2.0 * E, -square[:, None]], axis=1).T
+        left = xp.concat([E, xp.ones_like(E[:, :1])], axis=1)
+        augmented = xp.concat([F, xp.ones_like(F[:, :1])], axis=1)
+
+        def work(blocks: list[slice]) -> tuple[float, Any]:
+            total, product = 0.0, xp.zeros_like(augmented)
+            for rows in blocks:
+                P, shift = _exponentials(left[rows, :], columns, rows, xp)
+                sums = xp.sum(P, axis=1)
+                P /= sums[:, None]
+                value, W = weigh(P, rows, xp.log(sums) + shift - square[rows])
+                total += float(value)
+                product += W.T @ augmented[rows, :]
+                product[rows, :] += W @ augmented
+            return total, product
+
+        most = tile_rows(E, n, _ROW_BLOCK_BYTES)
+        blocks = list(row_blocks(n, 4 * itemsize_of(E) * n, most=most))
+        shares = over_threads(work, blocks, threads=is_numpy(E))
+        product = sum((part for _, part in shares[1:]), start=shares[0][1])
+        return sum(share for share, _ in shares), product[:, -1:] * F - product[:, :-1]
 
 
 def softmax_bytes(n: int) -> int:
@@ -259,7 +317,7 @@ def _by_rows(E: Any, blocks: Sequence[Block]) -> tuple[float, Any]:
     def work(blocks: list[Block]) -> tuple[float, Any]:
         total, product = 0.0, xp.zeros_like(augmented)
         for rows, members in blocks:
-            P = _exponentials(augmented[rows, :], columns, rows, xp)
+            P, _ = _exponentials(augmented[rows, :], columns, rows, xp)
             scale = 1.0 / xp.sum(P, axis=1)
             p = xp.sum(P[:, members], axis=1) * scale
             total += float(xp.sum(p))
@@ -275,17 +333,18 @@ def _by_rows(E: Any, blocks: Sequence[Block]) -> tuple[float, Any]:
     return total, sum((part for _, part in shares[1:]), start=shares[0][1])
 
 
-def _exponentials(points: Any, columns: Any, rows: slice | np.ndarray, xp: Any) -> Any:
-    """Unnormalised softmax of some rows, each with its own shift, its own point left out."""
+def _exponentials(points: Any, columns: Any, rows: slice | np.ndarray, xp: Any) -> tuple[Any, Any]:
+    """Unnormalised softmax of some rows, its own point left out, and the shift of each row."""
     S = points @ columns
     own = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
     S = set_entries(S, own, -np.inf)
-    S -= xp.max(S, axis=1, keepdims=True)
+    shift = xp.max(S, axis=1, keepdims=True)
+    S -= shift
     if is_numpy(S):
         np.exp(np.maximum(S, _LOWEST_EXPONENT, out=S), out=S)
     else:
         S = xp.exp(xp.clip(S, _LOWEST_EXPONENT, None))
-    return set_entries(S, own, 0.0)
+    return set_entries(S, own, 0.0), shift[:, 0]
 
 
 def _class_blocks(codes: np.ndarray, E: Any) -> list[Block]:

@@ -7,7 +7,7 @@ classifiers, ``_multimodal.py`` compares ideas for alignment where classes have 
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
-from kernelmetric.experiments._cells import read_cells
+from kernelmetric.experiments._cells import read_cells, resumed_cells
 from kernelmetric.experiments._defaults import (
     CLASSIFIERS,
     GROUPS,
@@ -55,6 +55,7 @@ __all__ = [
     "multimodal_cells",
     "noise_curve",
     "read_cells",
+    "resumed_cells",
     "run_cells",
     "width_accuracies",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute import class_neighbors
+from kernelmetric.compute import class_neighbors, nearest_neighbors
 
 
 def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
@@ -59,7 +59,74 @@ def discriminant_graph(X: Any, codes: np.ndarray, k: int) -> sparse.csr_array:
     warn_small_classes(codes, k)
     same = _adjacency(class_neighbors(X, codes, k, same=True)[0])
     other = _adjacency(class_neighbors(X, codes, k, same=False)[0])
-    return (same - other).tocsr()
+    return (same.maximum(same.T) - other.maximum(other.T)).tocsr()
+
+
+def patch_graph(
+    X: Any, codes: np.ndarray, k_same: int, k_other: int, beta: float
+) -> sparse.csr_array:
+    """Weights of DLA: the patches of all points added up [1]_.
+
+    The patch of a point joins it to the nearest of its class with weight 1, and to the nearest of
+    other classes with weight -β; a pair that two patches share counts twice.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The points in which nearness is measured.
+    codes : ndarray of shape (n,)
+        Class codes.
+    k_same, k_other : int
+        Number of neighbours on either side.
+    beta : float
+        Weight β of the neighbours of other classes.
+
+    Returns
+    -------
+    sparse array of shape (n, n)
+        Symmetric.
+
+    References
+    ----------
+    .. [1] Zhang, Tao, Li and Yang, "Patch alignment for dimensionality reduction", IEEE
+       Transactions on Knowledge and Data Engineering 21 (2009).
+    """
+    warn_small_classes(codes, k_same)
+    W = _adjacency(class_neighbors(X, codes, k_same, same=True)[0])
+    W = W - beta * _adjacency(class_neighbors(X, codes, k_other, same=False)[0])
+    return (W + W.T).tocsr()
+
+
+def heat_graph(X: Any, k: int, codes: np.ndarray | None = None) -> sparse.csr_array:
+    """Weights of LPP: ``exp(-|x_i - x_j|² / t)`` between near points.
+
+    A pair counts when either point is among the k nearest of the other; t is the mean squared
+    distance of such pairs.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The points.
+    k : int
+        Number of neighbours.
+    codes : ndarray of shape (n,), default=None
+        Class codes, where only points of one class may be neighbours.
+
+    Returns
+    -------
+    sparse array of shape (n, n)
+        Symmetric, entries between 0 and 1.
+    """
+    if codes is None:
+        neighbors, D2 = nearest_neighbors(X, k)
+    else:
+        warn_small_classes(codes, k)
+        neighbors, D2 = class_neighbors(X, codes, k, same=True)
+    D2 = D2[neighbors >= 0]
+    t = float(np.mean(D2)) if D2.any() else 1.0
+    W = _adjacency(neighbors)
+    W.data = np.exp(-D2 / t)
+    return W.maximum(W.T).tocsr()
 
 
 def laplacian(W: Any) -> sparse.csr_array:
@@ -89,12 +156,13 @@ def warn_small_classes(codes: np.ndarray, k: int) -> None:
             f"{small.min()}): their points use the neighbours that exist"
             + (", and points alone in their class use none." if small.min() == 1 else "."),
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
 def _adjacency(neighbors: np.ndarray) -> sparse.csr_array:
+    """Ones from every point to its neighbours, in their order."""
     n = neighbors.shape[0]
-    rows, slots = np.nonzero(neighbors >= 0)
-    A = sparse.csr_array((np.ones(len(rows)), (rows, neighbors[rows, slots])), shape=(n, n))
-    return A.maximum(A.T)
+    found = neighbors >= 0
+    ends = np.concatenate([[0], np.cumsum(np.sum(found, axis=1))])
+    return sparse.csr_array((np.ones(ends[-1]), neighbors[found], ends), shape=(n, n))

@@ -24,7 +24,7 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.metric import Metric
-from kernelmetric.solvers import CallbackSupportMixin, Gram
+from kernelmetric.solvers import CallbackSupportMixin, Gram, Iterations, Minimum
 
 _SINGLE_ABOVE = 5e6  # products of coordinates that all pairs of points take
 
@@ -79,15 +79,18 @@ class Learner(Metric, BaseEstimator):
 
     def _check_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """Validated points, and class codes."""
+        X = self._check_points(X)
+        return X, check_labels(y, X)
+
+    def _check_points(self, X: Any) -> Any:
         X = check_points(self, X, reset=True, ensure_min_samples=2)
-        codes = check_labels(y, X)
         check_spread(X)
         require_memory(
             self.estimate_memory(*X.shape),
             f"{type(self).__name__} on {X.shape[0]} points with {X.shape[1]} features",
             "reduce the features first (PCA, or a space of lower rank), or set n_components.",
         )
-        return X, codes
+        return X
 
     def _check_n_components(self, n_features: int) -> int:
         r = self.n_components
@@ -107,7 +110,7 @@ class Learner(Metric, BaseEstimator):
                 f"{type(self).__name__} ended in a map with NaN or infinity, so nothing was kept: "
                 "the features probably differ too much in scale. Standardize them first."
             )
-        # A view with strides of its own would be multiplied by another routine than a copy of it.
+        # Strides of a view would send it to another routine than its copy; torch takes no negative ones.
         self.components_ = like(np.ascontiguousarray(L), X)
 
 
@@ -175,14 +178,23 @@ class GradientLearner(CallbackSupportMixin, Learner):
         check_number(self, "tol", Real, low=0)
         check_number(self, "reg", Real, low=0)
 
-    def _warn_unless_converged(self) -> None:
+    def _store_descent(self, found: Minimum, report: Iterations) -> None:
+        """Say how the descent went."""
+        self.loss_ = found.value
+        self.loss_curve_ = report.loss_curve
+        self.n_iter_ = len(report.loss_curve)
+        self.converged_ = found.converged or report.stopped
+        report.finish()
+        self._warn_unless_converged(stacklevel=4)
+
+    def _warn_unless_converged(self, stacklevel: int = 3) -> None:
         if not self.converged_:
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations "
                 f"before reaching tol={self.tol}: raise max_iter, or tol if the "
                 "metric is good enough.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
 
@@ -285,6 +297,14 @@ def in_single(points: Any, tol: float, least: float = 1e-5) -> bool:
 def centered(X: Any) -> Any:
     """Points moved to their mean: distances stay, cancellation in their products goes."""
     return X - namespace(X).mean(X, axis=0, keepdims=True)
+
+
+def truncated(L: np.ndarray, rank: int) -> np.ndarray:
+    """The map of this rank whose matrix LᵀL is nearest; L itself where its rank is no larger."""
+    if rank >= len(L):
+        return L
+    _, s, Vt = linalg.svd(L, full_matrices=False)
+    return s[:rank, None] * Vt[:rank]
 
 
 def as_gram(gram: Any) -> Gram | None:

@@ -11,10 +11,85 @@ from scipy import linalg
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import discriminant_graph, laplacian
-from kernelmetric.learners._base import Learner, as_gram, check_elsewhere, check_number
+from kernelmetric.learners._base import as_gram, check_elsewhere, check_number
+from kernelmetric.learners._spectral import SpectralLearner
 
 
-class DNE(Learner):
+class SignedEmbedding(SpectralLearner):
+    """Orthonormal directions along which a graph of signed weights has the least variation.
+
+    Classes that derive from it say what the graph is.
+    """
+
+    _advice = "more neighbours"
+
+    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> SignedEmbedding:
+        """Learn the map from labelled points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        gram : array of shape (n_features, n_features), default=None
+            Gram matrix G of the basis, where X are coordinates in one that is not orthonormal:
+            the constraint becomes ``L G Lᵀ = I``, and the problem a generalized one.
+        neighbors : array of shape (n_samples, p), default=None
+            Other coordinates of the same points in which neighbours are sought.
+
+        Returns
+        -------
+        SignedEmbedding
+            The fitted learner.
+        """
+        self._check_parameters()
+        X, codes = self._check_training(X, y)
+        rank = self._check_n_components(X.shape[1])
+        gram = as_gram(gram)
+        Z = to_numpy(X).astype(np.float64)
+        where = X if gram is None else gram.whiten(Z)
+        if neighbors is not None:
+            where = check_elsewhere(neighbors, X)
+        Z = Z - Z.mean(axis=0)
+        S = Z.T @ (laplacian(self._graph(where, codes)) @ Z)
+        S = 0.5 * (S + S.T)
+        values, V = linalg.eigh(S) if gram is None else gram.eigh(S)
+        self.eigenvalues_ = values + self._shift
+        kept = min(rank, len(values)) if self.n_components is not None else self._automatic_rank()
+        self._store(V[:, :kept].T, X)
+        self.loss_ = float(np.sum(self.eigenvalues_[:kept]))
+        return self
+
+    def _automatic_rank(self) -> int:
+        """Number of negative eigenvalues beyond round-off, at least one."""
+        values = self.eigenvalues_
+        tol = len(values) * np.finfo(np.float64).eps * np.max(np.abs(values))
+        negative = int(np.sum(values < -tol))
+        if negative == 0:
+            warnings.warn(
+                f"{type(self).__name__} found no negative eigenvalue, so no direction separates "
+                "the classes better than it spreads them; the best one is kept. Try "
+                f"{self._advice}, or set n_components.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return max(negative, 1)
+
+    def _check_parameters(self) -> None:
+        check_number(self, "n_neighbors", Integral, low=1)
+
+    @property
+    def _shift(self) -> float:
+        """What all eigenvalues are raised by."""
+        return 0.0
+
+    def _graph(self, where: Any, codes: np.ndarray) -> Any:
+        """Symmetric weights: positive between points to squeeze, negative to pull apart."""
+        raise NotImplementedError
+
+
+class DNE(SignedEmbedding):
     """Discriminant neighbourhood embedding.
 
     Minimises ``tr(L Xᵀ(D-W)X Lᵀ)`` over maps with orthonormal rows, ``L Lᵀ = I``, eq. (4) of
@@ -64,61 +139,20 @@ class DNE(Learner):
     True
     """
 
+    _advice = "more neighbours, a smaller reg"
+
     def __init__(self, n_components=None, *, n_neighbors=3, reg=0.0):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.reg = reg
 
-    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> DNE:
-        """Learn the map from labelled points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix G of the basis, where X are coordinates in one that is not orthonormal:
-            the constraint becomes ``L G Lᵀ = I``, and the problem a generalized one.
-        neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which neighbours are sought.
-
-        Returns
-        -------
-        DNE
-            The fitted learner.
-        """
-        check_number(self, "n_neighbors", Integral, low=1)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number(self, "reg", Real, low=0)
-        X, codes = self._check_training(X, y)
-        rank = self._check_n_components(X.shape[1])
-        gram = as_gram(gram)
-        Z = to_numpy(X).astype(np.float64)
-        where = X if gram is None else gram.whiten(Z)
-        if neighbors is not None:
-            where = check_elsewhere(neighbors, X)
-        Z = Z - Z.mean(axis=0)
-        S = Z.T @ (laplacian(discriminant_graph(where, codes, self.n_neighbors)) @ Z)
-        S = 0.5 * (S + S.T)
-        values, V = linalg.eigh(S) if gram is None else gram.eigh(S)
-        self.eigenvalues_ = values + self.reg
-        kept = min(rank, len(values)) if self.n_components is not None else self._automatic_rank()
-        self._store(V[:, :kept].T, X)
-        self.loss_ = float(np.sum(self.eigenvalues_[:kept]))
-        return self
 
-    def _automatic_rank(self) -> int:
-        """Number of negative eigenvalues beyond round-off, at least one."""
-        values = self.eigenvalues_
-        tol = len(values) * np.finfo(np.float64).eps * np.max(np.abs(values))
-        negative = int(np.sum(values < -tol))
-        if negative == 0:
-            warnings.warn(
-                "DNE found no negative eigenvalue, so no direction separates the classes better "
-                "than it spreads them; the best one is kept. Try more neighbours, a smaller reg, "
-                "or set n_components.",
-                UserWarning,
-                stacklevel=3,
-            )
-        return max(negative, 1)
+    @property
+    def _shift(self) -> float:
+        return self.reg
+
+    def _graph(self, where: Any, codes: np.ndarray) -> Any:
+        return discriminant_graph(where, codes, self.n_neighbors)

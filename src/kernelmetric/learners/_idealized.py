@@ -216,7 +216,7 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         self._check_parameters()
         X, Z, basis = self._coordinates_of(X, y)
         self.pairs_, codes = self._check_pairs(Z, y, similar, dissimilar, pairs)
-        prior = self._check_prior(X, Z, basis)
+        prior = self._check_prior(Z, basis)
         self.scale_ = float(np.mean(self._problem(Z, self.pairs_, 1.0, prior, psd=False).d2))
         if not self.scale_ > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
             raise ValueError(
@@ -292,19 +292,6 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return Pairs.from_neighbors(Z, codes, self.n_neighbors, self.radius)
-
-    def _check_prior(self, X: Any, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
-        if self.prior is None:
-            return None
-        P = np.asarray(to_numpy(self.prior), dtype=np.float64)
-        d = Z.shape[1] if basis is None else basis.shape[1]
-        good = P.shape == (d, d) and np.all(np.isfinite(P)) and np.allclose(P, P.T)
-        if not good or linalg.eigvalsh(P)[0] < -1e-8 * np.abs(P).max():
-            raise ValueError(
-                f"Got a prior of shape {P.shape}, but expected a symmetric positive semi-definite "
-                f"matrix of shape {(d, d)}."
-            )
-        return P if basis is None else basis @ P @ basis.T
 
     def _problem(
         self, Z: np.ndarray, pairs: Pairs, C: float, prior: np.ndarray | None, *, psd: bool

@@ -16,6 +16,7 @@ from kernelmetric.learners._base import (
     check_elsewhere,
     check_number,
     in_single,
+    truncated,
 )
 from kernelmetric.learners._margin import (
     FIRST_CORNER,
@@ -292,10 +293,7 @@ class LMNN(LargeMargin):
         return np.vstack([L, 0.01 * linalg.norm(L, 2) * rest])
 
     def _reduce(self, L: np.ndarray, rank: int) -> np.ndarray:
-        if self.n_components is None or rank >= L.shape[0]:
-            return L
-        _, s, Vt = linalg.svd(L, full_matrices=False)
-        return s[:rank, None] * Vt[:rank]
+        return L if self.n_components is None else truncated(L, rank)
 
 
 def _check_targets(targets: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from kernelmetric.compute import row_blocks
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._base import check_number
 from kernelmetric.learners._indefinite import factor
-from kernelmetric.learners._pair_learner import PairLearner, span
+from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, span
 from kernelmetric.solvers import (
     CallbackSupportMixin,
     Iterations,
@@ -166,11 +166,7 @@ class MMC(CallbackSupportMixin, PairLearner):
         return self
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        n = len(codes)
-        if n * (n - 1) // 2 <= self.max_pairs:
-            return Pairs.from_labels(codes)
-        per_point = max(1, self.max_pairs // (2 * n))
-        return Pairs.from_labels(codes, per_point=per_point, random_state=self.random_state)
+        return all_or_random_pairs(codes, self.max_pairs, self.random_state)
 
     def _whitening(self, Z: np.ndarray) -> np.ndarray:
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""

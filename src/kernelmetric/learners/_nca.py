@@ -168,7 +168,7 @@ class NCA(GradientLearner):
         X, codes = self._check_training(X, y)
         gram = as_gram(gram)
         rank = self._check_n_components(X.shape[1])
-        start = self._start(X, codes, gram, rank, lambda L: _scaled(L, to_numpy(X)))
+        start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
         report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
@@ -224,8 +224,8 @@ class NCA(GradientLearner):
         )
 
 
-def _scaled(L: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """The multiple of L at which a start should be."""
+def softmax_start(L: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """The multiple of L at which a descent on softmax neighbours should start."""
     E = (X - X.mean(axis=0)) @ L.T
     length = np.mean(np.sum(E * E, axis=1))
     if not length > 0:

@@ -7,23 +7,21 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, check_points, to_numpy
+from kernelmetric.compute import check_labels, to_numpy
 from kernelmetric.graphs import Pairs, as_pairs
-from kernelmetric.learners._base import Learner, check_spread
+from kernelmetric.learners._base import Learner
 
 
 class PairLearner(Learner):
     """A learner that takes labels, or pairs that are known to be alike or to differ."""
 
+    prior: Any
+    _needs_dissimilar = True
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False  # pairs will do
         return tags
-
-    def _check_points(self, X: Any) -> Any:
-        X = check_points(self, X, reset=True, ensure_min_samples=2)
-        check_spread(X)
-        return X
 
     def _check_pairs(
         self, Z: np.ndarray, y: Any, similar: Any, dissimilar: Any, pairs: Any
@@ -34,7 +32,7 @@ class PairLearner(Learner):
             found = as_pairs(pairs, similar, dissimilar, y, Z.shape[0])
         else:
             found = self._pairs_from_labels(Z, codes)
-        if not len(found.dissimilar):
+        if self._needs_dissimilar and not len(found.dissimilar):
             raise ValueError(
                 f"Got no dissimilar pairs, but {type(self).__name__} expected at least one: "
                 "without them the best metric is zero. Where they come from labels, try a larger "
@@ -44,6 +42,28 @@ class PairLearner(Learner):
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         raise NotImplementedError
+
+    def _check_prior(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
+        """The matrix of the prior metric in the coordinates Z; None is the identity."""
+        if self.prior is None:
+            return None
+        P = np.asarray(to_numpy(self.prior), dtype=np.float64)
+        d = Z.shape[1] if basis is None else basis.shape[1]
+        good = P.shape == (d, d) and np.all(np.isfinite(P)) and np.allclose(P, P.T)
+        if not good or linalg.eigvalsh(P)[0] < -1e-8 * np.abs(P).max():
+            raise ValueError(
+                f"Got a prior of shape {P.shape}, but expected a symmetric positive semi-definite "
+                f"matrix of shape {(d, d)}."
+            )
+        return P if basis is None else basis @ P @ basis.T
+
+
+def all_or_random_pairs(codes: np.ndarray, most: int, random_state: Any) -> Pairs:
+    """All pairs of labelled points while they are at most so many, else random ones."""
+    n = len(codes)
+    if n * (n - 1) // 2 <= most:
+        return Pairs.from_labels(codes)
+    return Pairs.from_labels(codes, per_point=max(1, most // (2 * n)), random_state=random_state)
 
 
 def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:

@@ -1,0 +1,147 @@
+"""The program of ITML: its objective, its certificate, and two ways to its optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import row_blocks
+from kernelmetric.learners._pair_learner import differences
+from kernelmetric.solvers import Iterations, minimize_lbfgs
+
+
+class LogDetProblem:
+    """Divergence from the identity, and slacks that pairs need: convex in M = LᵀL.
+
+    With ``x_p = δᵀMδ / ξ⁰`` a pair costs ``γ (x_p - 1 - log x_p)`` where ``s (x_p - 1) > 0``, and
+    nothing elsewhere: the divergence of the nearest bound that it respects. Its multiplier is
+    ``α_p = s γ (1 - 1 / x_p) / ξ⁰``, and the optimum is where ``M⁻¹ = I + Σ s α δδᵀ``.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, r)
+        Points, in coordinates in which the prior is the identity.
+    rows : ndarray of shape (n_pairs, 2)
+        Pairs. Points that coincide do so in any metric: their pairs cost nothing.
+    signs : ndarray of shape (n_pairs,)
+        s: 1 for similar, -1 for dissimilar pairs.
+    bounds : ndarray of shape (n_pairs,)
+        ξ⁰.
+    gamma : float
+        γ.
+    """
+
+    def __init__(
+        self,
+        Y: np.ndarray,
+        rows: np.ndarray,
+        signs: np.ndarray,
+        bounds: np.ndarray,
+        gamma: float,
+    ):
+        self.Y, self.rows, self.signs, self.bounds, self.gamma = Y, rows, signs, bounds, gamma
+
+    def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient with respect to L; infinite where L is singular."""
+        sign, log_det = np.linalg.slogdet(L)
+        if sign == 0 or not np.isfinite(log_det):
+            return np.inf, np.zeros_like(L)
+        value, A = self._sums(L)
+        value += float(np.sum(L * L) - 2.0 * log_det) - len(L)
+        return value, 2.0 * (L + L @ A - np.linalg.inv(L).T)
+
+    def certificate(self, L: np.ndarray) -> tuple[float, float]:
+        """Value, and a bound on its relative distance from the minimum.
+
+        The dual objective at the multipliers is less by the divergence of M from the inverse of
+        ``I + A``, where A is their sum.
+        """
+        value, _ = self.objective(L)
+        A = self._sums(L)[1]
+        ratios = linalg.eigvalsh(L @ (np.eye(len(L)) + A) @ L.T)
+        if not ratios[0] > 0:
+            return value, np.inf  # the multipliers are not those of any metric yet
+        gap = float(np.sum(ratios - 1.0 - np.log(ratios)))
+        return value, gap / max(value, 1e-12)
+
+    def multipliers(self, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The α of every pair, and its bound ξ with the slack."""
+        x = np.empty(len(self.rows))
+        for block in self._blocks():
+            x[block] = self._ratios(differences(self.Y, self.rows[block]) @ L.T, block)
+        return self.signs * self.gamma * (1.0 - 1.0 / x) / self.bounds, x * self.bounds
+
+    def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """What slacks cost, and ``Σ s α δδᵀ``."""
+        value, A = 0.0, np.zeros((len(L), len(L)))
+        for block in self._blocks():
+            delta = differences(self.Y, self.rows[block])
+            x = self._ratios(delta @ L.T, block)
+            value += self.gamma * float(np.sum(x - 1.0 - np.log(x)))
+            weights = self.gamma * (1.0 - 1.0 / x) / self.bounds[block]
+            A += (weights[:, None] * delta).T @ delta
+        return value, A
+
+    def _ratios(self, E: np.ndarray, block: slice) -> np.ndarray:
+        """Squared distances in units of the bounds; one for pairs that need no slack."""
+        x = np.sum(E * E, axis=1) / self.bounds[block]
+        return np.where((self.signs[block] * (x - 1.0) > 0) & (x > 0), x, 1.0)
+
+    def _blocks(self) -> Iterator[slice]:
+        return row_blocks(len(self.rows), 4 * 8 * self.Y.shape[1], most=16384)
+
+
+def descend(
+    problem: LogDetProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
+) -> np.ndarray:
+    """L-BFGS on the factor, ever more precisely until the certificate is good enough."""
+    step_tol = 1e-6
+    while len(report.loss_curve) < max_iter and not report.stopped:
+        left = max_iter - len(report.loss_curve)
+        found = minimize_lbfgs(problem.objective, L, max_iter=left, tol=step_tol, report=report)
+        L = found.x
+        if problem.certificate(L)[1] <= tol or step_tol < 1e-15:
+            break
+        step_tol *= 1e-2
+    return L
+
+
+def project_in_turn(
+    problem: LogDetProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
+) -> np.ndarray:
+    """Cyclic Bregman projections, algorithm 1 of Davis et al. (2007).
+
+    A projection moves the multiplier of one pair until its bound, slack included, holds with the
+    least divergence. A cycle visits the pairs that bind or are violated when it begins.
+    """
+    alpha, xi = np.zeros(len(problem.rows)), problem.bounds.copy()
+    share = problem.gamma / (1.0 + problem.gamma)
+    M = L.T @ L
+    while len(report.loss_curve) < max_iter and not report.stopped:
+        for p in _to_visit(problem, L, alpha, xi):
+            i, j = problem.rows[p]
+            sign, delta = problem.signs[p], problem.Y[i] - problem.Y[j]
+            image = M @ delta
+            distance = float(delta @ image)
+            step = min(alpha[p], sign * share * (1.0 / distance - 1.0 / xi[p]))
+            alpha[p] -= step
+            xi[p] = 1.0 / (1.0 / xi[p] + sign * step / problem.gamma)
+            M += (sign * step / (1.0 - sign * step * distance)) * np.outer(image, image)
+        L = linalg.cholesky(0.5 * (M + M.T))
+        value, gap = problem.certificate(L)
+        if report(L, value) or gap <= tol:
+            break
+    return L
+
+
+def _to_visit(
+    problem: LogDetProblem, L: np.ndarray, alpha: np.ndarray, xi: np.ndarray
+) -> np.ndarray:
+    distances = np.empty(len(xi))
+    for block in problem._blocks():
+        E = differences(problem.Y, problem.rows[block]) @ L.T
+        distances[block] = np.sum(E * E, axis=1)
+    violated = problem.signs * (distances - xi) > 0
+    return np.flatnonzero((distances > 0) & (violated | (alpha > 0)))

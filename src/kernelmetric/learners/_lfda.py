@@ -1,0 +1,175 @@
+"""Local Fisher discriminant analysis."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import class_neighbors, row_blocks, squared_distances, to_numpy
+from kernelmetric.learners._base import as_gram, check_elsewhere, check_number
+from kernelmetric.learners._spectral import (
+    SpectralLearner,
+    about_centres,
+    check_shrinkage,
+    orthonormal,
+    shrinkage_of,
+    shrunk,
+)
+
+
+class LFDA(SpectralLearner):
+    r"""Local Fisher discriminant analysis.
+
+    As :class:`LDA`, but far points of one class need not come together, so that a class may be of
+    several clusters. With the affinities
+    :math:`A_{ij} = e^{-\|x_i - x_j\|^2 / (\sigma_i \sigma_j)}` of points of one class, where
+    :math:`\sigma_i` is the distance to the k-th neighbour inside the class, the directions are
+    eigenvectors of :math:`S_b v = \lambda S_w v` [1]_:
+
+    .. math:: S_w = \tfrac12 \sum_{y_i = y_j} \frac{A_{ij}}{n_c} \delta_{ij}\delta_{ij}^\top,
+              \qquad
+              S_b = \tfrac12 \sum_{y_i = y_j} A_{ij} \Bigl(\frac1n - \frac1{n_c}\Bigr)
+              \delta_{ij}\delta_{ij}^\top
+              + \tfrac12 \sum_{y_i \ne y_j} \frac1n \delta_{ij}\delta_{ij}^\top
+
+    each of them multiplied by :math:`\sqrt\lambda`, so that directions that separate little also
+    count little.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Dimension of the embedding; None takes every positive eigenvalue.
+    n_neighbors : int, default=7
+        k: the neighbour inside the class whose distance is the local scale.
+    shrinkage : 'auto' or float, default='auto'
+        Share of the identity in S_w, between 0 and 1; 'auto' is that of Ledoit and Wolf for the
+        points about the means of their classes.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The learned map L.
+    eigenvalues_ : ndarray
+        All eigenvalues λ, descending.
+    shrinkage_ : float
+        The share that was used.
+    loss_ : float
+        Minus the sum of the eigenvalues kept.
+    n_features_in_ : int
+        Number of features seen in fit.
+
+    Notes
+    -----
+    O(n_c² d) time for each class and O(d³) for the eigenproblem; a block of rows of a class in
+    memory.
+
+    References
+    ----------
+    .. [1] Sugiyama, "Dimensionality reduction of multimodal labeled data by local Fisher
+       discriminant analysis", Journal of Machine Learning Research 8 (2007).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from kernelmetric import LFDA
+    >>> X, y = load_wine(return_X_y=True)
+    >>> LFDA(n_components=2).fit(X, y).transform(X).shape
+    (178, 2)
+    """
+
+    def __init__(self, n_components=None, *, n_neighbors=7, shrinkage="auto"):
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.shrinkage = shrinkage
+
+    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> LFDA:
+        """Learn the map from labelled points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        gram : array of shape (n_features, n_features), default=None
+            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+        neighbors : array of shape (n_samples, p), default=None
+            Other coordinates of the same points in which affinities are measured.
+
+        Returns
+        -------
+        LFDA
+            The fitted learner.
+        """
+        check_number(self, "n_neighbors", Integral, low=1)
+        check_shrinkage(self.shrinkage)
+        X, codes = self._check_training(X, y)
+        rank = self._check_n_components(X.shape[1])
+        coordinates = orthonormal(X, as_gram(gram))
+        Z = coordinates.Z
+        where = Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
+        within, between = local_scatters(Z, codes, where, self.n_neighbors)
+        self.shrinkage_ = shrinkage_of(about_centres(Z, codes), self.shrinkage)
+        values, V = linalg.eigh(between, shrunk(within, self.shrinkage_))
+        self.eigenvalues_, V = values[::-1], V[:, ::-1]
+        positive = int(np.sum(self.eigenvalues_ > 1e-12 * self.eigenvalues_[0]))
+        kept = min(rank, max(positive, 1))
+        weights = np.sqrt(np.maximum(self.eigenvalues_[:kept], 0.0))
+        self._keep(V[:, :kept] * weights, coordinates, X)
+        self.loss_ = -float(np.sum(self.eigenvalues_[:kept]))
+        return self
+
+
+def local_scatters(
+    Z: np.ndarray, codes: np.ndarray, where: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Local scatter inside and between classes, both divided by the number of points.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r)
+        Centred points.
+    codes : ndarray of shape (n,)
+        Class codes.
+    where : ndarray of shape (n, p)
+        Coordinates in which affinities are measured.
+    k : int
+        The neighbour whose distance is the local scale; the farthest there is, in smaller classes.
+
+    Returns
+    -------
+    within, between : ndarray of shape (r, r)
+        Symmetric; the first is positive semi-definite. One block of rows of a class in memory.
+    """
+    n, r = Z.shape
+    distances = class_neighbors(where, codes, k, same=True)[1]
+    scales = np.sqrt(np.max(np.where(np.isfinite(distances), distances, 0.0), axis=1))
+    within, between = np.zeros((r, r)), Z.T @ Z
+    for code in np.unique(codes):
+        members = np.flatnonzero(codes == code)
+        local = _local_scatter(Z[members], where[members], scales[members])
+        about = about_centres(Z[members], codes[members])
+        size = len(members)
+        within += local / size
+        # Pairs of different classes are all pairs less those of one class.
+        between += local * (1 / n - 1 / size) - (size / n) * (about.T @ about)
+    return within / n, between / n
+
+
+def _local_scatter(Z: np.ndarray, where: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """``½ Σ_ij A_ij (z_i - z_j)(z_i - z_j)ᵀ`` of one class."""
+    n = len(Z)
+    tiny = np.finfo(np.float64).tiny
+    product, degrees = np.zeros_like(Z), np.zeros(n)
+    for rows in row_blocks(n, 4 * 8 * n):
+        A = squared_distances(where[rows], where)
+        # Repeated points have no scale: their affinity is one with themselves, else none.
+        A /= np.maximum(scales[rows, None] * scales, tiny)
+        np.exp(-A, out=A)
+        product[rows] = A @ Z
+        degrees[rows] = np.sum(A, axis=1)
+    S = Z.T @ (degrees[:, None] * Z - product)
+    return 0.5 * (S + S.T)

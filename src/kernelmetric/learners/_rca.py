@@ -1,0 +1,159 @@
+"""Relevant component analysis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from kernelmetric.compute import check_labels
+from kernelmetric.graphs import as_pairs
+from kernelmetric.learners._base import as_gram
+from kernelmetric.learners._spectral import (
+    SpectralLearner,
+    about_centres,
+    check_shrinkage,
+    orthonormal,
+    shrinkage_of,
+    shrunk,
+)
+
+
+class RCA(SpectralLearner):
+    r"""Relevant component analysis: what varies inside chunks does not matter.
+
+    Chunks are small groups of points known to be alike, of whatever class. With the covariance C
+    of the points about the means of their chunks, the metric is :math:`M = C^{-1}`
+    [1]_; of fewer dimensions, it is that of the directions with the largest ratio of the total
+    variance to that inside chunks.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Dimension of the embedding; None keeps all.
+    shrinkage : 'auto' or float, default='auto'
+        Share of the identity in C, between 0 and 1; 'auto' is that of Ledoit and Wolf.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The learned map L, with ``L C Lᵀ = I``.
+    chunks_ : ndarray of shape (n_samples,)
+        Number of the chunk of every point; -1 for points in none.
+    eigenvalues_ : ndarray
+        Ratios of the variances, descending.
+    shrinkage_ : float
+        The share that was used.
+    loss_ : float
+        Minus half the sum of the logarithms of the ratios kept: the information about
+        Gaussian points that the embedding keeps when chunks are merged.
+    n_features_in_ : int
+        Number of features seen in fit.
+
+    Notes
+    -----
+    O(n d² + d³) time.
+
+    References
+    ----------
+    .. [1] Bar-Hillel, Hertz, Shental and Weinshall, "Learning a Mahalanobis metric from
+       equivalence constraints", Journal of Machine Learning Research 6 (2005).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import RCA
+    >>> X = np.random.RandomState(0).randn(40, 3) * [10, 1, 1]  # the first feature is a nuisance
+    >>> chunks = np.repeat(np.arange(20), 2)                    # twenty pairs of points
+    >>> M = RCA().fit(X, chunks=chunks).get_mahalanobis_matrix()
+    >>> bool(M[0, 0] < 0.1 * M[1, 1])
+    True
+    """
+
+    def __init__(self, n_components=None, *, shrinkage="auto"):
+        self.n_components = n_components
+        self.shrinkage = shrinkage
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        chunks: Any = None,
+        similar: Any = None,
+        pairs: Any = None,
+        gram: Any = None,
+    ) -> RCA:
+        """Learn the metric from chunks, from similar pairs or from labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,), default=None
+            Class labels: every class is a chunk.
+        chunks : array-like of int of shape (n_samples,), default=None
+            Number of the chunk of every point, negative for points in none; y is then not used.
+        similar : array-like of shape (n_pairs, 2), default=None
+            Row numbers of pairs that are alike: what they connect is a chunk.
+        pairs : Pairs, default=None
+            The same; dissimilar pairs are not used.
+        gram : array of shape (n_features, n_features), default=None
+            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+
+        Returns
+        -------
+        RCA
+            The fitted learner.
+        """
+        check_shrinkage(self.shrinkage)
+        X = self._check_points(X)
+        self.chunks_ = _chunks_of(X, y, chunks, similar, pairs)
+        rank = self._check_n_components(X.shape[1])
+        coordinates = orthonormal(X, as_gram(gram))
+        Z = coordinates.Z
+        about = about_centres(Z, self.chunks_)
+        self.shrinkage_ = shrinkage_of(about, self.shrinkage)
+        C = shrunk(about.T @ about / len(about), self.shrinkage_)
+        values, V = linalg.eigh(Z.T @ Z / len(Z), C)
+        values = np.maximum(values, np.finfo(np.float64).eps)  # round-off may leave none
+        self.eigenvalues_, V = values[::-1], V[:, ::-1]
+        self._keep(V[:, :rank], coordinates, X)
+        self.loss_ = -0.5 * float(np.sum(np.log(self.eigenvalues_[:rank])))
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False  # chunks will do
+        return tags
+
+
+def _chunks_of(X: Any, y: Any, chunks: Any, similar: Any, pairs: Any) -> np.ndarray:
+    """Chunk codes, -1 for points that are in none or alone in theirs."""
+    if chunks is not None:
+        if similar is not None or pairs is not None:
+            raise ValueError("Got chunks beside similar pairs, but expected one of the two.")
+        codes = column_or_1d(chunks)
+        check_consistent_length(X, codes)
+        if codes.dtype.kind not in "iu":
+            raise ValueError(
+                f"Got chunks of dtype {codes.dtype}, but expected integers: the number of the "
+                "chunk of every point, -1 for points in none."
+            )
+    elif similar is None and pairs is None and y is not None:
+        codes = check_labels(y, X)
+    else:
+        codes = as_pairs(pairs, similar, None, y, X.shape[0]).components()
+    codes = np.where(codes < 0, -1, codes)
+    names, codes = np.unique(codes, return_inverse=True)
+    codes = codes - int(names[0] < 0)
+    counts = np.bincount(codes[codes >= 0], minlength=1)
+    codes = np.where(counts[codes] < 2, -1, codes)
+    if not np.any(codes >= 0):
+        raise ValueError(
+            "Got no chunk with two points, but expected at least one: RCA learns from what varies "
+            "inside chunks."
+        )
+    return codes
