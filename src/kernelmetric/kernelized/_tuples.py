@@ -7,6 +7,7 @@ become tuples of coordinates.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,8 @@ def check_tuples(tuples: Any, n_samples: int) -> np.ndarray:
 
 
 def takes_pair_tuples(learner: Any) -> bool:
-    """Whether a learner fits on tuples of two points, as metric-learn's pair learners declare."""
-    return getattr(learner, "_tuple_size", None) == 2
+    """Whether a learner fits on pairs of points: metric-learn's say so, ``fit(pairs, y)``."""
+    return next(iter(inspect.signature(learner.fit).parameters), None) == "pairs"
 
 
 def tuples_of_pairs(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
