@@ -58,6 +58,7 @@ def table(n_splits):
     rows = []
     for learner, estimator in LEARNERS.items():
         for name, (X, y) in sets().items():
+            measure(estimator, X, y, RANKS[0], 0)  # the first fit also pays for imports
             for rank in RANKS:
                 runs = [measure(estimator, X, y, rank, seed) for seed in range(n_splits)]
                 accuracy, seconds = np.mean(runs, axis=0)
@@ -79,7 +80,7 @@ def draw(rows, path):
 
     names = list(dict.fromkeys(row[1] for row in rows))
     figure, axes = plt.subplots(2, len(names), figsize=(9.5, 4.8), sharex=True, sharey="row")
-    ticks = [rank or N_TRAIN - 1 for rank in RANKS]
+    ticks = np.arange(len(RANKS))  # the ranks double, and so the axis is nearly logarithmic
     for learner, color in (("LDA", "C0"), ("LMNN", "C1")):
         for column, name in enumerate(names):
             chosen = [row for row in rows if row[0] == learner and row[1] == name]
@@ -90,11 +91,10 @@ def draw(rows, path):
                 ticks, 100 * (accuracy - spread), 100 * (accuracy + spread), color=color, alpha=0.15
             )
             bottom.plot(ticks, seconds, "o-", color=color, markersize=4)
-            top.set(title=name, xscale="log")
+            top.set_title(name)
             bottom.set(xlabel="rank", yscale="log")
     for axis in axes[1]:
         axis.set_xticks(ticks, [str(r or "full") for r in RANKS])
-        axis.minorticks_off()
     axes[0, 0].set_ylabel("accuracy on new points, %")
     axes[1, 0].set_ylabel("processor time of fit, s")
     axes[0, 0].legend(frameon=False)

@@ -34,7 +34,7 @@ def accuracy(metric, make, seed):
 @pytest.mark.parametrize(
     "learner",
     [
-        metric_learn.ITML_Supervised(n_constraints=100, random_state=0),
+        metric_learn.ITML_Supervised(n_constraints=100, max_iter=50, random_state=0),
         metric_learn.LMNN(learn_rate=1e-2, max_iter=100),
         metric_learn.NCA(),
     ],

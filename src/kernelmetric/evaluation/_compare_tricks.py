@@ -180,22 +180,23 @@ def compare_tricks(
         for space in (KPCA(), KernelTrick(singular=singular))
     )
     pair = (kpca, trick)
-    losses = [getattr(metric.learner_, "loss_", None) for metric in pair]
+    has_loss = all(hasattr(metric.learner_, "loss_") for metric in pair)
     labels = np.asarray(y)
     found = [labels[_nearest(metric, X, X_new)] for metric in pair]
     truth = labels if X_new is None else y_new
+    hits = [float(np.mean(f == np.asarray(truth))) for f in found]
     eigenvalues = trick.space_.gram_.eigenvalues
     kept = kpca.space_.eigenvalues_
     return TrickComparison(
         kpca,
         trick,
-        None if None in losses else (float(losses[0]), float(losses[1])),
+        (float(kpca.learner_.loss_), float(trick.learner_.loss_)) if has_loss else None,
         _distance_gap(*(metric.transform(X) for metric in pair)),
         _condition(eigenvalues),
         _condition(kept),
         _problem_condition(kpca, trick, X, y),
         float(np.mean(found[0] == found[1])),
-        None if truth is None else tuple(float(np.mean(f == np.asarray(truth))) for f in found),
+        None if truth is None else (hits[0], hits[1]),
     )
 
 

@@ -13,13 +13,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import check_points, namespace, row_blocks, take_rows
+from kernelmetric.compute import check_points, namespace, row_blocks
 from kernelmetric.graphs import as_pairs
 from kernelmetric.kernelized._arguments import learner_arguments
 from kernelmetric.kernelized._delegation import Predictions, inner_has
 from kernelmetric.kernelized._tuples import (
     are_tuples,
-    check_tuples,
+    coordinates_of_tuples,
     points_of_tuples,
     takes_pair_tuples,
     tuples_of_pairs,
@@ -158,7 +158,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Points.
         y : array-like of shape (n_samples,), default=None
-            Labels, for learners that want them.
+            Labels.
         **fit_params : dict
             As in :meth:`fit`.
 
@@ -337,10 +337,9 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
             Z = self.space_.fit_transform(X)
         learner = clone(self.learner)
         arguments = learner_arguments(self, X, similar, dissimilar, fit_params)
-        data = (Z, y)
+        data: tuple[Any, ...] = (Z, y)
         if tuples is not None:
-            rows = check_tuples(tuples, X.shape[0])
-            T = take_rows(Z, rows.ravel()).reshape(*rows.shape, -1)
+            T = coordinates_of_tuples(Z, tuples)
             data = (T,) if y is None else (T, y)
         with propagated_callbacks(self, learner, X, y):
             result = getattr(learner, how)(*data, **arguments)
@@ -371,7 +370,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     def _coordinates(self, X: Any) -> Any:
         if are_tuples(X):
             X, rows = points_of_tuples(X)
-            return self._coordinates(X)[rows]
+            return coordinates_of_tuples(self._coordinates(X), rows)
         check_is_fitted(self)
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
         with config_context(transform_output="default"):

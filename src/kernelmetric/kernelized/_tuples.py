@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelmetric.compute import take_rows
 from kernelmetric.graphs import Pairs
 
 
@@ -40,7 +41,36 @@ def points_of_tuples(T: Any) -> tuple[np.ndarray, np.ndarray]:
     return X, rows.reshape(T.shape[:2])
 
 
-def check_tuples(tuples: Any, n_samples: int) -> np.ndarray:
+def coordinates_of_tuples(Z: Any, tuples: Any) -> Any:
+    """Tuples of coordinates, from coordinates and row numbers.
+
+    Parameters
+    ----------
+    Z : array of shape (n_samples, r)
+        Coordinates, one row for each point.
+    tuples : array-like of shape (n_tuples, t)
+        Row numbers of Z.
+
+    Returns
+    -------
+    array of shape (n_tuples, t, r)
+        Of the library of Z.
+    """
+    rows = _check_tuples(tuples, Z.shape[0])
+    return take_rows(Z, rows.ravel()).reshape(*rows.shape, -1)
+
+
+def takes_pair_tuples(learner: Any) -> bool:
+    """Whether a learner fits on pairs of points: metric-learn's say so, ``fit(pairs, y)``."""
+    return next(iter(inspect.signature(learner.fit).parameters), None) == "pairs"
+
+
+def tuples_of_pairs(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs as metric-learn takes them: row numbers, and +1 for similar, -1 for dissimilar."""
+    return pairs.rows, np.where(pairs.is_similar, 1, -1)
+
+
+def _check_tuples(tuples: Any, n_samples: int) -> np.ndarray:
     """Row numbers of shape (n_tuples, t), refused where they do not number the points."""
     rows = np.asarray(tuples)
     if rows.ndim != 2 or rows.dtype.kind not in "iu":
@@ -55,13 +85,3 @@ def check_tuples(tuples: Any, n_samples: int) -> np.ndarray:
             f"{n_samples - 1}."
         )
     return rows
-
-
-def takes_pair_tuples(learner: Any) -> bool:
-    """Whether a learner fits on pairs of points: metric-learn's say so, ``fit(pairs, y)``."""
-    return next(iter(inspect.signature(learner.fit).parameters), None) == "pairs"
-
-
-def tuples_of_pairs(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs as metric-learn takes them: row numbers, and +1 for similar, -1 for dissimilar."""
-    return pairs.rows, np.where(pairs.is_similar, 1, -1)
