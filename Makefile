@@ -25,7 +25,7 @@ PYTEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACK
 PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format typecheck docstrings pytest test-oldest test-torch test-paper \
+.PHONY: help demo test lint format typecheck docstrings pytest test-oldest test-torch test-peers test-paper \
 	test-slow bench bench-quick import-time docs wheel hooks clean
 
 help: ## List the targets
@@ -60,6 +60,9 @@ test-oldest: .venv-oldest/$(STAMP) ## Run the tests with the oldest supported ve
 test-torch: .venv-torch/$(STAMP) ## Run the tests that need torch
 	MPLBACKEND=Agg .venv-torch/bin/python -m pytest -m torch $(ARGS)
 
+test-peers: .venv-metric-learn/$(STAMP) ## Run the tests that kernelize metric-learn's learners
+	$(PYTEST_ENV) .venv-metric-learn/bin/python -m pytest -m peers $(ARGS) tests/test_peers.py
+
 test-paper: $(DEV) ## Reproduce the papers' numbers that are tests (reads KERNELMETRIC_DATA)
 	@test -n "$$KERNELMETRIC_DATA" || echo "KERNELMETRIC_DATA is not set: cells whose data" \
 		"is found nowhere else are listed below as SKIPPED."
@@ -90,7 +93,8 @@ hooks: $(DEV) ## Run the fast part of CI before each git commit
 	$(BIN)/pre-commit install
 
 clean: ## Remove all that make created, environments included
-	rm -rf .venv .venv-oldest .venv-torch .venv-peers dist build docs/_build docs/api docs/gallery docs/sg_execution_times.rst docs/_api_by_room.md \
+	rm -rf .venv .venv-oldest .venv-torch .venv-peers .venv-metric-learn dist build docs/_build docs/api docs/gallery \
+		docs/sg_execution_times.rst docs/_api_by_room.md \
 		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache demo-output
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -131,6 +135,13 @@ $(DOCS): $(RUN)
 .venv-torch/$(STAMP): pyproject.toml
 	$(call create_venv,.venv-torch)
 	.venv-torch/bin/python -m pip install --quiet --editable "$(EXTRAS)" --group test $(TORCH)
+	@touch $@
+
+# metric-learn 0.7 and this library meet on scikit-learn 1.6: older ones are not ours, newer not its.
+.venv-metric-learn/$(STAMP): pyproject.toml
+	$(call create_venv,.venv-metric-learn)
+	.venv-metric-learn/bin/python -m pip install --quiet --editable . --group test "metric-learn==0.7.0" \
+		"scikit-learn==1.6.1" "numpy<2" "scipy<1.16"
 	@touch $@
 
 # metric-learn fails on current scikit-learn, mlpack on current NumPy: they get the last ones they run on.

@@ -19,6 +19,9 @@ from kernelmetric import datasets
 from kernelmetric.compute import memory_budget
 from kernelmetric.evaluation import (
     PairVerifier,
+    assert_kernelizable,
+    check_kernelizable,
+    compare_tricks,
     cross_validate_pairs,
     map_at_r,
     pair_counting_accuracy,
@@ -109,6 +112,9 @@ __all__ = [
     "Sum",
     "__version__",
     "as_kernel",
+    "assert_kernelizable",
+    "check_kernelizable",
+    "compare_tricks",
     "compress",
     "cross_validate_pairs",
     "datasets",

@@ -1,20 +1,33 @@
-"""How good a metric is: for verification, for retrieval, for clustering.
+"""How good a metric is: for verification, for retrieval, for clustering; and whether it is valid.
 
 ::
 
     _verification.py   PairVerifier: the same or not? A threshold on any metric, probabilities, AUC
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
     _scores.py         recall_at_k, map_at_r, pair_counting_accuracy
+    _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
+    _kernelizable_report.py   the answer, condition by condition
+    _outcomes.py       what an estimator says of points, and by how much two answers differ
+    _compare_tricks.py compare_tricks: the KPCA trick beside the kernel trick
 
 Whoever has labels and a classifier needs none of it: scikit-learn's scores do.
 """
 
+from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
+from kernelmetric.evaluation._kernelizable import assert_kernelizable, check_kernelizable
+from kernelmetric.evaluation._kernelizable_report import Condition, KernelizableReport
 from kernelmetric.evaluation._pair_cv import cross_validate_pairs
 from kernelmetric.evaluation._scores import map_at_r, pair_counting_accuracy, recall_at_k
 from kernelmetric.evaluation._verification import PairVerifier
 
 __all__ = [
+    "Condition",
+    "KernelizableReport",
     "PairVerifier",
+    "TrickComparison",
+    "assert_kernelizable",
+    "check_kernelizable",
+    "compare_tricks",
     "cross_validate_pairs",
     "map_at_r",
     "pair_counting_accuracy",

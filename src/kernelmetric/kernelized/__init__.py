@@ -9,6 +9,8 @@ cross-validation. Both are metrics, and predict where what they hold predicts::
     _candidates.py   lists of kernels and ranks, from what a user writes
     _results.py      the table of a search, as GridSearchCV writes it
     _delegation.py   predict and its kin, from the estimator inside
+    _arguments.py    what the learner's fit gets besides coordinates and labels
+    _tuples.py       tuples of points, for learners from pairs or triplets that others wrote
 """
 
 from kernelmetric.kernelized._kernelized import Kernelized

@@ -11,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from kernelmetric.metric import Metric
 
 
-def inner_has(method: str):
-    """Condition for ``available_if``: the inner estimator, fitted or not, has the method."""
+def inner_has(*methods: str):
+    """Condition for ``available_if``: the inner estimator, fitted or not, has one of these."""
 
     def check(self: Any) -> bool:
-        getattr(self._inner, method)  # its AttributeError is ours
+        if not any(hasattr(self._inner, method) for method in methods):
+            getattr(self._inner, methods[0])  # its AttributeError is ours
         return True
 
     return check
@@ -82,6 +83,38 @@ class Predictions:
             Decision values.
         """
         return self._through("decision_function", X)
+
+    @available_if(inner_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of class probabilities by the inner estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Logarithms of probabilities.
+        """
+        return self._through("predict_log_proba", X)
+
+    @available_if(inner_has("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """Score of every point by the inner outlier detector or density.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Scores: the lower, the stranger.
+        """
+        return self._through("score_samples", X)
 
     @property
     def classes_(self) -> Any:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn import config_context, get_config
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import check_points, namespace, row_blocks
+from kernelmetric.graphs import as_pairs
+from kernelmetric.kernelized._arguments import learner_arguments
 from kernelmetric.kernelized._delegation import Predictions, inner_has
+from kernelmetric.kernelized._tuples import (
+    are_tuples,
+    coordinates_of_tuples,
+    points_of_tuples,
+    takes_pair_tuples,
+    tuples_of_pairs,
+)
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel, automatic_space
 from kernelmetric.solvers import CallbackSupportMixin, propagated_callbacks, with_callbacks
@@ -31,7 +39,10 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     Parameters
     ----------
     learner : estimator
-        A learner of this library, or any scikit-learn-style estimator.
+        A learner of this library, or any scikit-learn-style estimator: transformer, classifier,
+        regressor, clusterer, outlier detector, or learner from tuples of points as metric-learn
+        has them. Its methods are this one's: what it cannot do is not there.
+        :func:`check_kernelizable` says whether what comes out is its kernel version.
     kernel : str, Kernel or callable, default='auto'
         'auto': the kernel and ridge with which ridge regression predicts points left out best,
         see :class:`LeaveOneOutRidge`; without y, the RBF of median width. 'aligned': the sum of
@@ -105,18 +116,28 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any = None, *, similar: Any = None, dissimilar: Any = None, **fit_params
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        similar: Any = None,
+        dissimilar: Any = None,
+        tuples: Any = None,
+        **fit_params,
     ) -> Kernelized:
         """Fit kernel, space and learner.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel.
+            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel. For
+            a learner from tuples also an array of shape (n_tuples, t, n_features).
         y : array-like of shape (n_samples,), default=None
-            Labels, for learners that want them.
+            Labels, for learners that want them; those of the tuples, where there are tuples.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
             Row numbers of pairs, for learners that take pairs.
+        tuples : array-like of shape (n_tuples, t), default=None
+            Row numbers of tuples, for learners that fit on tuples of points.
         **fit_params : dict
             What else the learner's ``fit`` takes.
 
@@ -125,8 +146,28 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Kernelized
             The fitted metric.
         """
-        self._fit(X, y, similar=similar, dissimilar=dissimilar, **fit_params)
+        self._fit(X, y, similar=similar, dissimilar=dissimilar, tuples=tuples, **fit_params)
         return self
+
+    @available_if(inner_has("fit_predict"))
+    def fit_predict(self, X: Any, y: Any = None, **fit_params) -> Any:
+        """Fit, and return what the learner says of the training points: clusters, or outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,), default=None
+            Labels.
+        **fit_params : dict
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            What the learner's own ``fit_predict`` gives.
+        """
+        return self._fit(X, y, how="fit_predict", **fit_params)[1]
 
     @with_callbacks
     def fit_transform(self, X: Any, y: Any = None, **fit_params) -> Any:
@@ -144,9 +185,12 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Returns
         -------
         array of shape (n_samples, n_components)
-            As :meth:`transform` gives them; the kernel is evaluated only once.
+            As :meth:`transform` gives them; the kernel is evaluated only once. A learner that
+            can embed training points alone (t-SNE) gives its own ``fit_transform``.
         """
-        Z = self._fit(X, y, **fit_params)
+        if not hasattr(self.learner, "transform"):
+            return self._fit(X, y, how="fit_transform", **fit_params)[1]
+        Z, _ = self._fit(X, y, **fit_params)
         with config_context(transform_output="default"):
             return self.learner_.transform(Z)
 
@@ -172,7 +216,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points.
+            Points; tuples of them for a learner from tuples.
         y : array-like of shape (n_samples,), default=None
             Labels or targets.
 
@@ -181,7 +225,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         float
             The score.
         """
-        return self.learner_.score(self._coordinates(X), y)
+        targets = () if y is None else (y,)
+        return self.learner_.score(self._coordinates(X), *targets)
 
     @property
     def components_(self) -> Any:
@@ -256,8 +301,20 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         tags.input_tags.sparse = kernel.accepts_sparse
         return tags
 
-    def _fit(self, X: Any, y: Any, *, similar: Any = None, dissimilar: Any = None, **fit_params):
-        """Fit everything, and return the coordinates of the training points."""
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        similar: Any = None,
+        dissimilar: Any = None,
+        tuples: Any = None,
+        how: str = "fit",
+        **fit_params,
+    ) -> tuple[Any, Any]:
+        """Fit everything; coordinates of the training points, and what the learner returned."""
+        if are_tuples(X):
+            X, tuples = points_of_tuples(X)
         kernel = automatic_kernel(self.kernel)
         if self.neighbors not in ("feature", "input"):
             raise ValueError(
@@ -270,15 +327,24 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         X = check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
-        self.kernel_ = kernel.bind(X, y)
+        if takes_pair_tuples(self.learner) and tuples is None:
+            pairs = as_pairs(fit_params.pop("pairs", None), similar, dissimilar, y, X.shape[0])
+            tuples, y = tuples_of_pairs(pairs)
+            similar = dissimilar = None
+        self.kernel_ = kernel.bind(X, y if tuples is None else None)  # theirs is no point's label
         self.space_ = self._fresh_space(X.shape[0]).set_params(kernel=self.kernel_)
         with config_context(transform_output="default"):
             Z = self.space_.fit_transform(X)
         learner = clone(self.learner)
-        arguments = self._learner_arguments(X, similar, dissimilar, fit_params)
+        arguments = learner_arguments(self, X, similar, dissimilar, fit_params)
+        data: tuple[Any, ...] = (Z, y)
+        if tuples is not None:
+            T = coordinates_of_tuples(Z, tuples)
+            data = (T,) if y is None else (T, y)
         with propagated_callbacks(self, learner, X, y):
-            self.learner_ = learner.fit(Z, y, **arguments)
-        return Z
+            result = getattr(learner, how)(*data, **arguments)
+        self.learner_ = learner
+        return Z, result
 
     def _fresh_space(self, n_samples: int) -> Any:
         if isinstance(self.space, str):
@@ -301,44 +367,10 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
             )
         return clone(self.space)
 
-    def _learner_arguments(
-        self, X: Any, similar: Any, dissimilar: Any, fit_params: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Everything the learner's fit gets besides Z and y, refused where it has no meaning."""
-        name = type(self.learner).__name__
-        signature = inspect.signature(self.learner.fit).parameters
-        arguments = fit_params
-        if get_config()["enable_metadata_routing"]:
-            arguments = dict(process_routing(self, "fit", **fit_params)["learner"]["fit"])
-        gram = getattr(self.space_, "gram_", None)
-        if gram is not None:
-            if "gram" not in signature:
-                raise ValueError(
-                    f"Got {type(self.space_).__name__} with {name}, which cannot take the Gram "
-                    "matrix of its basis; expected an orthonormal basis: use KPCA() instead."
-                )
-            arguments["gram"] = gram
-        if self.neighbors == "input":
-            if "neighbors" not in signature:
-                raise ValueError(
-                    f"Got neighbors='input', but {name} looks for no neighbours: leave it out."
-                )
-            if self.kernel_.pairwise:
-                raise ValueError(
-                    "Got neighbors='input' with a precomputed kernel, but expected points: there "
-                    "is no input space to look in."
-                )
-            arguments["neighbors"] = X.toarray() if hasattr(X, "toarray") else X
-        given = {"similar": similar, "dissimilar": dissimilar, "pairs": arguments.get("pairs")}
-        for key, pairs in given.items():
-            if pairs is not None:
-                if key not in signature:
-                    kind = "pairs" if key == "pairs" else f"{key} pairs"
-                    raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
-                arguments[key] = pairs
-        return arguments
-
     def _coordinates(self, X: Any) -> Any:
+        if are_tuples(X):
+            X, rows = points_of_tuples(X)
+            return coordinates_of_tuples(self._coordinates(X), rows)
         check_is_fitted(self)
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
         with config_context(transform_output="default"):
@@ -347,6 +379,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     def _through(self, method: str, X: Any) -> Any:
         """Space, then learner, one block of rows at a time."""
         check_is_fitted(self)
+        if are_tuples(X):
+            return getattr(self.learner_, method)(self._coordinates(X))
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
         function = getattr(self.learner_, method)
         width = self.space_._n_features_out + X.shape[1]
@@ -362,6 +396,9 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.
-for _method in ("transform", "fit_transform"):
-    _condition = available_if(inner_has("transform"))
+for _method, _needs in (
+    ("transform", ["transform"]),
+    ("fit_transform", ["transform", "fit_transform"]),
+):
+    _condition = available_if(inner_has(*_needs))
     setattr(Kernelized, _method, _condition(getattr(Kernelized, _method)))

@@ -1,0 +1,230 @@
+"""The KPCA trick beside the kernel trick: the same optimum, by two ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import (
+    check_labels,
+    nearest_neighbors,
+    row_blocks,
+    squared_distances,
+    to_numpy,
+)
+from kernelmetric.graphs import discriminant_graph, laplacian
+from kernelmetric.kernelized import Kernelized
+from kernelmetric.learners import DNE
+from kernelmetric.selection import automatic_kernel
+from kernelmetric.spaces import KPCA, KernelTrick
+
+_SAME = 1e-3  # gaps below it would not be seen in a picture
+
+
+@dataclass(frozen=True, repr=False)
+class TrickComparison:
+    """What :func:`compare_tricks` found; of two numbers the first is the KPCA trick's.
+
+    Parameters
+    ----------
+    kpca, trick : Kernelized
+        The two fitted metrics.
+    objectives : tuple of float or None
+        The learner's objective at both ends (``loss_``); None where it keeps none.
+    distance_gap : float
+        Largest difference between the two learned distances, relative to the largest distance.
+    condition_gram : float
+        Condition number of K, the Gram matrix that the kernel trick has to invert.
+    condition_kept : float
+        The same for the part of K that the KPCA trick keeps.
+    condition_problem : float or None
+        Condition number of K(D-W)K, the matrix of the kernel trick's eigenproblem; for DNE.
+    agreement : float
+        Part of the points for which the nearest neighbours by both metrics are of one class.
+    accuracies : tuple of float or None
+        Accuracy of the nearest neighbour; None for new points without labels.
+    """
+
+    kpca: Kernelized
+    trick: Kernelized
+    objectives: tuple[float, float] | None
+    distance_gap: float
+    condition_gram: float
+    condition_kept: float
+    condition_problem: float | None
+    agreement: float
+    accuracies: tuple[float, float] | None
+
+    @property
+    def objective_gap(self) -> float | None:
+        """Difference of the objectives, relative to the first."""
+        if self.objectives is None:
+            return None
+        first, second = self.objectives
+        return abs(first - second) / (abs(first) or 1.0)
+
+    @property
+    def verdict(self) -> str:
+        """The comparison in a sentence."""
+        if self.distance_gap <= _SAME:
+            return "Both tricks give the same metric."
+        if self.objective_gap is not None and self.objective_gap <= _SAME:
+            return (
+                "Both tricks reach the same objective by different metrics: it has many optima, "
+                "or is ill-conditioned."
+            )
+        return (
+            "The tricks end in different optima: look at the condition numbers, or, where the "
+            "objective is not convex, at other starts."
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"{self.verdict}", ""]
+        lines += [f"  {what:<44}{text}" for what, text in self._rows()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>" for a, b in self._rows()
+        )
+        return f"<p>{escape(self.verdict)}</p><table>{rows}</table>"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = []
+        if self.objectives is not None:
+            a, b = self.objectives
+            rows.append(("objective, KPCA trick and kernel trick", f"{a:.6g}, {b:.6g}"))
+        rows += [
+            ("largest difference of distances, relative", f"{self.distance_gap:.1e}"),
+            ("condition number of K", f"{self.condition_gram:.1e}"),
+            ("condition number of what KPCA keeps", f"{self.condition_kept:.1e}"),
+        ]
+        if self.condition_problem is not None:
+            rows.append(("condition number of K(D-W)K", f"{self.condition_problem:.1e}"))
+        rows.append(("nearest neighbours that agree", f"{100 * self.agreement:.1f} %"))
+        if self.accuracies is not None:
+            a, b = self.accuracies
+            rows.append(("accuracy of the nearest neighbour", f"{100 * a:.1f} %, {100 * b:.1f} %"))
+        return rows
+
+
+def compare_tricks(
+    learner: Any,
+    kernel: Any,
+    X: Any,
+    y: Any,
+    *,
+    X_new: Any = None,
+    y_new: Any = None,
+    singular: str = "range",
+    neighbors: str = "feature",
+) -> TrickComparison:
+    """Fit a learner by the KPCA trick and by the kernel trick, and compare what comes out.
+
+    In exact arithmetic both reach the same objective (Theorems 1 and 2 of [1]_). In floating
+    point they part where K or the learner's own matrix is ill-conditioned, or where there is
+    more than one optimum: the investigation of section 5.2 of [1]_.
+
+    Parameters
+    ----------
+    learner : learner
+        One that takes the Gram matrix of its basis, as NCA, LMNN, LMCA and DNE do.
+    kernel : str, Kernel or callable
+        Bound once to X and y, so that both see the same.
+    X : array-like of shape (n_samples, n_features)
+        Training points.
+    y : array-like of shape (n_samples,)
+        Labels.
+    X_new : array-like of shape (n_new, n_features), default=None
+        Points whose nearest training points are compared; None: the training points themselves,
+        each among all others.
+    y_new : array-like of shape (n_new,), default=None
+        Labels of X_new, for the accuracies.
+    singular : {'range', 'ridge', 'raw'}, default='range'
+        What the kernel trick does about a singular K, see :class:`KernelTrick`.
+    neighbors : {'feature', 'input'}, default='feature'
+        As in :class:`Kernelized`.
+
+    Returns
+    -------
+    TrickComparison
+        Objectives, distances, condition numbers, agreement.
+
+    Notes
+    -----
+    O(n³) time and some n × n arrays: the price of the kernel trick and of condition numbers.
+
+    References
+    ----------
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010), section 5.2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import DNE, RBF, compare_tricks
+    >>> X, y = load_iris(return_X_y=True)
+    >>> comparison = compare_tricks(DNE(2), RBF(gamma=1.0), X[::3], y[::3])
+    >>> comparison.objective_gap < 1e-6
+    True
+    >>> comparison.agreement
+    1.0
+    """
+    bound = automatic_kernel(kernel).bind(X, y)
+    kpca, trick = (
+        Kernelized(learner, bound, space, neighbors=neighbors).fit(X, y)
+        for space in (KPCA(), KernelTrick(singular=singular))
+    )
+    pair = (kpca, trick)
+    has_loss = all(hasattr(metric.learner_, "loss_") for metric in pair)
+    labels = np.asarray(y)
+    found = [labels[_nearest(metric, X, X_new)] for metric in pair]
+    truth = labels if X_new is None else y_new
+    hits = [float(np.mean(f == np.asarray(truth))) for f in found]
+    eigenvalues = trick.space_.gram_.eigenvalues
+    kept = kpca.space_.eigenvalues_
+    return TrickComparison(
+        kpca,
+        trick,
+        (float(kpca.learner_.loss_), float(trick.learner_.loss_)) if has_loss else None,
+        _distance_gap(*(metric.transform(X) for metric in pair)),
+        _condition(eigenvalues),
+        _condition(kept),
+        _problem_condition(kpca, trick, X, y),
+        float(np.mean(found[0] == found[1])),
+        None if truth is None else (hits[0], hits[1]),
+    )
+
+
+def _nearest(metric: Kernelized, X: Any, X_new: Any) -> np.ndarray:
+    """The nearest training point of every new one, or of every training point among the others."""
+    queries = None if X_new is None else metric.transform(X_new)
+    return nearest_neighbors(metric.transform(X), 1, queries=queries)[0][:, 0]
+
+
+def _distance_gap(A: Any, B: Any) -> float:
+    A, B = to_numpy(A), to_numpy(B)
+    gap = top = 0.0
+    for rows in row_blocks(len(A), 4 * 8 * len(A)):
+        first, second = (np.sqrt(squared_distances(E[rows], E)) for E in (A, B))
+        gap, top = max(gap, float(np.abs(first - second).max())), max(top, float(first.max()))
+    return gap / (top or 1.0)
+
+
+def _condition(eigenvalues: np.ndarray) -> float:
+    sizes = np.abs(eigenvalues)
+    return float(sizes.max() / sizes.min()) if sizes.min() > 0 else float("inf")
+
+
+def _problem_condition(kpca: Kernelized, trick: Kernelized, X: Any, y: Any) -> float | None:
+    """Condition number of the eigenproblem of DNE in the basis of the training points."""
+    if not isinstance(kpca.learner_, DNE):
+        return None
+    K = trick.space_.gram_.matrix
+    where = kpca.space_.transform(X) if kpca.neighbors == "feature" else np.asarray(X)
+    weights = discriminant_graph(where, check_labels(y, K), kpca.learner_.n_neighbors)
+    return _condition(linalg.eigvalsh(K @ (laplacian(weights) @ K)))

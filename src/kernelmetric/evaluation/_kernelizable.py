@@ -1,0 +1,232 @@
+"""Whether an estimator, run on kernel coordinates, becomes its kernel version: an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import clone, is_regressor
+from sklearn.utils import check_random_state
+
+from kernelmetric.evaluation._kernelizable_report import Condition, KernelizableReport
+from kernelmetric.evaluation._outcomes import Answer, answers, constant, difference
+
+_ADDED = 3  # dimensions that an isometric embedding adds
+_PROBES = 150
+_ROUND_OFF = 1e-14  # relative size of the noise that stands for round-off
+
+
+class Cloud(NamedTuple):
+    """Training points and the points an estimator is asked about."""
+
+    X: np.ndarray
+    probes: np.ndarray
+
+    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Cloud:
+        """Both, moved by the same function."""
+        return Cloud(function(self.X), function(self.probes))
+
+
+def check_kernelizable(
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    tol: float = 0.01,
+    random_state: Any = 0,
+    **fit_params,
+) -> KernelizableReport:
+    """Find out whether an estimator meets the conditions of the KPCA trick.
+
+    ``Kernelized(estimator)`` is the estimator's kernel version if its result does not depend on
+    the coordinates in which the points are written, the mild conditions of [1]_. Each condition
+    is tried out: the estimator is fitted on the points and on the points moved, and asked about
+    the same further points.
+
+    - *translation*: all points moved by one vector;
+    - *rotation*: all points turned;
+    - *embedding*: the points put into a space of more dimensions;
+    - *pca*: a cloud that fills a subspace, against its full-rank principal components, which is
+      what :class:`Kernelized` does to the feature space;
+    - *span*: points asked about that leave the span of the training points, against their
+      projections onto it. This one does not decide: an optimum within the span exists
+      (Theorem 1 of [2]_), and where an estimator prefers another, :class:`Kernelized` answers
+      for the projection.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any scikit-learn-style estimator: classifier, regressor, clusterer, transformer, outlier
+        detector, pipeline.
+    X : array-like of shape (n_samples, n_features), default=None
+        Points to try it on; None: 90 points of three overlapping classes in four dimensions.
+    y : array-like of shape (n_samples,), default=None
+        Their labels or targets. With X=None they are made too, to suit the estimator.
+    tol : float, default=0.01
+        Change up to which a condition holds: the part of labels, or of pairs of clustered
+        points, that differ; for numbers the root mean square relative to their spread.
+    random_state : int, RandomState or None, default=0
+        For the moves, and for every ``random_state`` of the estimator that is None.
+    **fit_params : dict
+        Further arguments of the estimator's ``fit``.
+
+    Returns
+    -------
+    KernelizableReport
+        ``report.kernelizable``, and for each condition whether it holds, the change, a sentence.
+
+    Notes
+    -----
+    Eight fits, more for pipelines that fail. An experiment can refute and not prove: it shows
+    what happens on these data.
+
+    References
+    ----------
+    .. [1] Zhang, Nie and Xiang, "A general kernelization framework for learning algorithms based
+       on kernel PCA", Neurocomputing 73 (2009).
+    .. [2] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010).
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Lasso, Ridge
+    >>> from kernelmetric import check_kernelizable
+    >>> check_kernelizable(Ridge()).kernelizable
+    True
+    >>> report = check_kernelizable(Lasso(alpha=0.02))
+    >>> report.kernelizable, report.failed
+    (False, ('rotation', 'pca'))
+    """
+    rng = check_random_state(random_state)
+    tried = _with_fixed_randomness(estimator, rng)
+    if X is None:
+        X, y = _default_data(is_regressor(tried))
+    X = np.asarray(X, dtype=np.float64)
+    cloud = Cloud(X, _between(X, rng))
+
+    def ask(points: Cloud, which: Any = tried) -> list[Answer]:
+        return answers(which, points.X, y, points.probes, fit_params)
+
+    original = ask(cloud)
+    noise = _ROUND_OFF * X.std() * rng.standard_normal(X.shape)
+    floor = difference(original, ask(Cloud(X + noise, cloud.probes)))
+    conditions = []
+    for name, (before, after) in _experiments(cloud, rng).items():
+        known = original if before is cloud else None
+        change, error = _change(ask, before, after, known)
+        blamed = tried if change <= tol else _culprit(tried, before, after, tol, ask)
+        conditions.append(Condition.judged(name, blamed, change, tol, error))
+    return KernelizableReport(estimator, tuple(conditions), tol, floor, constant(original))
+
+
+def assert_kernelizable(estimator: Any, X: Any = None, y: Any = None, **options) -> None:
+    """Fail, with the sentences of the report, unless an estimator is kernelizable.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any scikit-learn-style estimator.
+    X, y : array-like, default=None
+        Data to try it on, as in :func:`check_kernelizable`.
+    **options : dict
+        Further arguments of :func:`check_kernelizable`.
+
+    Raises
+    ------
+    AssertionError
+        Where a condition fails, or where the data cannot tell.
+
+    Examples
+    --------
+    In a test of your own learner:
+
+    >>> from sklearn.neighbors import NearestCentroid
+    >>> from kernelmetric import assert_kernelizable
+    >>> assert_kernelizable(NearestCentroid())
+    """
+    report = check_kernelizable(estimator, X, y, **options)
+    if not report.kernelizable:
+        raise AssertionError(str(report))
+
+
+def _experiments(cloud: Cloud, rng: np.random.RandomState) -> dict[str, tuple[Cloud, Cloud]]:
+    """For each condition two clouds that should give the same result."""
+    d = cloud.X.shape[1]
+    scale = cloud.X.std(axis=0).mean()
+    shift = -3 * scale * (1 + rng.uniform(size=d)) - cloud.X.mean(axis=0)
+    Q = linalg.qr(rng.standard_normal((d, d)))[0]
+    R = linalg.qr(rng.standard_normal((d + _ADDED, d + _ADDED)))[0]
+    added = scale * rng.standard_normal((1, d + _ADDED))
+    padded = cloud.map(lambda A: np.pad(A, ((0, 0), (0, _ADDED))))
+    beside = padded.probes.copy()
+    beside[:, d:] = scale * rng.standard_normal((len(beside), _ADDED))
+    hidden = padded.map(lambda A: A @ R + added)
+    return {
+        "translation": (cloud, cloud.map(lambda A: A + shift)),
+        "rotation": (cloud, cloud.map(lambda A: A @ Q)),
+        "embedding": (cloud, padded),
+        "pca": (hidden, hidden.map(_principal_components(hidden.X))),
+        "span": (padded, Cloud(padded.X, beside)),
+    }
+
+
+def _principal_components(X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Full-rank PCA of the training points, as a map of points."""
+    mean = X.mean(axis=0)
+    _, s, Vt = linalg.svd(X - mean, full_matrices=False)
+    axes = Vt[s > max(X.shape) * np.finfo(np.float64).eps * s[0]]
+    return lambda A: (A - mean) @ axes.T
+
+
+def _change(
+    ask: Callable, before: Cloud, after: Cloud, known: list[Answer] | None
+) -> tuple[float, str]:
+    """How much the answers differ; infinitely where the estimator gives up, and its words."""
+    try:
+        return difference(ask(before) if known is None else known, ask(after)), ""
+    except Exception as error:  # noqa: BLE001, RUF100 (whatever an estimator raises, it gave up)
+        return float("inf"), f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def _culprit(estimator: Any, before: Cloud, after: Cloud, tol: float, ask: Callable) -> Any:
+    """Of a pipeline, the first step that fails by itself."""
+    for _, step in getattr(estimator, "steps", []):
+        if hasattr(step, "fit"):
+            single = _change(lambda points, step=step: ask(points, step), before, after, None)
+            if single[0] > tol:
+                return step
+    return estimator
+
+
+def _with_fixed_randomness(estimator: Any, rng: np.random.RandomState) -> Any:
+    """A copy whose every ``random_state`` is set, so that two fits make the same choices."""
+    estimator = clone(estimator)
+    unset = [
+        name
+        for name, value in estimator.get_params().items()
+        if name.rpartition("__")[2] == "random_state" and value is None
+    ]
+    return estimator.set_params(**{name: int(rng.randint(2**31 - 1)) for name in unset})
+
+
+def _between(X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """Points between pairs of points: new ones, within the span of the old."""
+    first, second = rng.randint(len(X), size=(2, _PROBES))
+    t = rng.uniform(0.05, 0.45, size=(_PROBES, 1))  # never half-way: a tie would fall either way
+    return (1 - t) * X[first] + t * X[second]
+
+
+def _default_data(continuous: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Three overlapping classes with correlated features; positive, for those who insist."""
+    rng = np.random.RandomState(0)
+    y = np.arange(90) % 3
+    X = 0.4 * rng.standard_normal((90, 4)) * [1.2, 0.9, 0.6, 0.3]
+    X[:, 0] += 0.8 * (y == 1)
+    X[:, 1] += 0.8 * (y == 2)
+    X = X @ (np.eye(4) + 0.5 * np.eye(4, k=1) - 0.3 * np.eye(4, k=-2))
+    X[::30] += rng.standard_normal((3, 4))  # something for those who look for outliers
+    X += 0.1 - X.min(axis=0)
+    target = np.exp(0.5 * X[:, 0]) + np.sin(2 * X[:, 1]) + 0.1 * rng.uniform(size=90) + 1
+    return X, target if continuous else y

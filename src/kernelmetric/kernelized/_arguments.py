@@ -1,0 +1,47 @@
+"""What a kernelized learner's fit gets besides coordinates and labels."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from sklearn import get_config
+from sklearn.utils.metadata_routing import process_routing
+
+
+def learner_arguments(
+    metric: Any, X: Any, similar: Any, dissimilar: Any, fit_params: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything the learner's fit gets besides Z and y, refused where it has no meaning."""
+    name = type(metric.learner).__name__
+    signature = inspect.signature(metric.learner.fit).parameters
+    arguments = fit_params
+    if get_config()["enable_metadata_routing"]:
+        arguments = dict(process_routing(metric, "fit", **fit_params)["learner"]["fit"])
+    gram = getattr(metric.space_, "gram_", None)
+    if gram is not None:
+        if "gram" not in signature:
+            raise ValueError(
+                f"Got {type(metric.space_).__name__} with {name}, which cannot take the Gram "
+                "matrix of its basis; expected an orthonormal basis: use KPCA() instead."
+            )
+        arguments["gram"] = gram
+    if metric.neighbors == "input":
+        if "neighbors" not in signature:
+            raise ValueError(
+                f"Got neighbors='input', but {name} looks for no neighbours: leave it out."
+            )
+        if metric.kernel_.pairwise:
+            raise ValueError(
+                "Got neighbors='input' with a precomputed kernel, but expected points: there "
+                "is no input space to look in."
+            )
+        arguments["neighbors"] = X.toarray() if hasattr(X, "toarray") else X
+    given = {"similar": similar, "dissimilar": dissimilar, "pairs": arguments.get("pairs")}
+    for key, pairs in given.items():
+        if pairs is not None:
+            if key not in signature:
+                kind = "pairs" if key == "pairs" else f"{key} pairs"
+                raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
+            arguments[key] = pairs
+    return arguments
