@@ -13,6 +13,7 @@ n × n array::
     _truncated.py   the same over near points alone, with a certificate
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
+    _products.py    a sparse matrix times a block of vectors
     _threads.py     blocks shared among threads, BLAS kept calm
 """
 
@@ -33,11 +34,13 @@ from kernelmetric.compute._distances import median_squared_distance, squared_dis
 from kernelmetric.compute._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
+from kernelmetric.compute._products import BlockProduct
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes
 from kernelmetric.compute._threads import own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
 
 __all__ = [
+    "BlockProduct",
     "GramProducts",
     "Listed",
     "check_labels",

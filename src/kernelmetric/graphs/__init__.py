@@ -2,12 +2,15 @@
 
 :func:`target_neighbors` lists the k nearest points of a point's own class (LMNN);
 :func:`discriminant_graph` joins near points with +1 inside a class and -1 across classes (DNE);
+:func:`neighbor_graph` joins the nearest points whatever their labels, and
+:func:`component_codes` says which of them hang together (transductive distances);
 :func:`laplacian` turns weights into the quadratic form ``Σ w_ij |z_i - z_j|²``;
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
 kernels), and :func:`as_pairs` makes them from what a ``fit`` got.
 """
 
 from kernelmetric.graphs._labels import discriminant_graph, laplacian, target_neighbors
+from kernelmetric.graphs._neighbors import component_codes, neighbor_graph
 from kernelmetric.graphs._pair_rows import check_rows, pair_distances
 from kernelmetric.graphs._pairs import Pairs, as_pairs
 
@@ -15,8 +18,10 @@ __all__ = [
     "Pairs",
     "as_pairs",
     "check_rows",
+    "component_codes",
     "discriminant_graph",
     "laplacian",
+    "neighbor_graph",
     "pair_distances",
     "target_neighbors",
 ]
