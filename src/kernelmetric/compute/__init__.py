@@ -14,6 +14,7 @@ n × n array::
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    a sparse matrix times a block of vectors
+    _subspaces.py   distances between points that may move along directions of their own
     _threads.py     blocks shared among threads, BLAS kept calm
 """
 
@@ -36,6 +37,7 @@ from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impo
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._products import BlockProduct
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes
+from kernelmetric.compute._subspaces import subspace_distances
 from kernelmetric.compute._threads import own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
 
@@ -69,6 +71,7 @@ __all__ = [
     "set_entries",
     "softmax_bytes",
     "squared_distances",
+    "subspace_distances",
     "take_rows",
     "to_numpy",
 ]

@@ -45,7 +45,7 @@ class BlockProduct:
         self.shape = A.shape
         self._parts: list[tuple[slice, Any]] = []
         if is_sparse(A):
-            A = sparse.csr_array(A, dtype=self.dtype)
+            A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
             self._flops = 2 * _FLOPS_OF_ONE * A.nnz
             rows = A.shape[0]
             self._parts = [
@@ -81,6 +81,14 @@ class BlockProduct:
         with own_threads(self._flops * V.shape[1]):
             over_threads(work, self._parts)
         return result
+
+
+def _short_indices(A: sparse.csr_array) -> sparse.csr_array:
+    """The same matrix with 32-bit indices where they suffice: less to read."""
+    if max(A.nnz, A.shape[1]) >= 2**31:
+        return A
+    indices, pointers = (part.astype(np.int32, copy=False) for part in (A.indices, A.indptr))
+    return sparse.csr_array((A.data, indices, pointers), shape=A.shape)
 
 
 def _rows_of(A: sparse.csr_array, rows: slice) -> sparse.csr_array:

