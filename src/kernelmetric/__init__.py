@@ -24,7 +24,7 @@ from kernelmetric.evaluation import (
     pair_counting_accuracy,
     recall_at_k,
 )
-from kernelmetric.graphs import Pairs
+from kernelmetric.graphs import Pairs, neighbor_graph
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
@@ -49,6 +49,7 @@ from kernelmetric.kernels import (
 from kernelmetric.learners import DNE, LMCA, LMNN, MMC, NCA, IdealizedKernel
 from kernelmetric.selection import LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
+from kernelmetric.transductive import tangent_distance, tangent_neighbors, tangent_vectors
 
 __version__ = "0.1.0.dev0"
 
@@ -89,8 +90,12 @@ __all__ = [
     "datasets",
     "map_at_r",
     "memory_budget",
+    "neighbor_graph",
     "pair_counting_accuracy",
     "polynomial_degrees",
     "rbf_widths",
     "recall_at_k",
+    "tangent_distance",
+    "tangent_neighbors",
+    "tangent_vectors",
 ]
