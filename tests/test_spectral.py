@@ -133,9 +133,7 @@ def test_a_warm_start_takes_fewer_products(indefinite, graph):
     before = smallest_eigenvectors(laplacian(graph), K, null=np.ones(N), random_state=0)
     nearby = laplacian(graph) + 0.01 * indefinite
     cold = smallest_eigenvectors(nearby, K, null=np.ones(N), random_state=0)
-    warm = smallest_eigenvectors(
-        nearby, K, null=np.ones(N), start=before.vectors, random_state=0
-    )
+    warm = smallest_eigenvectors(nearby, K, null=np.ones(N), start=before.vectors, random_state=0)
     np.testing.assert_allclose(warm.values, cold.values, atol=1e-6)
     assert warm.n_matvecs < 0.8 * cold.n_matvecs
 

@@ -1,5 +1,7 @@
 """Tangent distance: blind to small transformations, and the minimum that it claims to be."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, rotate, shift
@@ -38,7 +40,7 @@ def by_least_squares(a, b, sigma=0.9):
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-8), (np.float32, 1e-3)])
 def test_the_distance_is_the_minimum_over_both_planes(images, dtype, rtol):
     found = tangent_distance(images[:-1].astype(dtype), images[1:].astype(dtype), shape=SHAPE)
-    expected = [by_least_squares(a, b) for a, b in zip(images[:-1], images[1:], strict=True)]
+    expected = [by_least_squares(a, b) for a, b in pairwise(images)]
     assert found.dtype == dtype
     np.testing.assert_allclose(found, expected, rtol=rtol)
 

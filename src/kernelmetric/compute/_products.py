@@ -47,10 +47,8 @@ class BlockProduct:
         if is_sparse(A):
             A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
             self._flops = 2 * _FLOPS_OF_ONE * A.nnz
-            rows = A.shape[0]
-            self._parts = [
-                (block, _rows_of(A, block)) for block in row_blocks(rows, 0, most=-(-rows // _PARTS))
-            ]
+            blocks = row_blocks(A.shape[0], 0, most=-(-A.shape[0] // _PARTS))
+            self._parts = [(block, _rows_of(A, block)) for block in blocks]
         elif isinstance(A, np.ndarray):
             A = A.astype(self.dtype, copy=False)
         self._A = A

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
+from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._threads import over_threads, own_threads
 
 _GATHER_BYTES = 2**20  # subspaces gathered for one product: they should stay in the second cache
@@ -43,11 +46,8 @@ def subspace_distances(
     """
     result = np.empty(len(first), dtype=S.dtype)
     own_s, own_t = _inner_products(S), _inner_products(T)
-    edges = np.flatnonzero(np.diff(first, prepend=-1, append=-1))
-    # Blocks end with a run, so that no subspace is met by two of them.
-    cuts = np.unique(edges[np.searchsorted(edges, np.arange(0, len(first) + _PAIRS, _PAIRS)) - 1])
-    cuts = np.union1d(cuts[cuts > 0], [0, len(first)])
-    blocks = [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    per_pair = 4 * S.shape[1] ** 2 * S.itemsize
+    blocks = list(row_blocks(len(first), per_pair, most=_PAIRS))
 
     def work(blocks: list[slice]) -> None:
         for block in blocks:
@@ -70,7 +70,7 @@ def _cross_products(S: np.ndarray, T: np.ndarray, i: np.ndarray, j: np.ndarray) 
     grams = np.empty((len(i), S.shape[1], T.shape[1]), dtype=S.dtype)
     step = max(1, _GATHER_BYTES // (T[0].nbytes or 1))
     edges = np.flatnonzero(np.diff(i, prepend=-1, append=-1))
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         row = S[i[start]]
         for low in range(start, stop, step):
             chunk = slice(low, min(low + step, stop))

@@ -129,13 +129,10 @@ def _check(n_neighbors: int, weights: str, symmetrize: str) -> None:
             f"Got n_neighbors={n_neighbors!r}, but expected a positive integer: try 20."
         )
     if weights not in _WEIGHTS:
-        raise ValueError(
-            f"Got weights={weights!r}, but expected one of {_WEIGHTS}: try 'binary'."
-        )
+        raise ValueError(f"Got weights={weights!r}, but expected one of {_WEIGHTS}: try 'binary'.")
     if symmetrize not in _SYMMETRIZE:
         raise ValueError(
-            f"Got symmetrize={symmetrize!r}, but expected one of {tuple(_SYMMETRIZE)}: "
-            "try 'union'."
+            f"Got symmetrize={symmetrize!r}, but expected one of {tuple(_SYMMETRIZE)}: try 'union'."
         )
 
 

@@ -3,7 +3,7 @@ r"""Smallest eigenvectors of a large symmetric matrix, which may be indefinite.
 Rayleigh-Ritz on a growing basis (Davidson's method). What is added for a Ritz pair
 :math:`(\theta, v)` is the Ritz vector after a Chebyshev filter, less its part along itself,
 
-.. math:: T_d(X) v - T_d(x_\theta) v, \qquad X = \frac{A - c}{e}, \quad x_\theta = \frac{\theta-c}{e},
+.. math:: T_d(X) v - T_d(x) v, \qquad X = \frac{A - c}{e}, \quad x = \frac{\theta - c}{e},
 
 where the filter is small on :math:`[c - e, c + e]`, the part of the spectrum that nobody asked for.
 The difference obeys a recurrence that starts from the residual, so it has all its digits however
