@@ -9,6 +9,8 @@ n × n array::
     _budget.py      how much memory a block may take
     _distances.py   squared distances, exact for near points, and the median distance
     _neighbors.py   exact k nearest neighbours, also within and between classes
+    _pruned.py      the same, most points ruled out in few coordinates
+    _selection.py   the k smallest entries of rows
     _softmax.py     the NCA loss and gradient: a softmax over all other points
     _truncated.py   the same over near points alone, with a certificate
     _impostors.py   the LMNN hinge: triplets mined block by block
