@@ -32,6 +32,7 @@ from kernelmetric import (
     rbf_widths,
 )
 from kernelmetric.compute import nca_loss, nearest_neighbors
+from transductive import PRIORS, SOLVERS, few_labels
 
 Row = dict[str, Any]
 CASES: dict[str, dict[str, Callable[..., Row]]] = {}
@@ -346,6 +347,16 @@ def _our_knn(quick: bool = False, **_) -> Row:
     X = _knn_data(quick)
     seconds, (_, squared) = timed(lambda: nearest_neighbors(X, 20))
     return {"seconds": seconds, "value": float(np.sqrt(squared).mean())}
+
+
+# --- few labels ---------------------------------------------------------------------------------
+
+
+for _prior in PRIORS:
+    for _solver in SOLVERS:
+        contender(f"few-labels {_prior}", _solver)(
+            lambda _p=_prior, _s=_solver, quick=False, **_: few_labels(_p, _s, quick)
+        )
 
 
 # --- memory of a kernelized fit ---------------------------------------------------------------

@@ -37,6 +37,8 @@ ROWS = {
     "kpca-60000": "Kernel PCA, MNIST 60,000 × 784, 100 components, 1 GB budget",
     "alignment-20000": "Alignment of 21 kernels, 20,000 × 50 float32, centred",
     "search": "Kernel and rank by cross-validation, digits 800 × 64, 21 widths × 5 ranks, NCA",
+    "few-labels Euclidean": "60 eigenvectors, MNIST 70,000, 20 nearest neighbours",
+    "few-labels tangent": "60 eigenvectors, MNIST 70,000, 20 nearest by tangent distance",
     "kernelized-20000": "Kernelized NCA, 20,000 × 50 float32, 500 landmarks, 3 iterations",
 }
 

@@ -8,6 +8,7 @@ from sklearn.neighbors import NearestNeighbors, NeighborhoodComponentsAnalysis
 
 from kernelmetric import memory_budget
 from kernelmetric.compute import (
+    _pruned,
     class_neighbors,
     current_budget,
     lmnn_hinge,
@@ -487,3 +488,32 @@ def test_the_hinge_of_few_points_is_that_of_blocks(points, targets, L, monkeypat
         monkeypatch.undo()
         assert whole[0] == pytest.approx(blocks[0], rel=1e-12)
         np.testing.assert_allclose(whole[1], blocks[1], atol=1e-9 * np.abs(blocks[1]).max())
+
+
+@pytest.mark.parametrize("k", [1, 7])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_points_ruled_out_in_few_coordinates_are_no_neighbours(k, dtype, elsewhere, monkeypatch):
+    monkeypatch.setattr(_pruned, "_MIN_ROWS", 100)
+    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 10)
+    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
+    monkeypatch.setattr(_pruned, "_WORTH", 0.5)
+    rng = np.random.RandomState(0)
+    X = (rng.standard_normal((900, 20)) / np.arange(1, 21) + 3).astype(dtype)
+    X[5] = X[3]  # duplicates are nearest neighbours
+    queries = X[:300] + dtype(0.01) if elsewhere else None
+    assert _pruned.pays(X, X, k, _pruned.lower_bounds(X, X), same=True)
+    indices, squared = nearest_neighbors(X, k, queries=queries)
+    monkeypatch.setattr(_pruned, "_MIN_ROWS", 10_000)
+    plain_indices, plain_squared = nearest_neighbors(X, k, queries=queries)
+    np.testing.assert_allclose(squared, plain_squared, atol=1e-4 if dtype == np.float32 else 1e-12)
+    if dtype == np.float64:
+        np.testing.assert_array_equal(indices, plain_indices)
+
+
+def test_nothing_is_ruled_out_where_no_direction_stands_out(monkeypatch):
+    monkeypatch.setattr(_pruned, "_MIN_ROWS", 100)
+    monkeypatch.setattr(_pruned, "_N_LEADING", 4)
+    monkeypatch.setattr(_pruned, "_MIN_FEATURES", 10)
+    X = np.random.RandomState(0).standard_normal((900, 40))
+    assert not _pruned.pays(X, X, 5, _pruned.lower_bounds(X, X), same=True)

@@ -27,7 +27,7 @@ from kernelmetric.evaluation import (
     pair_counting_accuracy,
     recall_at_k,
 )
-from kernelmetric.graphs import Pairs
+from kernelmetric.graphs import Pairs, neighbor_graph
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
@@ -68,6 +68,7 @@ from kernelmetric.learners import (
 from kernelmetric.selection import LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
+from kernelmetric.transductive import tangent_distance, tangent_neighbors, tangent_vectors
 
 __version__ = "0.1.0.dev0"
 
@@ -121,11 +122,15 @@ __all__ = [
     "load",
     "map_at_r",
     "memory_budget",
+    "neighbor_graph",
     "pair_counting_accuracy",
     "polynomial_degrees",
     "rbf_widths",
     "recall_at_k",
     "save",
+    "tangent_distance",
+    "tangent_neighbors",
+    "tangent_vectors",
     "to_faiss",
     "to_onnx",
 ]

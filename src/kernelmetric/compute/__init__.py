@@ -9,10 +9,14 @@ n × n array::
     _budget.py      how much memory a block may take
     _distances.py   squared distances, exact for near points, and the median distance
     _neighbors.py   exact k nearest neighbours, also within and between classes
+    _pruned.py      the same, most points ruled out in few coordinates
+    _selection.py   the k smallest entries of rows
     _softmax.py     a softmax over all other points: NCA's loss, and any loss row by row
     _truncated.py   the same over near points alone, with a certificate
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
+    _products.py    a sparse matrix times a block of vectors
+    _subspaces.py   distances between points that may move along directions of their own
     _threads.py     blocks shared among threads, BLAS kept calm
 """
 
@@ -37,11 +41,14 @@ from kernelmetric.compute._distances import (
 from kernelmetric.compute._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
+from kernelmetric.compute._products import BlockProduct
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
+from kernelmetric.compute._subspaces import subspace_distances
 from kernelmetric.compute._threads import own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
 
 __all__ = [
+    "BlockProduct",
     "GramProducts",
     "Listed",
     "check_labels",
@@ -72,6 +79,7 @@ __all__ = [
     "softmax_bytes",
     "softmax_reduction",
     "squared_distances",
+    "subspace_distances",
     "take_rows",
     "to_numpy",
 ]

@@ -8,10 +8,11 @@ import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
+from kernelmetric.compute._pruned import lower_bounds, pays, pruned_search
+from kernelmetric.compute._selection import k_smallest
 from kernelmetric.compute._threads import over_threads, own_threads
 
 _TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
-_GROUP_ROWS = 32  # columns that share one minimum when the k smallest of many are sought
 
 
 def nearest_neighbors(
@@ -37,12 +38,19 @@ def nearest_neighbors(
 
     Notes
     -----
-    O(m n d) time, one block of rows × n in memory.
+    O(m n d) time, one block of rows × n in memory. For 10,000 points or more with 256 features or
+    more, whose variance lies in few directions, O(m n 128): the others are looked at only where
+    those cannot rule a point out.
     """
     Q = X if queries is None else queries
     everything = np.arange(X.shape[0])
     exclude = everything if queries is None else None
     indices, distances = _empty(Q.shape[0], k)
+    if is_numpy(X) and is_numpy(Q) and 1 <= k < X.shape[0]:
+        bounds = lower_bounds(X, Q)
+        if bounds is not None and pays(X, Q, k, bounds, queries is None):
+            pruned_search(X, Q, bounds, queries is None, indices, distances)
+            return indices, distances
     _search(X, Q, everything, np.arange(Q.shape[0]), exclude, indices, distances)
     return indices, distances
 
@@ -115,7 +123,7 @@ def _search(
             D2 += P2
             if exclude is not None:
                 D2 = set_entries(D2, exclude[block], np.inf)
-            found, values = _k_smallest(D2, k)
+            found, values = k_smallest(D2, k)
             where = rows[block]
             indices[where, :k] = points[found]
             values = values + to_numpy(xp.sum(q * q, axis=1))[:, None]
@@ -129,39 +137,3 @@ def _search(
 def _select(X: Any, rows: np.ndarray) -> Any:
     everything = len(rows) == X.shape[0] and np.array_equal(rows, np.arange(len(rows)))
     return X if everything else take_rows(X, rows)
-
-
-def _k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and values of the k smallest entries of each row, ascending."""
-    if hasattr(D2, "topk"):  # torch: on the device, without a full sort
-        values, found = D2.topk(k, dim=1, largest=False)
-        return to_numpy(found), to_numpy(values)
-    D2 = to_numpy(D2)
-    if k * _GROUP_ROWS * 4 < D2.shape[1]:
-        return _k_smallest_wide(D2, k)
-    if k < D2.shape[1]:
-        found = np.argpartition(D2, k - 1, axis=1)[:, :k]
-    else:
-        found = np.broadcast_to(np.arange(k), D2.shape).copy()
-    values = np.take_along_axis(D2, found, axis=1)
-    order = np.lexsort((found, values), axis=1)  # ties go to the earlier row
-    return np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1)
-
-
-def _k_smallest_wide(D2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same for many columns: the k-th smallest of group minima bounds the k-th smallest.
-
-    k groups with a minimum up to the bound hold at least k entries up to it, so the few entries
-    not beyond the bound contain the k smallest. Two passes over memory instead of a partition.
-    """
-    n_rows, n_columns = D2.shape
-    width = n_columns // _GROUP_ROWS
-    grouped = D2[:, : width * _GROUP_ROWS].reshape(n_rows, _GROUP_ROWS, width)
-    minima = grouped.min(axis=1)
-    bound = np.partition(minima, k - 1, axis=1)[:, k - 1]
-    rows, columns = np.nonzero(D2 <= bound[:, None])
-    values = D2[rows, columns]
-    order = np.lexsort((columns, values, rows))
-    first = np.searchsorted(rows, np.arange(n_rows))  # np.nonzero lists rows in order
-    chosen = order[first[:, None] + np.arange(k)]
-    return columns[chosen], values[chosen]

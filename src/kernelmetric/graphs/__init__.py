@@ -3,6 +3,8 @@
 :func:`target_neighbors` lists the k nearest points of a point's own class (LMNN);
 :func:`discriminant_graph` joins near points with +1 inside a class and -1 across classes (DNE), and
 :func:`patch_graph` likewise with weights (DLA); :func:`heat_graph` joins near points (LPP);
+:func:`neighbor_graph` joins the nearest points whatever their labels, and
+:func:`component_codes` says which of them hang together (transductive distances);
 :func:`laplacian` turns weights into the quadratic form ``Σ w_ij |z_i - z_j|²``;
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
 kernels), and :func:`as_pairs` makes them from what a ``fit`` got.
@@ -15,6 +17,7 @@ from kernelmetric.graphs._labels import (
     patch_graph,
     target_neighbors,
 )
+from kernelmetric.graphs._neighbors import component_codes, neighbor_graph
 from kernelmetric.graphs._pair_rows import check_rows, pair_distances
 from kernelmetric.graphs._pairs import Pairs, as_pairs
 
@@ -22,9 +25,11 @@ __all__ = [
     "Pairs",
     "as_pairs",
     "check_rows",
+    "component_codes",
     "discriminant_graph",
     "heat_graph",
     "laplacian",
+    "neighbor_graph",
     "pair_distances",
     "patch_graph",
     "target_neighbors",

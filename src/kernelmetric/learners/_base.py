@@ -110,7 +110,7 @@ class Learner(Metric, BaseEstimator):
                 f"{type(self).__name__} ended in a map with NaN or infinity, so nothing was kept: "
                 "the features probably differ too much in scale. Standardize them first."
             )
-        # Strides of a view would send it to another routine than its copy; torch takes no negative ones.
+        # A view's strides would send it to another routine than its copy; torch takes none < 0.
         self.components_ = like(np.ascontiguousarray(L), X)
 
 

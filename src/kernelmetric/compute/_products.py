@@ -1,0 +1,99 @@
+"""Products of a large symmetric matrix with a block of vectors, on several threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kernelmetric.compute._arrays import is_sparse
+from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._threads import over_threads, own_threads
+
+# SciPy's sparse product waits for memory: an operation takes as long as some ten of a GEMM, so
+# that many fewer of them are worth a thread.
+_FLOPS_OF_ONE = 10.0
+_PARTS = 16  # more than threads, since rows differ in their number of entries
+
+
+class BlockProduct:
+    """The product ``A @ V`` in a chosen precision, rows of a sparse A shared among threads.
+
+    SciPy multiplies sparse matrices on one thread; slices of their rows, which share its arrays,
+    can be multiplied at the same time. Dense arrays are left to BLAS, linear operators to
+    themselves.
+
+    Parameters
+    ----------
+    A : sparse array, ndarray or LinearOperator of shape (n, n)
+        The matrix.
+    dtype : dtype, default=float64
+        Of the products. An operator is asked in float64 and its answer rounded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from kernelmetric.compute import BlockProduct
+    >>> BlockProduct(sparse.eye_array(3).tocsr())(np.ones((3, 2))).sum()
+    np.float64(6.0)
+    """
+
+    def __init__(self, A: Any, dtype: Any = np.float64):
+        self.dtype = np.dtype(dtype)
+        self.shape = A.shape
+        self._parts: list[tuple[slice, Any]] = []
+        if is_sparse(A):
+            A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
+            self._flops = 2 * _FLOPS_OF_ONE * A.nnz
+            blocks = row_blocks(A.shape[0], 0, most=-(-A.shape[0] // _PARTS))
+            self._parts = [(block, _rows_of(A, block)) for block in blocks]
+        elif isinstance(A, np.ndarray):
+            A = A.astype(self.dtype, copy=False)
+        self._A = A
+
+    def __call__(self, V: np.ndarray) -> np.ndarray:
+        """Multiply a block of vectors.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n, p)
+            The vectors, in columns.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+            ``A @ V`` in the chosen precision.
+        """
+        if not self._parts:
+            if not isinstance(self._A, np.ndarray):
+                return np.asarray(self._A @ V.astype(np.float64, copy=False), dtype=self.dtype)
+            return self._A @ V
+        result = np.empty((self.shape[0], V.shape[1]), dtype=self.dtype)
+
+        def work(parts: list[tuple[slice, Any]]) -> None:
+            for rows, part in parts:
+                result[rows] = part @ V
+
+        with own_threads(self._flops * V.shape[1]):
+            over_threads(work, self._parts)
+        return result
+
+
+def _short_indices(A: sparse.csr_array) -> sparse.csr_array:
+    """The same matrix with 32-bit indices where they suffice: less to read."""
+    if max(A.nnz, A.shape[1]) >= 2**31:
+        return A
+    indices, pointers = (part.astype(np.int32, copy=False) for part in (A.indices, A.indptr))
+    return sparse.csr_array((A.data, indices, pointers), shape=A.shape)
+
+
+def _rows_of(A: sparse.csr_array, rows: slice) -> sparse.csr_array:
+    """Some rows of A, on its own arrays: nothing is copied but the row pointers."""
+    pointers = A.indptr[rows.start : rows.stop + 1]
+    entries = slice(pointers[0], pointers[-1])
+    shape = (rows.stop - rows.start, A.shape[1])
+    return sparse.csr_array(
+        (A.data[entries], A.indices[entries], pointers - pointers[0]), shape=shape, copy=False
+    )

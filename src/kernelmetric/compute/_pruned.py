@@ -1,0 +1,170 @@
+r"""Exact nearest neighbours in many dimensions, most of them ruled out in few.
+
+In orthonormal coordinates whose first r carry most of the variance, with :math:`t` the length of
+what is left,
+
+.. math:: \|a - b\|^2 \ge \|a_{1..r} - b_{1..r}\|^2 + (t_a - t_b)^2,
+
+the squared distance of points with r + 1 coordinates. What is near in those gives, by its true
+distances, a bound of the k-th smallest; only points whose lower distance is within that bound have
+to be looked at. The result does not depend on how well the coordinates were chosen, the work does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelmetric.compute._budget import row_blocks, tile_rows
+from kernelmetric.compute._selection import first_of_rows, k_smallest
+from kernelmetric.compute._threads import over_threads, own_threads
+
+_N_LEADING = 128
+_MIN_FEATURES = 2 * _N_LEADING
+_MIN_ROWS = 10_000
+_SAMPLE = 5_000  # rows from which the coordinates are learned
+_TRIALS = 64  # queries on which it is tried whether it pays
+_WORTH = 0.01  # share of points left to look at: each costs many times its part of a GEMM
+_TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
+_GATHER_BYTES = 4 * 2**20
+
+
+class LowerBounds(NamedTuple):
+    """Points and queries in few coordinates, whose distances are never above the true ones.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, r + 2)
+        The points p as (-2p, |p|²): the product with (q, 1) is |p - q|² - |q|².
+    queries : ndarray of shape (m, r + 2)
+        The queries q as (q, 1).
+    slack : float
+        What rounding may have added to a squared distance.
+    """
+
+    points: np.ndarray
+    queries: np.ndarray
+    slack: float
+
+
+def lower_bounds(P: np.ndarray, Q: np.ndarray) -> LowerBounds | None:
+    """Coordinates that rule most points out, or None where plain search is better.
+
+    Parameters
+    ----------
+    P : ndarray of shape (n, d)
+        The points.
+    Q : ndarray of shape (m, d)
+        The queries; may be P.
+
+    Returns
+    -------
+    LowerBounds or None
+        None for few points or features.
+    """
+    if len(P) < _MIN_ROWS or P.shape[1] < _MIN_FEATURES or len(Q) < _MIN_ROWS:
+        return None
+    sample = P[:: max(1, len(P) // _SAMPLE)].astype(np.float64)
+    center = sample.mean(axis=0)
+    sample -= center
+    U = np.linalg.eigh(sample.T @ sample)[1][:, -_N_LEADING:]
+    queries = _shortened(Q, center, U)
+    points = queries.copy() if Q is P else _shortened(P, center, U)
+    squared = np.sum(points[:, :-1] ** 2, axis=1)
+    points[:, :-1] *= -2
+    points[:, -1] = squared
+    largest = max(float(squared.max()), float(np.max(_squared_lengths(queries))))
+    return LowerBounds(points, queries, 64 * float(np.finfo(P.dtype).eps) * largest)
+
+
+def pays(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool) -> bool:
+    """Whether few enough points are left to look at, tried on some queries."""
+    rows = np.linspace(0, len(Q) - 1, _TRIALS).astype(np.intp)
+    left, _ = _left_to_look_at(P, Q, rows, k, bounds, same)
+    return len(left) <= _WORTH * len(rows) * len(P)
+
+
+def pruned_search(
+    P: np.ndarray,
+    Q: np.ndarray,
+    bounds: LowerBounds,
+    same: bool,
+    indices: np.ndarray,
+    distances: np.ndarray,
+) -> None:
+    """Write the nearest neighbours of Q among P into the two results.
+
+    Parameters
+    ----------
+    P : ndarray of shape (n, d)
+        The points.
+    Q : ndarray of shape (m, d)
+        The queries.
+    bounds : LowerBounds
+        Of both.
+    same : bool
+        Whether Q is P, and no point its own neighbour.
+    indices : ndarray of shape (m, k)
+        For the neighbours, nearest first.
+    distances : ndarray of shape (m, k)
+        For the squared distances.
+    """
+    k = indices.shape[1]
+    per_row = 3 * len(P) * P.itemsize
+
+    def work(blocks: list[slice]) -> None:
+        for block in blocks:
+            rows = np.arange(block.start, block.stop)
+            left, columns = _left_to_look_at(P, Q, rows, k, bounds, same)
+            values = _true_distances(P, Q, rows[left], columns)
+            chosen = first_of_rows(left, values, columns, len(rows), k)
+            indices[block], distances[block] = columns[chosen], values[chosen]
+
+    blocks = list(row_blocks(len(Q), 2 * per_row, most=tile_rows(P, len(P), _TILE_BYTES)))
+    with own_threads(2.0 * len(P) * len(Q) * bounds.points.shape[1]):
+        over_threads(work, blocks)
+
+
+def _left_to_look_at(
+    P: np.ndarray, Q: np.ndarray, rows: np.ndarray, k: int, bounds: LowerBounds, same: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions in ``rows``, ascending, and points that may be among the k nearest of those."""
+    q = bounds.queries[rows]
+    lower = q @ bounds.points.T
+    if same:
+        lower[np.arange(len(rows)), rows] = np.inf
+    near, _ = k_smallest(lower, k)
+    each = np.repeat(rows, k)
+    bound = _true_distances(P, Q, each, near.ravel()).reshape(near.shape).max(axis=1)
+    bound += bounds.slack - _squared_lengths(q)
+    return np.nonzero(lower <= bound[:, None])
+
+
+def _true_distances(
+    P: np.ndarray, Q: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """Squared distances from differences, which do not cancel."""
+    values = np.empty(len(rows), dtype=P.dtype)
+    step = max(1, _GATHER_BYTES // (P.shape[1] * P.itemsize))
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        difference = P[columns[part]]
+        difference -= Q[rows[part]]
+        values[part] = np.einsum("ij,ij->i", difference, difference)
+    return values
+
+
+def _shortened(X: np.ndarray, center: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """Leading coordinates and the length of the rest, computed in float64, and a one."""
+    F = np.ones((len(X), U.shape[1] + 2), dtype=X.dtype)
+    for block in row_blocks(len(X), 2 * 8 * X.shape[1], most=4096):
+        centred = X[block] - center
+        leading = centred @ U
+        rest = np.sum(centred * centred, axis=1) - np.sum(leading * leading, axis=1)
+        F[block, :-2], F[block, -2] = leading, np.sqrt(np.maximum(rest, 0))
+    return F
+
+
+def _squared_lengths(queries: np.ndarray) -> np.ndarray:
+    return np.sum(queries[:, :-1] ** 2, axis=1)

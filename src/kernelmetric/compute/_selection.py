@@ -1,0 +1,88 @@
+"""The smallest entries of the rows of a block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute._arrays import to_numpy
+
+_GROUP_ROWS = 32  # columns that share one minimum when the k smallest of many are sought
+
+
+def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and values of the k smallest entries of each row, ascending.
+
+    Parameters
+    ----------
+    D2 : array of shape (n, m)
+        Numbers, of any supported library.
+    k : int
+        At most m.
+
+    Returns
+    -------
+    columns : ndarray of shape (n, k)
+        Ties go to the earlier column.
+    values : ndarray of shape (n, k)
+        The entries there.
+    """
+    if hasattr(D2, "topk"):  # torch: on the device, without a full sort
+        values, found = D2.topk(k, dim=1, largest=False)
+        return to_numpy(found), to_numpy(values)
+    D2 = to_numpy(D2)
+    if k * _GROUP_ROWS * 4 < D2.shape[1]:
+        return _k_smallest_wide(D2, k)
+    if k < D2.shape[1]:
+        found = np.argpartition(D2, k - 1, axis=1)[:, :k]
+    else:
+        found = np.broadcast_to(np.arange(k), D2.shape).copy()
+    values = np.take_along_axis(D2, found, axis=1)
+    order = np.lexsort((found, values), axis=1)  # ties go to the earlier row
+    return np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1)
+
+
+def _k_smallest_wide(D2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same for many columns: the k-th smallest of group minima bounds the k-th smallest.
+
+    k groups with a minimum up to the bound hold at least k entries up to it, so the few entries
+    not beyond the bound contain the k smallest. Two passes over memory instead of a partition.
+    """
+    n_rows, n_columns = D2.shape
+    width = n_columns // _GROUP_ROWS
+    grouped = D2[:, : width * _GROUP_ROWS].reshape(n_rows, _GROUP_ROWS, width)
+    minima = grouped.min(axis=1)
+    bound = np.partition(minima, k - 1, axis=1)[:, k - 1]
+    rows, columns = np.nonzero(D2 <= bound[:, None])
+    values = D2[rows, columns]
+    chosen = first_of_rows(rows, values, columns, n_rows, k)
+    return columns[chosen], values[chosen]
+
+
+def first_of_rows(
+    rows: np.ndarray, values: np.ndarray, columns: np.ndarray, n_rows: int, k: int
+) -> np.ndarray:
+    """The k smallest of each row, out of a list of entries.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (p,)
+        The row of every entry, ascending; every row has k entries or more.
+    values : ndarray of shape (p,)
+        Its value.
+    columns : ndarray of shape (p,)
+        Its column: ties go to the earlier one.
+    n_rows : int
+        Number of rows.
+    k : int
+        How many of each.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, k)
+        Positions in the list, by ascending value.
+    """
+    order = np.lexsort((columns, values, rows))
+    first = np.searchsorted(rows, np.arange(n_rows))
+    return order[first[:, None] + np.arange(k)]

@@ -1,0 +1,291 @@
+r"""Tangent distance between images.
+
+An image that is shifted or rotated a little moves along a curve in the space of pixels; the
+tangent of that curve says where to. Two images are as far apart as their tangent planes:
+
+.. math:: d(a, b) = \min_{\alpha, \beta} \| (a + T_a \alpha) - (b + T_b \beta) \|
+
+so that small transformations of either cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.ndimage import gaussian_filter
+
+from kernelmetric.compute import nearest_neighbors, row_blocks, subspace_distances, to_numpy
+
+TANGENTS = (
+    "shift in x",
+    "shift in y",
+    "rotation",
+    "scaling",
+    "stretching of the axes",
+    "stretching of the diagonals",
+    "thickness",
+)
+_RELATIVE_CUT = 1e-6  # of the squared length: a tangent that is a combination of the others
+_IMAGES = 512  # whose tangents are computed together
+
+
+def tangent_vectors(images: Any, *, shape: tuple[int, int], sigma: float = 0.9) -> np.ndarray:
+    r"""The tangent vectors of images: how they change under seven small transformations.
+
+    With the derivatives :math:`p_x, p_y` of the smoothed image and coordinates from its centre:
+    shifts :math:`p_x` and :math:`p_y`, rotation :math:`y p_x - x p_y`, scaling
+    :math:`x p_x + y p_y`, stretching :math:`x p_x - y p_y` and :math:`y p_x + x p_y`, and
+    thickness :math:`p_x^2 + p_y^2`.
+
+    Parameters
+    ----------
+    images : array-like of shape (n, h * w) or (n, h, w)
+        Grey values, one image per row.
+    shape : tuple of (h, w)
+        Height and width of an image.
+    sigma : float, default=0.9
+        Width of the Gaussian that smooths the images, in pixels: what makes them differentiable.
+
+    Returns
+    -------
+    ndarray of shape (n, 7, h * w)
+        In the order of ``TANGENTS``. Neither of unit length nor orthogonal.
+
+    References
+    ----------
+    .. [1] Simard, LeCun, Denker, Victorri, "Transformation invariance in pattern recognition:
+       tangent distance and tangent propagation", Neural Networks: Tricks of the Trade (1998).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import tangent_vectors
+    >>> square = np.zeros((1, 8, 8))
+    >>> square[0, 2:6, 2:6] = 1.0
+    >>> tangent_vectors(square, shape=(8, 8)).shape
+    (1, 7, 64)
+    """
+    pictures = _pictures(images, shape, sigma)
+    height, width = shape
+    p_x = gaussian_filter(pictures, (0, sigma, sigma), order=(0, 0, 1))
+    p_y = gaussian_filter(pictures, (0, sigma, sigma), order=(0, 1, 0))
+    x = (np.arange(width) - (width - 1) / 2).astype(pictures.dtype)
+    y = (np.arange(height) - (height - 1) / 2).astype(pictures.dtype)[:, None]
+    tangents = (
+        p_x,
+        p_y,
+        y * p_x - x * p_y,
+        x * p_x + y * p_y,
+        x * p_x - y * p_y,
+        y * p_x + x * p_y,
+        p_x * p_x + p_y * p_y,
+    )
+    return np.stack(tangents, axis=1).reshape(len(pictures), len(TANGENTS), -1)
+
+
+def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0.9) -> np.ndarray:
+    """Tangent distance between each image of A and the image of B in the same place.
+
+    Parameters
+    ----------
+    A : array-like of shape (n, h * w) or (n, h, w)
+        Images.
+    B : array-like of shape (n, h * w) or (n, h, w)
+        As many other images.
+    shape : tuple of (h, w)
+        Height and width of an image.
+    sigma : float, default=0.9
+        Width of the Gaussian that smooths the images, in pixels.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Symmetric in A and B, never above the Euclidean distance of the smoothed images, zero
+        between equal images.
+
+    See Also
+    --------
+    tangent_neighbors : The nearest images by this distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import tangent_distance
+    >>> bar = np.zeros((1, 16, 16))
+    >>> bar[0, 4:12, 6:9] = 1.0
+    >>> shifted = np.roll(bar, 1, axis=2)
+    >>> float(np.linalg.norm(bar - shifted))
+    4.0
+    >>> tangent_distance(bar, shifted, shape=(16, 16)).round(2)
+    array([0.05])
+    """
+    A, B = _pictures(A, shape, sigma), _pictures(B, shape, sigma)
+    if len(A) != len(B):
+        raise ValueError(
+            f"Got {len(A)} and {len(B)} images, but expected as many in A as in B: repeat the "
+            "shorter ones for all pairs."
+        )
+    dtype = np.result_type(A, B)
+    squared = np.empty(len(A), dtype=dtype)
+    for block in row_blocks(len(A), 4 * _bytes_per_image(A)):
+        S, T = (_planes(images[block].astype(dtype), sigma) for images in (A, B))
+        each = np.arange(len(S))
+        squared[block] = subspace_distances(S, T, each, each)
+    return np.sqrt(squared)
+
+
+def tangent_neighbors(
+    images: Any,
+    n_neighbors: int,
+    *,
+    shape: tuple[int, int],
+    n_candidates: int = 150,
+    sigma: float = 0.9,
+    candidates: Any = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest images by tangent distance, among the nearest by Euclidean distance.
+
+    Every image is compared with its candidates, and with the images whose candidate it is.
+
+    Parameters
+    ----------
+    images : array-like of shape (n, h * w) or (n, h, w)
+        The images.
+    n_neighbors : int
+        Number of neighbours, the image itself not counted.
+    shape : tuple of (h, w)
+        Height and width of an image.
+    n_candidates : int, default=150
+        Euclidean neighbours of each image to look at; all others where there are fewer.
+    sigma : float, default=0.9
+        Width of the Gaussian that smooths the images, in pixels.
+    candidates : array-like of int of shape (n, n_candidates), default=None
+        Candidates found elsewhere; None searches for them, exactly.
+
+    Returns
+    -------
+    distances : ndarray of shape (n, n_neighbors)
+        Tangent distances, ascending; inf where there are too few images.
+    indices : ndarray of shape (n, n_neighbors)
+        The neighbours; -1 where there are too few images.
+
+    See Also
+    --------
+    kernelmetric.graphs.neighbor_graph : A graph from these neighbours.
+
+    Notes
+    -----
+    O(n² h w) time for the candidates, O(n_candidates n h w) for the distances; 8 n h w numbers for
+    the tangent planes where the memory budget allows, else they are computed again when needed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernelmetric import neighbor_graph, tangent_neighbors
+    >>> images, _ = load_digits(return_X_y=True)
+    >>> neighbors = tangent_neighbors(images[:300], 5, shape=(8, 8), n_candidates=30)
+    >>> neighbor_graph(None, 5, neighbors=neighbors).shape
+    (300, 300)
+    """
+    pictures = _pictures(images, shape, sigma)
+    n = len(pictures)
+    if candidates is None:
+        if not n_candidates >= n_neighbors >= 1:
+            raise ValueError(
+                f"Got n_neighbors={n_neighbors} and n_candidates={n_candidates}, but expected "
+                "1 <= n_neighbors <= n_candidates: try n_candidates=150."
+            )
+        candidates, _ = nearest_neighbors(pictures.reshape(n, -1), n_candidates)
+    first, second = _unordered_pairs(np.asarray(candidates), n)
+    squared = np.empty(len(first), dtype=pictures.dtype)
+    blocks = list(row_blocks(n, 2 * _bytes_per_image(pictures)))
+    for I in blocks:  # noqa: E741 (a block of rows)
+        S = _planes(pictures[I], sigma)
+        for J in blocks[blocks.index(I) :]:
+            chosen = np.arange(*np.searchsorted(first, (I.start, I.stop)))
+            chosen = chosen[(second[chosen] >= J.start) & (second[chosen] < J.stop)]
+            T = S if I is J else _planes(pictures[J], sigma)
+            i, j = first[chosen] - I.start, second[chosen] - J.start
+            squared[chosen] = subspace_distances(S, T, i, j)
+    return _nearest_of_pairs(first, second, np.sqrt(squared), n, n_neighbors)
+
+
+def _pictures(images: Any, shape: tuple[int, int], sigma: float) -> np.ndarray:
+    """Images as a finite floating-point array of shape (n, h, w)."""
+    pictures = np.asarray(to_numpy(images))
+    if pictures.dtype not in (np.float32, np.float64):
+        pictures = pictures.astype(np.float32)
+    n_pixels = int(np.prod(shape))
+    if len(shape) != 2 or pictures.ndim not in (2, 3) or np.prod(pictures.shape[1:]) != n_pixels:
+        raise ValueError(
+            f"Got images of shape {pictures.shape} and shape={shape}, but expected (n, h * w) or "
+            "(n, h, w) with shape=(h, w)."
+        )
+    if not np.all(np.isfinite(pictures)):
+        raise ValueError("Got images with NaN or infinity, but expected finite grey values.")
+    if not sigma > 0:
+        raise ValueError(f"Got sigma={sigma!r}, but expected a positive width: try 0.9.")
+    return pictures.reshape(len(pictures), *shape)
+
+
+def _bytes_per_image(pictures: np.ndarray) -> int:
+    return (len(TANGENTS) + 1) * pictures[:1].nbytes
+
+
+def _planes(pictures: np.ndarray, sigma: float) -> np.ndarray:
+    """The tangent plane of every image: the smoothed image and orthonormal directions."""
+    n, height, width = pictures.shape
+    planes = np.empty((n, len(TANGENTS) + 1, height * width), dtype=pictures.dtype)
+    for start in range(0, n, _IMAGES):
+        block = slice(start, start + _IMAGES)
+        smoothed = gaussian_filter(pictures[block], (0, sigma, sigma))
+        planes[block, 0] = smoothed.reshape(len(smoothed), -1)
+        planes[block, 1:] = _orthonormal(
+            tangent_vectors(pictures[block], shape=(height, width), sigma=sigma)
+        )
+    return planes
+
+
+def _orthonormal(T: np.ndarray) -> np.ndarray:
+    """Rows that span those of each T; zero rows take the place of what depends on others."""
+    length = np.linalg.norm(T, axis=2, keepdims=True)
+    T = (T / np.where(length > 0, length, 1)).astype(np.float64)
+    values, U = np.linalg.eigh(T @ T.transpose(0, 2, 1))
+    clear = values > _RELATIVE_CUT * values[:, -1:]
+    scale = np.where(clear, 1 / np.sqrt(np.where(clear, values, 1)), 0)
+    return (U * scale[:, None, :]).transpose(0, 2, 1) @ T
+
+
+def _unordered_pairs(candidates: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each pair of an image and its candidate once, i < j, sorted by i."""
+    if candidates.ndim != 2 or len(candidates) != n or candidates.dtype.kind not in "iu":
+        raise ValueError(
+            f"Got candidates of shape {candidates.shape} and dtype {candidates.dtype}, but "
+            f"expected integers of shape ({n}, k): row numbers of images."
+        )
+    rows, slots = np.nonzero((candidates >= 0) & (candidates != np.arange(n)[:, None]))
+    columns = candidates[rows, slots]
+    joined = sparse.csr_array(
+        (np.ones(len(rows), bool), (np.minimum(rows, columns), np.maximum(rows, columns))),
+        shape=(n, n),
+    )  # sums up what is listed twice
+    return np.repeat(np.arange(n), np.diff(joined.indptr)), joined.indices
+
+
+def _nearest_of_pairs(
+    first: np.ndarray, second: np.ndarray, distances: np.ndarray, n: int, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest of every point among the pairs it belongs to."""
+    rows = np.concatenate([first, second])
+    columns = np.concatenate([second, first])
+    values = np.concatenate([distances, distances])
+    order = np.lexsort((columns, values, rows))
+    rows, columns, values = rows[order], columns[order], values[order]
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    near = place < k
+    found = np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.inf, dtype=distances.dtype)
+    found[0][rows[near], place[near]] = columns[near]
+    found[1][rows[near], place[near]] = values[near]
+    return found[1], found[0]
