@@ -4,19 +4,26 @@
 
     _verification.py   PairVerifier: the same or not? A threshold on any metric, probabilities, AUC
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
+    _baselines.py      what a user would pick instead, and trials on the same splits
     _scores.py         recall_at_k, map_at_r, pair_counting_accuracy
 
 Whoever has labels and a classifier needs none of it: scikit-learn's scores do.
 """
 
+from kernelmetric.evaluation._baselines import Trial, baselines, holdout, run_trials, with_metric
 from kernelmetric.evaluation._pair_cv import cross_validate_pairs
 from kernelmetric.evaluation._scores import map_at_r, pair_counting_accuracy, recall_at_k
 from kernelmetric.evaluation._verification import PairVerifier
 
 __all__ = [
     "PairVerifier",
+    "Trial",
+    "baselines",
     "cross_validate_pairs",
+    "holdout",
     "map_at_r",
     "pair_counting_accuracy",
     "recall_at_k",
+    "run_trials",
+    "with_metric",
 ]

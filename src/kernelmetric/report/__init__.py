@@ -1,12 +1,13 @@
 """Tables and pictures: results in, text and axes out.
 
-Nothing here fits or computes; what is drawn comes in two records, and files are written whole or
+What is drawn comes in two records, and files are written whole or
 not at all::
 
     _records.py   Cell: one fit; Panel: one embedding; Summary: mean and spread
     _tables.py    cells as a table: for the terminal, as Markdown, as CSV
     _plots.py     embeddings, the grid of Fig. 2, accuracies of linear and kernelized learners
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
+    _page.py      report_page: one self-contained HTML file; its parts are _page_*.py and page/
     _files.py     atomic writing
 
 rich and matplotlib are optional, and imported by the functions that use them.
@@ -14,6 +15,7 @@ rich and matplotlib are optional, and imported by the functions that use them.
 
 from kernelmetric.report._files import write_atomically
 from kernelmetric.report._kernel_plots import plot_gram, plot_kernel_weights
+from kernelmetric.report._page import report_page
 from kernelmetric.report._plots import (
     MissingExtraError,
     plot_accuracies,
@@ -37,6 +39,7 @@ __all__ = [
     "plot_gram",
     "plot_kernel_weights",
     "png_bytes",
+    "report_page",
     "rich_table",
     "summarize",
     "write_atomically",
