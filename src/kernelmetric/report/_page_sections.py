@@ -24,7 +24,8 @@ def verdict(scores: Scores, learned: str, score_name: str, total: Mapping[str, i
     if learned not in scores:
         return f"Learned from {total['train']:,} rows."
     mean = {name: float(np.mean(values)) for name, values in scores.items()}
-    said = f"With the learned metric, {score_name} on data it had not seen is <b>{_percent(mean[learned])}</b>"
+    said = f"With the learned metric, {score_name} on data it had not seen is "
+    said += f"<b>{_percent(mean[learned])}</b>"
     if "Euclidean" in mean:
         said += f"; with Euclidean distance, {_percent(mean['Euclidean'])}"
     others = {name: m for name, m in mean.items() if name not in (learned, "Euclidean")}
@@ -199,7 +200,8 @@ def error_section(points: Points, data: Mapping[str, Any], label: str) -> str:
         f'<tr data-point="{n + i}"><td>row {data["points"]["rows"][n + i]}</td>'
         f"<td>{escape(points.classes[true[i]])}</td>"
         f"<td>{escape(points.classes[data['points']['after']['said'][i]])}</td>"
-        f'<td>{"wrong" if wrong["before"][i] else "right"}</td><td class="n">{hard[i]:+.2f}</td></tr>'
+        f"<td>{'wrong' if wrong['before'][i] else 'right'}</td>"
+        f'<td class="n">{hard[i]:+.2f}</td></tr>'
         for i in listed
     )
     table = (

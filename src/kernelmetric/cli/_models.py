@@ -1,0 +1,49 @@
+"""Models in files: a pipeline of the steps "table" and "metric"."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+
+def require_writable(*paths: Path | None) -> None:
+    """Refuse files that could not be written, before the time to compute them is spent."""
+    for path in filter(None, paths):
+        if path.is_dir():
+            raise OSError(f"Got {path} to write to, but it is a folder.")
+        if not path.absolute().parent.is_dir():
+            raise OSError(f"Got {path} to write to, but there is no folder {path.parent}.")
+
+
+def save_model(model: Pipeline, path: Path) -> Path:
+    """Write a fitted model, without pickle."""
+    _shipping().save(model, path)
+    return path
+
+
+def load_model(path: Path) -> Pipeline:
+    """Read a model that ``kernelmetric fit --out`` wrote."""
+    model = _shipping().load(path)
+    if not isinstance(model, Pipeline) or [name for name, _ in model.steps] != ["table", "metric"]:
+        raise ValueError(
+            f"Got {path}, which holds a {type(model).__name__}, but expected a model that "
+            "kernelmetric fit --out wrote: load it in Python with kernelmetric.load."
+        )
+    return model
+
+
+def require_shipping() -> None:
+    """Refuse to begin what could not be saved."""
+    _shipping()
+
+
+def _shipping() -> Any:
+    try:
+        return importlib.import_module("kernelmetric.shipping")
+    except ModuleNotFoundError as error:
+        if error.name != "kernelmetric.shipping":
+            raise
+        raise OSError("This version of kernelmetric cannot save and load models.") from None
