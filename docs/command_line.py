@@ -1,4 +1,4 @@
-"""Make the transcript of guide/command_line.md: run every command shown there, and note what it says.
+"""Make the transcript of guide/command_line.md: run what is shown there, note what it says.
 
 ``python docs/command_line.py`` writes the page anew; a test runs the commands and compares. The
 table is drawn, so that nobody needs to download anything.

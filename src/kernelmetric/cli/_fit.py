@@ -171,7 +171,8 @@ def _page(study: Study, found: dict[str, Any]) -> str:
         order = np.arange(len(study.rows))
         parts = {"y": y, "pairs": study.pairs, "score_name": "AUC of held-out pairs"}
         X = encoder.transform(X)
-    shown = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers][:_SHOWN_COLUMNS]
+    columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
+    shown = [name for name in columns if study.frame[name].nunique() > 1][:_SHOWN_COLUMNS]
     return report_page(
         metric,
         X,

@@ -20,7 +20,10 @@ def require_writable(*paths: Path | None) -> None:
 
 def save_model(model: Pipeline, path: Path) -> Path:
     """Write a fitted model, without pickle."""
-    _shipping().save(model, path)
+    try:
+        _shipping().save(model, path)
+    except TypeError as error:  # what it says of objects that no file can hold safely
+        raise ValueError(str(error)) from error
     return path
 
 

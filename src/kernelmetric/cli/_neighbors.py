@@ -78,24 +78,28 @@ def find_neighbors(
     """The k nearest rows of a table for each query, with the columns to show."""
     require_columns(frame, show)
     X = features_of(frame, model["table"])
-    shown = list(show) or [name for name in frame.columns if name not in X.columns][:_SHOWN_COLUMNS]
+    unused = [name for name in frame.columns if name not in X.columns]
+    telling = [name for name in unused if frame[name].nunique() > 1]
+    shown = list(show) or telling[:_SHOWN_COLUMNS]
     Z = model.transform(X)
     if queries is None:
         # one more, since the query itself is among them
-        indices, squares = nearest_neighbors(Z, min(k + 1, len(Z)), queries=Z[rows])
+        Q = Z[rows]
+        indices, _ = nearest_neighbors(Z, min(k + 1, len(Z)), queries=Q)
     else:
         Q = model.transform(features_of(queries.iloc[rows], model["table"]))
-        indices, squares = nearest_neighbors(Z, min(k, len(Z)), queries=Q)
+        indices, _ = nearest_neighbors(Z, min(k, len(Z)), queries=Q)
     answers = []
-    for row, found, lengths in zip(rows.tolist(), indices, np.sqrt(squares), strict=True):
-        pairs = [
-            (int(i), float(d))
-            for i, d in zip(found, lengths, strict=True)
-            if i >= 0 and (queries is not None or i != row)
-        ][:k]
+    for row, query, found in zip(rows.tolist(), Q, indices.tolist(), strict=True):
+        others = [i for i in found if i >= 0 and (queries is not None or i != row)][:k]
         listed = [
-            {"row": i, "distance": d, **{name: _plain(frame[name].iloc[i]) for name in shown}}
-            for i, d in pairs
+            {
+                "row": i,
+                # by the difference: equal points are at no distance, to the last bit
+                "distance": float(np.linalg.norm(Z[i] - query)),
+                **{name: _plain(frame[name].iloc[i]) for name in shown},
+            }
+            for i in others
         ]
         answers.append({"query": row, "neighbors": listed})
     return answers

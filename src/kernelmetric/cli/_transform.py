@@ -32,8 +32,9 @@ def command() -> click.Command:
     def transform(model: Path, data: Path, out: Path | None, quiet: bool) -> None:
         """Map rows of a table to the learned coordinates.
 
-        Euclidean distance there is the learned distance. Columns that the model does not use, such as names and labels, are carried along. Any
-        index of Euclidean distance can be filled with the result.
+        Euclidean distance there is the learned distance, so any index of Euclidean distance can
+        be filled with the result. Columns that the model does not use, such as names and labels,
+        are carried along.
 
         \b
         Examples:

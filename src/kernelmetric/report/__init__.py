@@ -6,6 +6,7 @@ not at all::
     _records.py   Cell: one fit; Panel: one embedding; Summary: mean and spread
     _tables.py    cells as a table: for the terminal, as Markdown, as CSV
     _plots.py     embeddings, the grid of Fig. 2, accuracies of linear and kernelized learners
+    _fit_plots.py  loss curves, neighbours before and after
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
     _page.py      report_page: one self-contained HTML file; its parts are _page_*.py and page/
     _files.py     atomic writing
@@ -14,6 +15,7 @@ rich and matplotlib are optional, and imported by the functions that use them.
 """
 
 from kernelmetric.report._files import write_atomically
+from kernelmetric.report._fit_plots import plot_loss_curve, plot_neighbors
 from kernelmetric.report._kernel_plots import plot_gram, plot_kernel_weights
 from kernelmetric.report._page import report_page
 from kernelmetric.report._plots import (
@@ -38,6 +40,8 @@ __all__ = [
     "plot_fig2",
     "plot_gram",
     "plot_kernel_weights",
+    "plot_loss_curve",
+    "plot_neighbors",
     "png_bytes",
     "report_page",
     "rich_table",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -150,15 +152,9 @@ def versions() -> dict[str, str]:
     dict of str to str
         By name.
     """
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for name in ("kernelmetric", "numpy", "scipy", "scikit-learn"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # run from a source tree
-            found[name] = "unknown"
-    return {**found, "Python": platform.python_version()}
+    found = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    ours = sys.modules["kernelmetric"].__version__  # loaded, since this room is one of its rooms
+    return {"kernelmetric": ours, **found, "Python": platform.python_version()}
 
 
 def _data(

@@ -80,7 +80,10 @@ def choose_points(metric: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> Poin
 
 
 def in_planes(points: Points) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-    """Both clouds on their first two principal axes, the second turned to resemble the first.
+    """Both clouds in a plane each, the second turned to resemble the first.
+
+    With labels it is the plane in which the classes' means lie farthest apart, without them that
+    of the first two principal axes; in both cases of the training points.
 
     Parameters
     ----------
@@ -98,13 +101,40 @@ def in_planes(points: Points) -> tuple[np.ndarray, np.ndarray, tuple[float, floa
     for Z in (points.before, points.after):
         train = Z[: points.n_train]
         mean = train.mean(axis=0)
-        _, s, Vt = np.linalg.svd(train - mean, full_matrices=False)
-        plane = (Z - mean) @ Vt[:2].T
+        axes = plane_axes(train - mean, points.codes[: points.n_train])
+        plane = (Z - mean) @ axes.T
         planes.append(np.pad(plane, ((0, 0), (0, 2 - plane.shape[1]))))
-        shares.append(float(np.sum(s[:2] ** 2) / max(np.sum(s**2), np.finfo(float).tiny)))
+        whole = max(float(np.sum((train - mean) ** 2)), np.finfo(float).tiny)
+        shares.append(float(np.sum(plane[: points.n_train] ** 2)) / whole)
     before, after = planes
     turn, _ = orthogonal_procrustes(after, before)
     return before, after @ turn, (shares[0], shares[1])
+
+
+def plane_axes(Z: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Orthonormal axes along which the classes' means differ most, then the points.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Centred points.
+    codes : ndarray of shape (n,)
+        Their classes.
+
+    Returns
+    -------
+    ndarray of shape (2, d)
+        The axes; one where d is one.
+    """
+    present, counts = np.unique(codes, return_counts=True)
+    means = np.stack([Z[codes == code].mean(axis=0) for code in present])
+    # p means span at most p - 1 directions; scatter inside the classes finds those that lack
+    found = np.linalg.svd(means * np.sqrt(counts)[:, None], full_matrices=False)[2]
+    axes = found[: min(2, len(present) - 1)]
+    if len(axes) < 2:
+        rest = np.linalg.svd(Z - (Z @ axes.T) @ axes, full_matrices=False)[2]
+        axes = np.concatenate([axes, rest[: 2 - len(axes)]])
+    return axes[: Z.shape[1]]
 
 
 def neighbors_of(Z: np.ndarray, n_train: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,8 @@ from kernelmetric.report._page_charts import bars_svg, curve_svg
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, relevance
 
 _LISTED_ERRORS = 12
-_LISTED_FEATURES = 16
+_LISTED_FEATURES = 12
+_HALF = 460  # pixels of a picture beside another
 Scores = Mapping[str, Sequence[float]]
 
 
@@ -32,13 +33,11 @@ def verdict(scores: Scores, learned: str, score_name: str, total: Mapping[str, i
     if not others:
         return said + "."
     best = max(others, key=lambda name: others[name])
-    gap = mean[learned] - others[best]
-    doubt = 2 * max(_spread(scores[learned], total["test"]), _spread(scores[best], total["test"]))
-    if abs(gap) <= doubt:
-        rest = f"The best alternative, {escape(best)}, is as good within the error of this test"
-    else:
-        rest = f"The best alternative, {escape(best)}, is {'worse' if gap > 0 else 'better'}"
-    return f"{said}. {rest} ({_percent(others[best])})."
+    errors = [_spread(scores[name], total["test"]) for name in (learned, best)]
+    rest = f"The best of the others ({escape(best)}) reaches {_percent(others[best])}"
+    if abs(mean[learned] - others[best]) <= 2 * float(np.hypot(*errors)):
+        rest += ", a difference that may be chance"
+    return f"{said}. {rest}."
 
 
 def tiles(scores: Scores, learned: str, score_name: str, total: Mapping[str, int]) -> str:
@@ -98,12 +97,15 @@ def map_section(points: Points, shares: tuple[float, float], total: Mapping[str,
         else ""
     )
 
+    several = len(points.classes) > 1
+    axes = "Where the means of the classes differ most" if several else "First two principal axes"
+
     def plane(side: str, title: str, share: float) -> str:
         return (
             f'<figure><h3>{title}</h3><canvas id="plane-{side}" class="plane" tabindex="0" '
             f'role="application" aria-label="{title}: points in a plane. Arrow keys walk through '
-            'them, their neighbours are listed below."></canvas><figcaption>First two principal '
-            f"axes: {100 * share:.0f} % of the variance.</figcaption></figure>"
+            f'them, their neighbours are listed below."></canvas><figcaption>{axes}: '
+            f"{100 * share:.0f} % of the variance.</figcaption></figure>"
         )
 
     body = (
@@ -148,8 +150,9 @@ def learned_section(metric: Any, feature_names: Sequence[str] | None) -> str:
     if isinstance(kernel, AlignedSum) and hasattr(kernel, "weights_"):
         names, below = _names(kernel.base_kernels_)
         shares = np.asarray(kernel.weights_) / np.sum(kernel.weights_)
-        names = [f"{below} {name}".strip() if below else name for name in names]
-        bars = bars_svg(names, shares, texts=[_percent(s) for s in shares], label="kernel weights")
+        names = [f"{below} {name}".strip() for name in names]
+        texts = [_percent(s) for s in shares]
+        bars = bars_svg(names, shares, texts=texts, width=_HALF, label="kernel weights")
         boxes.append(_box(f"Weights of the kernels; alignment {kernel.alignment_:.3f}", bars))
     elif hasattr(kernel, "candidates_"):
         ranked = sorted(kernel.candidates_.items(), key=lambda item: item[1])
@@ -158,6 +161,7 @@ def learned_section(metric: Any, feature_names: Sequence[str] | None) -> str:
             [name for name, _ in ranked],
             [error for _, error in ranked],
             strong=[error == best for _, error in ranked],
+            width=_HALF,
             label="errors of the kernels that were tried",
         )
         boxes.append(_box("Kernels that were tried, by leave-one-out error", bars))
@@ -169,16 +173,19 @@ def learned_section(metric: Any, feature_names: Sequence[str] | None) -> str:
             [str(names[j]) for j in order],
             shares[order],
             texts=[_percent(shares[j]) for j in order],
+            width=_HALF,
             label="how much each feature counts",
         )
         rest = f" (the first {len(order)} of {len(shares)})" if len(order) < len(shares) else ""
         boxes.append(_box(f"How much each feature counts{rest}", bars))
     loss = getattr(getattr(metric, "learner_", metric), "loss_curve_", None)
     if loss is not None and len(loss) > 1:
-        boxes.append(_box("The loss as it fell", curve_svg(loss, label="loss by iteration")))
+        boxes.append(
+            _box("The loss as it fell", curve_svg(loss, width=_HALF, label="loss by iteration"))
+        )
     if not boxes:
         return ""
-    return _section("What was learned", "", f'<div class="two">{"".join(boxes)}</div>')
+    return _section("What was learned", "", f'<div class="flow">{"".join(boxes)}</div>')
 
 
 def error_section(points: Points, data: Mapping[str, Any], label: str) -> str:
@@ -249,9 +256,12 @@ def details_section(
 ) -> str:
     """Parameters, versions, timings, how the data were prepared, and the command."""
     known = {"metric": repr(metric)} if hasattr(metric, "get_params") else {}
-    for name in ("kernel_", "space_"):
-        if hasattr(metric, name):
-            known[f"{name[:-1]} used"] = repr(getattr(metric, name))
+    with np.printoptions(precision=3, threshold=8, edgeitems=3):
+        if hasattr(metric, "kernel_"):
+            known["kernel used"] = repr(metric.kernel_)
+    if hasattr(metric, "space_"):
+        rank = getattr(metric.space_, "rank_", metric.components_.shape[1])
+        known["space used"] = f"{type(metric.space_).__name__} of rank {rank}"
     known |= facts
     known["versions"] = ", ".join(f"{name} {number}" for name, number in versions.items())
     entries = "".join(
