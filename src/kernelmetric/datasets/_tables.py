@@ -212,7 +212,8 @@ def _read_text(path: Path) -> Any:
 
 def _read_npz(path: Path) -> Any:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # a stream of our own: NumPy leaves its file open where the archive is damaged
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, AttributeError, TypeError) as error:  # pickled objects; a lone array
         raise TableError(f"Cannot read {path} as an npz of plain arrays: {error}") from error

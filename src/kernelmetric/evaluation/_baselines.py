@@ -78,7 +78,7 @@ def baselines(y: Any, *, random_state: Any = 0) -> dict[str, Any]:
         "n_neighbors": [k for k in (1, 3, 5, 9, 15, 25) if k <= most],
         "weights": ["uniform", "distance"],
     }
-    svm = {"C": [0.3, 1, 3, 10, 30, 100], "gamma": ["scale", 0.003, 0.01, 0.03, 0.1, 0.3]}
+    svm = {"C": [0.5, 3, 20, 100], "gamma": ["scale", 0.003, 0.01, 0.03, 0.1]}
     return {
         "Euclidean": KNeighborsClassifier(min(NEIGHBORS, most)),
         "k-NN, tuned": GridSearchCV(KNeighborsClassifier(), neighbors, cv=inner),

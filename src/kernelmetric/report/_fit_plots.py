@@ -45,8 +45,8 @@ def plot_loss_curve(metric: Any, *, ax: Axes | None = None, title: str | None = 
     loss = getattr(learner, "loss_curve_", None if hasattr(learner, "fit") else learner)
     if loss is None or len(loss) == 0:
         raise ValueError(
-            f"Got {type(learner).__name__} without loss_curve_, but expected an iterative learner "
-            "that is fitted, such as NCA or LMNN."
+            f"Got {type(learner).__name__} without a loss curve, but expected an iterative "
+            "learner, fitted and not at its optimum from the start: try NCA or LMNN."
         )
     loss = np.asarray(loss, dtype=float)
     if ax is None:
