@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernelmetric.cli._options import output_options
 from kernelmetric.cli._talk import Talk, sentences
@@ -53,7 +53,7 @@ def command() -> click.Command:
         """Load a set and describe it: classes, missing values, origin."""
         talk = Talk(quiet=quiet, as_json=as_json)
         with sentences():
-            found = load(name)
+            found: Any = load(name)
         talk.say(found.DESCR)
         talk.answer(
             {

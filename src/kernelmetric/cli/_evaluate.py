@@ -98,12 +98,12 @@ def _trials(study: Study, talk: Talk, test: Path | None, n_folds: int) -> list[T
         other = read_table(test)
         y_other, rows, _ = labels_of(other, str(study.label))
         X_other = features_of(other[rows], study.plan.encoder())
-        unknown = sorted(set(y_other) - set(y))  # type: ignore[arg-type]
+        unknown = sorted(set(y_other) - set(y))
         if unknown:
             raise TableError(f"The table {test} holds classes that {study.path} lacks: {unknown}.")
         splits = [(np.arange(len(X)), len(X) + np.arange(len(X_other)))]
         X = pd.concat([X, X_other], ignore_index=True)
-        y = np.concatenate([y, y_other])  # type: ignore[list-item]
+        y = np.concatenate([y, y_other])
     names = [f"{name}, {i + 1} of {len(splits)}" for i in range(len(splits)) for name in methods]
     trials: list[Trial] = []
     with talk.progress(len(names)) as begin:

@@ -161,9 +161,9 @@ def _page(study: Study, found: dict[str, Any]) -> str:
         encoder, metric = found["judged"]["table"], found["judged"]["metric"]
         order = np.concatenate([found["train"], found["test"]])
         parts: dict[str, Any] = {
-            "y": y[found["train"]],  # type: ignore[index]
+            "y": y[found["train"]],
             "X_test": encoder.transform(X.iloc[found["test"]]),
-            "y_test": y[found["test"]],  # type: ignore[index]
+            "y_test": y[found["test"]],
         }
         X = encoder.transform(X.iloc[found["train"]])
     else:

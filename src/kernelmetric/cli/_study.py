@@ -59,8 +59,8 @@ class Study:
     rows: np.ndarray
     plan: ColumnPlan
     metric: Any
-    y: np.ndarray | None
-    pairs: Pairs | None
+    y: Any
+    pairs: Any
     label: str | None
     notes: tuple[str, ...] = field(default=())
     seed: int = 0
@@ -95,7 +95,7 @@ class Study:
 
     def folds(self, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Shuffled folds, even in their classes where those are large enough."""
-        counts = np.unique(self.y, return_counts=True)[1]  # type: ignore[arg-type]
+        counts = np.unique(self.y, return_counts=True)[1]
         kind: Any = StratifiedKFold if counts.min() >= n_folds else KFold
         splitter = kind(n_folds, shuffle=True, random_state=self.seed)
         return list(splitter.split(np.empty((len(self.rows), 0)), self.y))
@@ -137,7 +137,8 @@ def open_study(
     metric = build_metric(learner, kernel, components, seed)
     frame = read_table(data)
     rows = np.arange(len(frame))
-    y, pairs, notes = None, None, []
+    y, pairs = None, None
+    notes: list[str] = []
     if pairs_file is not None:
         pairs = Pairs.from_file(pairs_file, len(frame))
     if label is not None:
@@ -149,7 +150,7 @@ def open_study(
             )
         frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
     plan = plan_columns(frame, label=label, use=use, ignore=ignore)
-    notes = (*plan.notes, *notes)
+    notes = [*plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
-        notes = (*notes, f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
-    return Study(data, frame, rows, plan, metric, y, pairs, label, notes, seed)
+        notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
+    return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed)

@@ -38,6 +38,17 @@ class ColumnPlan:
         Columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
+
+    See Also
+    --------
+    plan_columns : Makes the plan of a table.
+
+    Examples
+    --------
+    >>> from kernelmetric.datasets import ColumnPlan
+    >>> plan = ColumnPlan(numbers=("kg",), categories=("colour",), left_out=(), notes=())
+    >>> [name for name, _, _ in plan.encoder().transformers]
+    ['numbers', 'categories']
     """
 
     numbers: tuple[str, ...]
@@ -158,6 +169,14 @@ def features_of(frame: pd.DataFrame, encoder: ColumnTransformer) -> pd.DataFrame
     ------
     TableError
         If a column is not there.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelmetric.datasets import features_of, plan_columns
+    >>> frame = pd.DataFrame({"kg": ["1", "2", "3", "4", "?"], "unit": ["EUR"] * 5})
+    >>> features_of(frame, plan_columns(frame).encoder())["kg"].tolist()
+    [1.0, 2.0, 3.0, 4.0, nan]
     """
     columns = {name: part for part, _, names in encoder.transformers for name in names}
     require_columns(frame, columns)
@@ -190,6 +209,14 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     ------
     TableError
         If the column holds no classes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelmetric.datasets import labels_of
+    >>> y, rows, notes = labels_of(pd.DataFrame({"kind": ["a", "b", None, "a", "b"]}), "kind")
+    >>> y.tolist(), notes
+    (['a', 'b', 'a', 'b'], ['1 rows have no kind and are left out.'])
     """
     require_columns(frame, [label])
     rows = frame[label].notna().to_numpy()

@@ -55,7 +55,7 @@ def plot_loss_curve(metric: Any, *, ax: Axes | None = None, title: str | None = 
     ax.plot(len(loss), loss[-1], "o", color=PALETTE[0], ms=5)
     if loss.min() > 0 and loss.max() > 10 * loss.min():
         ax.set_yscale("log")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params(axis="x", integer=True)
     ax.set_xlabel("iteration")
     ax.set_ylabel("loss")
     ax.grid(axis="y", color="#E4E4E4", lw=0.8)

@@ -259,11 +259,11 @@ def relevance(metric: Any) -> np.ndarray | None:
     ndarray of shape (d,) or None
         Shares.
     """
-    kernel = getattr(metric, "kernel_", None)
+    kernel: Any = getattr(metric, "kernel_", None)
     if kernel is None and hasattr(metric, "components_"):
         lengths = np.linalg.norm(to_numpy(metric.components_), axis=0)
     elif hasattr(kernel, "scales") and hasattr(kernel, "kernel"):
-        lengths = np.abs(np.asarray(kernel.scales, dtype=float))
+        lengths = np.abs(np.asarray(kernel.scales, dtype=np.float64))
     else:
         return None
     if len(lengths) != getattr(metric, "n_features_in_", len(lengths)) or not lengths.sum() > 0:

@@ -35,7 +35,7 @@ def verdict(scores: Scores, learned: str, score_name: str, total: Mapping[str, i
     best = max(others, key=lambda name: others[name])
     errors = [_spread(scores[name], total["test"]) for name in (learned, best)]
     rest = f"The best of the others ({escape(best)}) reaches {_percent(others[best])}"
-    if abs(mean[learned] - others[best]) <= 2 * float(np.hypot(*errors)):
+    if abs(mean[learned] - others[best]) <= 2 * float(np.linalg.norm(errors)):
         rest += ", a difference that may be chance"
     return f"{said}. {rest}."
 
@@ -146,7 +146,7 @@ def gram_section(points: Points, label: str) -> str:
 def learned_section(metric: Any, feature_names: Sequence[str] | None) -> str:
     """What the kernel and the features count, and the loss as it fell."""
     boxes = []
-    kernel = getattr(metric, "kernel_", None)
+    kernel: Any = getattr(metric, "kernel_", None)
     if isinstance(kernel, AlignedSum) and hasattr(kernel, "weights_"):
         names, below = _names(kernel.base_kernels_)
         shares = np.asarray(kernel.weights_) / np.sum(kernel.weights_)
@@ -171,7 +171,7 @@ def learned_section(metric: Any, feature_names: Sequence[str] | None) -> str:
         order = np.argsort(-shares)[:_LISTED_FEATURES]
         bars = bars_svg(
             [str(names[j]) for j in order],
-            shares[order],
+            shares[order].tolist(),
             texts=[_percent(shares[j]) for j in order],
             width=_HALF,
             label="how much each feature counts",
