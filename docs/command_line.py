@@ -45,10 +45,10 @@ def run(command, folder):
         "OPENBLAS_NUM_THREADS": "1",
     }
     shell = f'kernelmetric() {{ "{sys.executable}" -m kernelmetric "$@"; }}; {command}'
-    done = subprocess.run(
-        ["bash", "-c", shell], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    return done.stdout + done.stderr
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.run(
+        ["bash", "-c", shell], cwd=folder, env=environment, check=False, **streams
+    ).stdout
 
 
 def transcript(block, folder):
