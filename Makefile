@@ -26,7 +26,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format typecheck docstrings pytest test-oldest test-torch test-peers test-paper \
-	test-slow bench bench-quick import-time docs wheel hooks clean
+	test-slow test-browser bench bench-quick import-time docs wheel hooks clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,13 @@ test-paper: $(DEV) ## Reproduce the papers' numbers that are tests (reads KERNEL
 
 test-slow: $(DEV) ## Run the tests that take minutes
 	MPLBACKEND=Agg $(BIN)/python -m pytest -m slow $(ARGS)
+
+test-browser: $(DEV) ## Try the report page in a real browser (installs Debian's chromium if there is none)
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+		echo "Installing chromium from Debian ..."; \
+		if [ "$$(id -u)" = 0 ]; then SUDO=; else SUDO=sudo; fi; \
+		$$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends chromium; }
+	MPLBACKEND=Agg $(BIN)/python -m pytest -m browser $(ARGS)
 
 bench: $(DEV) .venv-peers/.stamp ## Run the benchmarks beside the peers, and write docs/benchmarks.md (an hour)
 	$(BIN)/python benchmarks/run.py $(ARGS)

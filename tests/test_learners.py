@@ -57,7 +57,9 @@ def test_a_random_start_repeats_itself_with_its_seed(learner, labelled):
 
 def test_a_given_start_leaves_its_array_alone(descending_learner, labelled):
     X, y = labelled
-    rank = (isinstance(descending_learner, NCA | LMCA | MLKR) and descending_learner.n_components) or 4
+    rank = (
+        isinstance(descending_learner, NCA | LMCA | MLKR) and descending_learner.n_components
+    ) or 4
     init = np.eye(rank, 4)
     descending_learner.set_params(init=init).fit(X, y)
     np.testing.assert_array_equal(init, np.eye(rank, 4))

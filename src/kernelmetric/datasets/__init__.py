@@ -11,8 +11,12 @@ expected ones:
 
 The table itself is ``_registry.py``. The generators return ``(X, y)`` and depend on nothing but
 ``random_state``. This room imports nothing else of the library.
+
+A user's own table is read by :func:`read_table`; :func:`plan_columns` says which of its columns
+become features, and makes the transformer that does it.
 """
 
+from kernelmetric.datasets._columns import ColumnPlan, features_of, labels_of, plan_columns
 from kernelmetric.datasets._content import ChecksumError, content_digest
 from kernelmetric.datasets._generators import (
     make_checkerboard,
@@ -21,16 +25,25 @@ from kernelmetric.datasets._generators import (
     make_toy004,
 )
 from kernelmetric.datasets._load import DataUnavailableError, available, describe, load
+from kernelmetric.datasets._tables import TableError, read_table, require_columns, table_bytes
 
 __all__ = [
     "ChecksumError",
+    "ColumnPlan",
     "DataUnavailableError",
+    "TableError",
     "available",
     "content_digest",
     "describe",
+    "features_of",
+    "labels_of",
     "load",
     "make_checkerboard",
     "make_fig2_circles",
     "make_fig2_hyperbolas",
     "make_toy004",
+    "plan_columns",
+    "read_table",
+    "require_columns",
+    "table_bytes",
 ]

@@ -4,6 +4,7 @@
 
     _verification.py   PairVerifier: the same or not? A threshold on any metric, probabilities, AUC
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
+    _baselines.py      what a user would pick instead, and trials on the same splits
     _scores.py         recall_at_k, map_at_r, pair_counting_accuracy
     _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
     _kernelizable_report.py   the answer, condition by condition
@@ -13,6 +14,7 @@
 Whoever has labels and a classifier needs none of it: scikit-learn's scores do.
 """
 
+from kernelmetric.evaluation._baselines import Trial, baselines, holdout, run_trials, with_metric
 from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
 from kernelmetric.evaluation._kernelizable import assert_kernelizable, check_kernelizable
 from kernelmetric.evaluation._kernelizable_report import Condition, KernelizableReport
@@ -24,12 +26,17 @@ __all__ = [
     "Condition",
     "KernelizableReport",
     "PairVerifier",
+    "Trial",
     "TrickComparison",
     "assert_kernelizable",
+    "baselines",
     "check_kernelizable",
     "compare_tricks",
     "cross_validate_pairs",
+    "holdout",
     "map_at_r",
     "pair_counting_accuracy",
     "recall_at_k",
+    "run_trials",
+    "with_metric",
 ]

@@ -1,17 +1,21 @@
 """Tables and pictures: results in, text and axes out.
 
-Nothing here fits or computes; what is drawn comes in two records, and files are written whole or
+What is drawn comes in two records, and files are written whole or
 not at all::
 
     _records.py   Cell: one fit; Panel: one embedding; Summary: mean and spread
     _tables.py    cells as a table: for the terminal, as Markdown, as CSV
     _plots.py     embeddings, the grid of Fig. 2, accuracies of linear and kernelized learners
+    _fit_plots.py  loss curves, neighbours before and after
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
+    _page.py      report_page: one self-contained HTML file; its parts are _page_*.py and page/
 
 rich and matplotlib are optional, and imported by the functions that use them.
 """
 
+from kernelmetric.report._fit_plots import plot_loss_curve, plot_neighbors
 from kernelmetric.report._kernel_plots import plot_gram, plot_kernel_weights
+from kernelmetric.report._page import report_page
 from kernelmetric.report._plots import (
     plot_accuracies,
     plot_embedding,
@@ -34,7 +38,10 @@ __all__ = [
     "plot_fig2",
     "plot_gram",
     "plot_kernel_weights",
+    "plot_loss_curve",
+    "plot_neighbors",
     "png_bytes",
+    "report_page",
     "rich_table",
     "summarize",
     "write_atomically",

@@ -1,8 +1,4 @@
-"""The command line: ``kernelmetric demo``.
-
-Thin: what runs is in ``experiments``, what is shown in ``report``. click and rich are an extra,
-imported by :func:`main`, which says so in a sentence where they are missing.
-"""
+"""``kernelmetric demo``: linear learners and their kernel versions compete."""
 
 from __future__ import annotations
 
@@ -12,50 +8,21 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelmetric.cli._options import LARGEST_SEED
+from kernelmetric.cli._talk import INTERRUPTED
+
 if TYPE_CHECKING:
     import click
 
     from kernelmetric.experiments import Demo
     from kernelmetric.report import Cell
 
-INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
-LARGEST_SEED = 4_000_000
 
-
-def main() -> None:
-    """Run the command line; a missing extra ends it with a sentence and exit code 2."""
-    try:
-        application = build_application()
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in {"click", "rich"}:
-            raise
-        sys.stderr.write(
-            f"The kernelmetric command needs {error.name}, which is not installed: "
-            'try pip install "kernelmetric[cli]".\n'
-        )
-        sys.exit(2)
-    application(prog_name="kernelmetric")
-
-
-def build_application() -> click.Group:
-    """The commands, as a click group.
-
-    Returns
-    -------
-    click.Group
-        ``kernelmetric`` with its commands.
-    """
+def command() -> click.Command:
+    """The command."""
     import click
-    import rich  # noqa: F401 (the commands use it: better to miss it now)
 
-    from kernelmetric import __version__
-
-    @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-    @click.version_option(__version__, prog_name="kernelmetric", message="%(prog)s %(version)s")
-    def application() -> None:
-        """Distances learned from data, linear or through kernels."""
-
-    @application.command()
+    @click.command()
     @click.option(
         "--out",
         type=click.Path(file_okay=False, path_type=Path),
@@ -93,7 +60,7 @@ def build_application() -> click.Group:
             raise click.ClickException(f"cannot write to {out}: {error}") from error
         sys.exit(code)
 
-    return application
+    return demo
 
 
 def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:

@@ -1,0 +1,67 @@
+"""The group of commands."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
+
+# In the order of ``kernelmetric --help``; each is a file of this folder.
+COMMANDS = (
+    "demo", "fit", "evaluate", "transform", "neighbors", "check", "reproduce", "datasets",
+)  # fmt: skip
+
+
+def main() -> None:
+    """Run the command line; a missing extra ends it with a sentence and exit code 2."""
+    try:
+        application = build_application()
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in {"click", "rich"}:
+            raise
+        sys.stderr.write(
+            f"The kernelmetric command needs {error.name}, which is not installed: "
+            'try pip install "kernelmetric[cli]".\n'
+        )
+        sys.exit(2)
+    application(prog_name="kernelmetric")
+
+
+def build_application() -> click.Group:
+    """The commands, as a click group.
+
+    Returns
+    -------
+    click.Group
+        ``kernelmetric`` with its commands.
+    """
+    import click
+    import rich  # noqa: F401 (the commands use it: better to miss it now)
+
+    from kernelmetric import __version__
+
+    class InOrder(click.Group):
+        """Lists the commands in the order in which a user meets them."""
+
+        def list_commands(self, ctx: click.Context) -> list[str]:
+            return list(self.commands)
+
+    @click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.version_option(__version__, prog_name="kernelmetric", message="%(prog)s %(version)s")
+    def application() -> None:
+        """Distances learned from data, linear or through kernels.
+
+        \b
+        From a table to a learned metric, an honest comparison and a page to open:
+          kernelmetric fit flowers.csv --label species --out model.km --report page.html
+        """
+
+    for name in COMMANDS:
+        module = f"kernelmetric.cli._{name}"
+        if find_spec(module) is not None:
+            application.add_command(import_module(module).command())
+    return application

@@ -1,0 +1,85 @@
+"""``kernelmetric datasets``: the papers' data sets, and where they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelmetric.cli._options import output_options
+from kernelmetric.cli._talk import Talk, sentences
+from kernelmetric.datasets import describe, load
+
+if TYPE_CHECKING:
+    import click
+
+
+def command() -> click.Command:
+    """The command."""
+    import click
+
+    @click.group()
+    def datasets() -> None:
+        """List and describe the data sets of the papers.
+
+        \b
+        Examples:
+          kernelmetric datasets list
+          kernelmetric datasets describe wine
+          kernelmetric datasets path
+        """
+
+    @datasets.command(name="list")
+    @output_options
+    def list_all(quiet: bool, as_json: bool) -> None:
+        """List names, sizes and where each set would come from."""
+        from rich import box
+        from rich.table import Table
+
+        talk = Talk(quiet=quiet, as_json=as_json)
+        rows = describe()
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+        for name in ("name", "rows", "features", "classes", "source"):
+            table.add_column(name, justify="left" if name in ("name", "source") else "right")
+        for row in rows:
+            sizes = (f"{row[f'n_{what}']:,}" for what in ("samples", "features", "classes"))
+            table.add_row(row["name"], *sizes, row["source"])
+        talk.show(table)
+        talk.answer({"datasets": rows})
+
+    @datasets.command(name="describe")
+    @click.argument("name")
+    @output_options
+    def describe_one(name: str, quiet: bool, as_json: bool) -> None:
+        """Load a set and describe it: classes, missing values, origin."""
+        talk = Talk(quiet=quiet, as_json=as_json)
+        with sentences():
+            found: Any = load(name)
+        talk.say(found.DESCR)
+        talk.answer(
+            {
+                "name": found.name,
+                "shape": list(found.data.shape),
+                "classes": [str(target) for target in found.target_names],
+                "n_missing": found.n_missing,
+                "source": found.source,
+                "description": found.DESCR,
+            }
+        )
+
+    @datasets.command(name="path")
+    @output_options
+    def path(quiet: bool, as_json: bool) -> None:
+        """Print the folder of data files: the environment variable KERNELMETRIC_DATA."""
+        import os
+
+        folder = os.environ.get("KERNELMETRIC_DATA")
+        if not folder:
+            raise click.ClickException(
+                "KERNELMETRIC_DATA is not set: set it to the folder with the data files. Sets "
+                "that scikit-learn or OpenML have need no folder."
+            )
+        talk = Talk(quiet=quiet, as_json=as_json)
+        talk.say(str(Path(folder).expanduser()))
+        talk.answer({"path": str(Path(folder).expanduser())})
+
+    return datasets

@@ -1,0 +1,134 @@
+"""``kernelmetric evaluate``: a metric beside what a user would pick instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelmetric.cli._options import data_argument, metric_options, output_options
+from kernelmetric.cli._study import Study, open_study
+from kernelmetric.cli._talk import Talk, count, sentences
+from kernelmetric.datasets import TableError, features_of, labels_of, read_table
+from kernelmetric.evaluation import Trial, cross_validate_pairs, run_trials
+from kernelmetric.report import Cell, rich_table
+
+if TYPE_CHECKING:
+    import click
+
+
+def command() -> click.Command:
+    """The command."""
+    import click
+
+    @click.command()
+    @data_argument
+    @metric_options
+    @click.option(
+        "--test",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Judge on this table instead of folds of DATA.",
+    )
+    @click.option(
+        "--folds", type=click.IntRange(2), default=5, show_default=True, help="Number of folds."
+    )
+    @output_options
+    def evaluate(
+        data: Path, test: Path | None, folds: int, quiet: bool, as_json: bool, **options: Any
+    ) -> None:
+        """Compare a metric with k-NN and SVM on held-out rows.
+
+        Euclidean distance, the metric, tuned k-NN and a tuned SVM are judged by cross-validation
+        on the rows of DATA, or learned from DATA and judged on another table.
+        Everything, the filling of missing values included, is learned from training rows alone.
+
+        \b
+        Examples:
+          kernelmetric evaluate flowers.csv --label species
+          kernelmetric evaluate train.csv --label species --test test.csv --learner lmnn
+          kernelmetric evaluate faces.npz --pairs pairs.csv --json
+        """
+        talk = Talk(quiet=quiet, as_json=as_json)
+        with sentences():
+            study = open_study(data, **options)
+            talk.say(f"Read {data}: {count(len(study.rows), 'row')}.")
+            talk.listed(study.notes)
+            if study.pairs is not None:
+                scores, trials = _pair_scores(study, talk, folds), []
+                what = f"AUC of held-out pairs in %, mean±std over {folds} folds"
+            else:
+                trials = _trials(study, talk, test, folds)
+                scores = _by_method(trials)
+                how = f"mean±std over {folds} folds" if test is None else f"on {test}"
+                what = f"Accuracy in %, {how}"
+        cells = [
+            Cell(data.stem, name, split, value, 0.0)
+            for name, values in scores.items()
+            for split, value in enumerate(values)
+        ]
+        talk.show(rich_table(cells, title=what))
+        notes = {trial.method: trial.note for trial in trials if trial.note}
+        talk.listed(f"{name}: {note}" for name, note in notes.items())
+        talk.answer(
+            {
+                "metric": study.name,
+                "score": what,
+                "scores": scores,
+                "seconds": {
+                    name: round(sum(t.seconds for t in trials if t.method == name), 3)
+                    for name in scores
+                },
+                "warnings": notes,
+                "notes": list(study.notes),
+            }
+        )
+
+    return evaluate
+
+
+def _trials(study: Study, talk: Talk, test: Path | None, n_folds: int) -> list[Trial]:
+    methods, X, y = study.methods, study.X, study.y
+    if test is None:
+        splits = study.folds(n_folds)
+    else:
+        import pandas as pd
+
+        other = read_table(test)
+        y_other, rows, _ = labels_of(other, str(study.label))
+        X_other = features_of(other[rows], study.plan.encoder())
+        unknown = sorted(set(y_other) - set(y))
+        if unknown:
+            raise TableError(f"The table {test} holds classes that {study.path} lacks: {unknown}.")
+        splits = [(np.arange(len(X)), len(X) + np.arange(len(X_other)))]
+        X = pd.concat([X, X_other], ignore_index=True)
+        y = np.concatenate([y, y_other])
+    names = [f"{name}, {i + 1} of {len(splits)}" for i in range(len(splits)) for name in methods]
+    trials: list[Trial] = []
+    with talk.progress(len(names)) as begin:
+        begin(names[0])
+        for trial in run_trials(methods, X, y, splits):
+            trials.append(trial)
+            begin(names[len(trials)] if len(trials) < len(names) else "done")
+    return trials
+
+
+def _by_method(trials: list[Trial]) -> dict[str, list[float]]:
+    scores: dict[str, list[float]] = {}
+    for trial in trials:
+        scores.setdefault(trial.method, []).append(trial.accuracy)
+    return scores
+
+
+def _pair_scores(study: Study, talk: Talk, n_folds: int) -> dict[str, list[float]]:
+    methods = {"Euclidean": study.plan.encoder(), study.name: study.model()}
+    scores = {}
+    with talk.progress(len(methods)) as begin:
+        for name, method in methods.items():
+            begin(name)
+            found = cross_validate_pairs(
+                method, study.X, study.pairs, cv=n_folds, by="pair", random_state=study.seed
+            )
+            scores[name] = found["test_score"].tolist()
+    return scores

@@ -1,0 +1,223 @@
+"""``kernelmetric fit``: from a table to a metric, a comparison and a page."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelmetric.cli._models import require_shipping, require_writable, save_model
+from kernelmetric.cli._options import data_argument, metric_options, output_options
+from kernelmetric.cli._study import Study, open_study
+from kernelmetric.cli._talk import Talk, count, sentences
+from kernelmetric.evaluation import cross_validate_pairs, holdout
+from kernelmetric.report import report_page, write_atomically
+
+if TYPE_CHECKING:
+    import click
+
+_PAIR_FOLDS = 3
+_SHOWN_COLUMNS = 4
+
+
+def command() -> click.Command:
+    """The command."""
+    import click
+
+    file = click.Path(dir_okay=False, path_type=Path)
+
+    @click.command()
+    @data_argument
+    @metric_options
+    @click.option("--out", type=file, metavar="FILE", help="Write the model.")
+    @click.option("--report", type=file, metavar="FILE.html", help="Write a page about it.")
+    @click.option(
+        "--test-size",
+        type=click.FloatRange(0.05, 0.9),
+        default=0.25,
+        show_default=True,
+        help="Part of the rows held out for the comparison.",
+    )
+    @output_options
+    def fit(
+        data: Path,
+        out: Path | None,
+        report: Path | None,
+        test_size: float,
+        quiet: bool,
+        as_json: bool,
+        **options: Any,
+    ) -> None:
+        """Learn a metric from a table (CSV, Parquet or npz).
+
+        The metric is compared with Euclidean distance, tuned k-NN and a tuned SVM on rows held
+        out, then learned again from all rows and saved. Columns of names become zeros and ones,
+        missing values are filled, constant and identifier columns are left out; each is told.
+
+        \b
+        Examples:
+          kernelmetric fit flowers.csv --label species --report page.html
+          kernelmetric fit flowers.csv --label species --learner lmnn --out model.km
+          kernelmetric fit faces.npz --pairs pairs.csv --out model.km
+        """
+        talk = Talk(quiet=quiet, as_json=as_json)
+        with sentences():
+            require_writable(out, report)
+            if out is not None:
+                require_shipping()
+            study = open_study(data, **options)
+            shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
+            talk.say(f"Read {data}: {shape}.")
+            talk.listed(study.notes)
+            found = _learn(study, talk, test_size, keep=out is not None, page=report is not None)
+            _show(talk, study, found)
+            files = _write(study, found, out, report)
+        talk.answer(_summary(study, found, files))
+        _farewell(talk, files, data, study)
+
+    return fit
+
+
+def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool) -> dict[str, Any]:
+    """Scores of all methods, the model of the comparison, and the model of all rows."""
+    found: dict[str, Any] = {"begin": time.perf_counter(), "notes": {}}
+    if study.pairs is None:
+        train, test = holdout(study.y, test_size, study.seed)
+        found |= {"train": train, "test": test}
+        names = list(study.methods)
+        with talk.progress(len(names) + keep) as begin:
+            begin(names[0])
+            trials = []
+            for trial in study.trials([(train, test)]):
+                trials.append(trial)
+                begin(names[len(trials)] if len(trials) < len(names) else "all rows")
+            found["judged"] = trials[1].estimator
+            found["scores"] = {trial.method: [trial.accuracy] for trial in trials}
+            found["notes"] = {trial.method: trial.note for trial in trials if trial.note}
+            found["seconds"] = trials[1].seconds
+            if keep:
+                found["model"] = _quietly(study.fitted)
+    else:
+        pairs: Any = {"pairs": study.pairs, "by": "pair", "cv": _PAIR_FOLDS}
+        pairs["random_state"] = study.seed
+        with talk.progress(3) as begin:
+            begin("Euclidean")
+            plain = cross_validate_pairs(study.plan.encoder(), study.X, **pairs)
+            begin(study.name)
+            learned = _quietly(lambda: cross_validate_pairs(study.model(), study.X, **pairs))
+            begin("all pairs")
+            found["model"] = _quietly(study.fitted) if keep or page else None
+        found["scores"] = {"Euclidean": plain["test_score"], study.name: learned["test_score"]}
+        found["seconds"] = float(learned["fit_time"].mean())
+    found["total"] = time.perf_counter() - found["begin"]
+    return found
+
+
+def _quietly(work: Any) -> Any:
+    """Warnings of the second fit were those of the first."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return work()
+
+
+def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
+    what = (
+        f"Accuracy on {count(len(found['test']), 'row')} held out"
+        if study.pairs is None
+        else f"AUC of held-out pairs, {_PAIR_FOLDS} folds"
+    )
+    talk.say(f"{what}:")
+    width = max(map(len, found["scores"]))
+    best = max(np.mean(values) for values in found["scores"].values())
+    for name, values in found["scores"].items():
+        mean = float(np.mean(values))
+        talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if mean == best else None)
+    for name, note in found["notes"].items():
+        talk.say(f"  {name}: {note}", style="dim")
+
+
+def _write(
+    study: Study, found: dict[str, Any], out: Path | None, report: Path | None
+) -> dict[str, Path]:
+    files = {}
+    if out is not None:
+        files["model"] = save_model(found["model"], out)
+    if report is not None:
+        files["report"] = write_atomically(report, _page(study, found))
+    return files
+
+
+def _page(study: Study, found: dict[str, Any]) -> str:
+    """The page; with labels it shows the model that has not seen the held-out rows."""
+    X, y = study.X, study.y
+    if study.pairs is None:
+        encoder, metric = found["judged"]["table"], found["judged"]["metric"]
+        order = np.concatenate([found["train"], found["test"]])
+        parts: dict[str, Any] = {
+            "y": y[found["train"]],
+            "X_test": encoder.transform(X.iloc[found["test"]]),
+            "y_test": y[found["test"]],
+        }
+        X = encoder.transform(X.iloc[found["train"]])
+    else:
+        encoder, metric = found["model"]["table"], found["model"]["metric"]
+        order = np.arange(len(study.rows))
+        parts = {"y": y, "pairs": study.pairs, "score_name": "AUC of held-out pairs"}
+        X = encoder.transform(X)
+    columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
+    shown = [name for name in columns if study.frame[name].nunique() > 1][:_SHOWN_COLUMNS]
+    return report_page(
+        metric,
+        X,
+        **parts,
+        scores=found["scores"],
+        learned=study.name,
+        title=f"{study.name} on {study.path.name}",
+        label=study.label or "class",
+        feature_names=list(encoder.get_feature_names_out()),
+        rows=study.rows[order],
+        shown={name: study.frame[name].to_numpy()[order] for name in shown},
+        facts={
+            "rows": f"{len(study.rows):,}, {X.shape[1]:,} features",
+            "time to learn": f"{found['seconds']:.1f} s",
+            "time in all": f"{found['total']:.1f} s",
+            "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        },
+        notes=study.notes,
+        command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+    )
+
+
+def _summary(study: Study, found: dict[str, Any], files: dict[str, Path]) -> dict[str, Any]:
+    return {
+        "metric": study.name,
+        "rows": len(study.rows),
+        "label": study.label,
+        "numbers": list(study.plan.numbers),
+        "categories": list(study.plan.categories),
+        "left_out": list(study.plan.left_out),
+        "notes": list(study.notes),
+        "scores": {name: [float(v) for v in values] for name, values in found["scores"].items()},
+        "warnings": found["notes"],
+        "seconds": round(found["total"], 3),
+        "files": {name: str(path) for name, path in files.items()},
+    }
+
+
+def _farewell(talk: Talk, files: dict[str, Path], data: Path, study: Study) -> None:
+    if files:
+        talk.say("Saved:")
+        talk.listed(str(path) for path in files.values())
+    else:
+        talk.say("Nothing was saved: add --out model.km to keep the metric, --report for a page.")
+    if "model" in files:
+        model = shlex.quote(str(files["model"]))
+        table = shlex.quote(str(data))
+        talk.suggest({f"kernelmetric neighbors {model} {table} --row 0": "who resembles row 0?"})

@@ -1,0 +1,138 @@
+"""``kernelmetric neighbors``: who is nearest under a learned metric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelmetric.cli._models import load_model
+from kernelmetric.cli._options import data_argument, output_options
+from kernelmetric.cli._talk import Talk, sentences
+from kernelmetric.compute import nearest_neighbors
+from kernelmetric.datasets import TableError, features_of, read_table, require_columns
+
+if TYPE_CHECKING:
+    import click
+
+_SHOWN_COLUMNS = 5
+
+
+def command() -> click.Command:
+    """The command."""
+    import click
+
+    file = click.Path(dir_okay=False, path_type=Path)
+
+    @click.command()
+    @click.argument("model", type=file)
+    @data_argument
+    @click.option("--query", type=file, metavar="FILE", help="A table of queries.")
+    @click.option("--row", "rows", multiple=True, type=click.IntRange(0), help="Query this row.")
+    @click.option(
+        "-k", "--neighbors", "k", type=click.IntRange(1), default=5, show_default=True,
+        help="How many neighbours to find.",
+    )  # fmt: skip
+    @click.option("--show", multiple=True, metavar="COL", help="Columns to show beside them.")
+    @output_options
+    def neighbors(
+        model: Path,
+        data: Path,
+        query: Path | None,
+        rows: tuple[int, ...],
+        k: int,
+        show: tuple[str, ...],
+        quiet: bool,
+        as_json: bool,
+    ) -> None:
+        """Find the nearest rows under a learned metric.
+
+        Queries are the rows of another table, all or those of --row; without --query they are
+        rows of DATA itself, the first five unless --row names others, and no row finds itself.
+        Columns that the model does not use, such as labels, are shown beside each neighbour.
+
+        \b
+        Examples:
+          kernelmetric neighbors model.km flowers.csv --query new.csv
+          kernelmetric neighbors model.km flowers.csv --row 7 -k 3 --show species
+          kernelmetric neighbors model.km flowers.csv --query new.csv --json
+        """
+        talk = Talk(quiet=quiet, as_json=as_json)
+        with sentences():
+            fitted = load_model(model)
+            frame = read_table(data)
+            queries = None if query is None else read_table(query)
+            chosen = _chosen(rows, frame if queries is None else queries, own=queries is None)
+            answers = find_neighbors(fitted, frame, queries, chosen, k, show)
+        for answer in answers:
+            _tell(talk, answer, "row" if query is None else f"{query.name} row")
+        talk.answer({"model": str(model), "data": str(data), "queries": answers})
+
+    return neighbors
+
+
+def find_neighbors(
+    model: Any, frame: Any, queries: Any, rows: np.ndarray, k: int, show: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """The k nearest rows of a table for each query, with the columns to show."""
+    require_columns(frame, show)
+    X = features_of(frame, model["table"])
+    unused = [name for name in frame.columns if name not in X.columns]
+    telling = [name for name in unused if frame[name].nunique() > 1]
+    shown = list(show) or telling[:_SHOWN_COLUMNS]
+    Z = model.transform(X)
+    if queries is None:
+        # one more, since the query itself is among them
+        Q = Z[rows]
+        indices, _ = nearest_neighbors(Z, min(k + 1, len(Z)), queries=Q)
+    else:
+        Q = model.transform(features_of(queries.iloc[rows], model["table"]))
+        indices, _ = nearest_neighbors(Z, min(k, len(Z)), queries=Q)
+    answers = []
+    for row, query, found in zip(rows.tolist(), Q, indices.tolist(), strict=True):
+        others = [i for i in found if i >= 0 and (queries is not None or i != row)][:k]
+        listed = [
+            {
+                "row": i,
+                # by the difference: equal points are at no distance, to the last bit
+                "distance": float(np.linalg.norm(Z[i] - query)),
+                **{name: _plain(frame[name].iloc[i]) for name in shown},
+            }
+            for i in others
+        ]
+        answers.append({"query": row, "neighbors": listed})
+    return answers
+
+
+def _chosen(rows: tuple[int, ...], frame: Any, *, own: bool) -> np.ndarray:
+    if not rows:
+        return np.arange(min(5, len(frame)) if own else len(frame))
+    if max(rows) >= len(frame):
+        raise TableError(f"Got --row {max(rows)}, but expected at most {len(frame) - 1}.")
+    return np.array(rows)
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON knows: a number, a text, or null where it is missing."""
+    value = value.item() if hasattr(value, "item") else value
+    if value is None or (isinstance(value, float) and not np.isfinite(value)):
+        return None
+    return value if isinstance(value, int | float | str | bool) else str(value)
+
+
+def _tell(talk: Talk, answer: dict[str, Any], what: str) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=f"Nearest to {what} {answer['query']}",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+    )
+    for name in answer["neighbors"][0] if answer["neighbors"] else ():
+        table.add_column(name, justify="right" if name in ("row", "distance") else "left")
+    for neighbor in answer["neighbors"]:
+        table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in neighbor.values()))
+    talk.show(table)

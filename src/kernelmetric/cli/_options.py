@@ -1,0 +1,111 @@
+"""Options that several commands share, and the metric they describe."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kernelmetric import learners
+from kernelmetric.kernelized import Kernelized
+
+KERNELS = ("auto", "aligned", "none", "rbf", "laplacian", "poly", "linear", "cosine")
+LARGEST_SEED = 4_000_000
+_ABSTRACT = ("Learner", "GradientLearner")
+
+
+def learner_classes() -> dict[str, type]:
+    """The learners by the names of the command line: ``nca``, ``lmnn``, ``idealized``, ..."""
+    classes = {
+        name.lower().removesuffix("kernel"): getattr(learners, name)
+        for name in learners.__all__
+        if name not in _ABSTRACT
+    }
+    return {
+        name: kind
+        for name, kind in sorted(classes.items())
+        if isinstance(kind, type) and issubclass(kind, learners.Learner)
+    }
+
+
+def takes_pairs(kind: type) -> bool:
+    """Whether a learner learns from pairs."""
+    return "pairs" in inspect.signature(kind.fit).parameters  # type: ignore[attr-defined]
+
+
+def build_metric(learner: str, kernel: str, components: int | None, seed: int) -> Any:
+    """The metric that the options describe, not fitted."""
+    kind = learner_classes()[learner]
+    known = inspect.signature(kind).parameters
+    wanted = {"n_components": components, "random_state": seed}
+    if components is not None and "n_components" not in known:
+        raise ValueError(f"Got --components {components}, but {learner} has no such choice.")
+    given = {name: value for name, value in wanted.items() if name in known and value is not None}
+    metric = kind(**given)
+    return metric if kernel == "none" else Kernelized(metric, kernel, random_state=seed)
+
+
+def metric_name(metric: Any) -> str:
+    """What tables and pages call a metric."""
+    if isinstance(metric, Kernelized):
+        return f"Kernelized {type(metric.learner).__name__}"
+    return type(metric).__name__
+
+
+def data_argument(function: Callable) -> Callable:
+    """The table to read."""
+    import click
+
+    return click.argument("data", type=click.Path(dir_okay=False, path_type=Path))(function)
+
+
+def output_options(function: Callable) -> Callable:
+    """Quiet, or JSON."""
+    import click
+
+    function = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
+        function
+    )
+    return click.option("--quiet", is_flag=True, help="Print nothing but errors.")(function)
+
+
+def metric_options(function: Callable) -> Callable:
+    """What to learn, from what."""
+    import click
+
+    options = [
+        click.option("--label", metavar="COL", help="The column of classes; names are fine."),
+        click.option(
+            "--pairs",
+            "pairs_file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Pairs of row numbers, from 0, to learn from instead of labels: lines 'i,j' or "
+            "'i,j,sign', sign 1 for alike and -1 for different.",
+        ),
+        click.option(
+            "--learner",
+            type=click.Choice(list(learner_classes())),
+            help="Default: nca with labels, idealized with pairs.",
+        ),
+        click.option(
+            "--kernel",
+            type=click.Choice(KERNELS),
+            default="auto",
+            show_default=True,
+            help="auto: chosen from the data; none: a linear metric.",
+        ),
+        click.option("--components", type=click.IntRange(1), help="Dimensions of the result."),
+        click.option("--use", multiple=True, metavar="COL", help="Use a column left out wrongly."),
+        click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
+        click.option(
+            "--seed",
+            type=click.IntRange(0, LARGEST_SEED),
+            default=0,
+            show_default=True,
+            help="Seed of all draws and splits.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function

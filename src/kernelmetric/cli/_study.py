@@ -1,0 +1,156 @@
+"""A table with the decisions about it, and trials of a metric on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
+
+from kernelmetric.cli._options import build_metric, learner_classes, metric_name, takes_pairs
+from kernelmetric.datasets import (
+    ColumnPlan,
+    features_of,
+    labels_of,
+    plan_columns,
+    read_table,
+)
+from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
+from kernelmetric.graphs import Pairs
+
+MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
+
+
+@dataclass(frozen=True)
+class Study:
+    """A table, what is learned from it, and by what metric.
+
+    Parameters
+    ----------
+    path : Path
+        Where the table came from.
+    frame : DataFrame
+        Its rows; those without a label are gone where labels are learned from.
+    rows : ndarray of int
+        Their numbers in the file, from 0.
+    plan : ColumnPlan
+        Which columns are used, and how.
+    metric : metric
+        What to fit.
+    y : ndarray of str or None
+        Labels.
+    pairs : Pairs or None
+        Pairs.
+    label : str or None
+        The column of labels.
+    notes : tuple of str
+        Sentences on the data.
+    seed : int
+        The only source of randomness.
+    """
+
+    path: Path
+    frame: Any
+    rows: np.ndarray
+    plan: ColumnPlan
+    metric: Any
+    y: Any
+    pairs: Any
+    label: str | None
+    notes: tuple[str, ...] = field(default=())
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """What to call the metric."""
+        return metric_name(self.metric)
+
+    @property
+    def X(self) -> Any:
+        """The columns that are used, in the types the encoder reads."""
+        return features_of(self.frame, self.plan.encoder())
+
+    @property
+    def methods(self) -> dict[str, Any]:
+        """The metric among its alternatives, each a classifier of rows of the table."""
+        encoder, y = self.plan.encoder(), self.y
+        others = {
+            name: Pipeline([("table", encoder), ("classifier", classifier)])
+            for name, classifier in baselines(y, random_state=self.seed).items()
+        }
+        first = {
+            "Euclidean": others.pop("Euclidean"),
+            self.name: with_metric(encoder, self.metric, y),
+        }
+        return first | (others if len(self.rows) <= MOST_ROWS_FOR_SVM else {})
+
+    def trials(self, splits: list[tuple[Any, Any]]) -> Iterator[Trial]:
+        """Trials of all methods on splits of the rows."""
+        return run_trials(self.methods, self.X, self.y, splits)
+
+    def folds(self, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Shuffled folds, even in their classes where those are large enough."""
+        counts = np.unique(self.y, return_counts=True)[1]
+        kind: Any = StratifiedKFold if counts.min() >= n_folds else KFold
+        splitter = kind(n_folds, shuffle=True, random_state=self.seed)
+        return list(splitter.split(np.empty((len(self.rows), 0)), self.y))
+
+    def model(self) -> Pipeline:
+        """The model to keep, not fitted: table in, learned coordinates out."""
+        return Pipeline([("table", self.plan.encoder()), ("metric", clone(self.metric))])
+
+    def fitted(self) -> Pipeline:
+        """The model, fitted to all rows."""
+        if self.pairs is None:
+            return self.model().fit(self.X, self.y)
+        # Labels beside pairs are for the eye: nothing may be learned from them.
+        return self.model().fit(self.X, metric__pairs=self.pairs)
+
+
+def open_study(
+    data: Path,
+    *,
+    label: str | None,
+    pairs_file: Path | None,
+    learner: str | None,
+    kernel: str,
+    components: int | None,
+    use: tuple[str, ...],
+    ignore: tuple[str, ...],
+    seed: int,
+) -> Study:
+    """Read a table and decide about its columns, as the options of a command say."""
+    if label is None and pairs_file is None:
+        raise ValueError("Got neither --label nor --pairs, but expected something to learn from.")
+    learner = learner or ("nca" if pairs_file is None else "idealized")
+    if pairs_file is not None and not takes_pairs(learner_classes()[learner]):
+        able = [name for name, kind in learner_classes().items() if takes_pairs(kind)]
+        raise ValueError(
+            f"Got --pairs with --learner {learner}, which learns from labels: try --learner "
+            f"{' or '.join(able)}."
+        )
+    metric = build_metric(learner, kernel, components, seed)
+    frame = read_table(data)
+    rows = np.arange(len(frame))
+    y, pairs = None, None
+    notes: list[str] = []
+    if pairs_file is not None:
+        pairs = Pairs.from_file(pairs_file, len(frame))
+    if label is not None:
+        y, labelled, notes = labels_of(frame, label)
+        if pairs is not None and not labelled.all():
+            raise ValueError(
+                f"Got --pairs beside --label {label}, which {np.sum(~labelled)} rows lack: the "
+                "pairs count all rows. Leave --label out, or fill it."
+            )
+        frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
+    plan = plan_columns(frame, label=label, use=use, ignore=ignore)
+    notes = [*plan.notes, *notes]
+    if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
+        notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
+    return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed)

@@ -1,0 +1,137 @@
+"""Pictures of a fit: the loss as it fell, and the neighbours of a point before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.report._plots import PALETTE, _in_a_plane, _pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_loss_curve(metric: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
+    """Draw the loss of an iterative learner, one value for each iteration.
+
+    Parameters
+    ----------
+    metric : fitted metric or sequence of float
+        A learner with ``loss_curve_``, a :class:`Kernelized` one, or the values themselves.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a new figure.
+    title : str, default=None
+        Title of the axes.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes, logarithmic where the loss spans more than a decade.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import NCA
+    >>> from kernelmetric.report import plot_loss_curve
+    >>> nca = NCA().fit(*load_iris(return_X_y=True))
+    >>> ax = plot_loss_curve(nca)
+    >>> len(ax.lines[0].get_ydata()) == len(nca.loss_curve_)
+    True
+    """
+    plt = _pyplot()
+    learner = getattr(metric, "learner_", metric)
+    loss = getattr(learner, "loss_curve_", None if hasattr(learner, "fit") else learner)
+    if loss is None or len(loss) == 0:
+        raise ValueError(
+            f"Got {type(learner).__name__} without a loss curve, but expected an iterative "
+            "learner, fitted and not at its optimum from the start: try NCA or LMNN."
+        )
+    loss = np.asarray(loss, dtype=float)
+    if ax is None:
+        ax = plt.subplots(figsize=(4.4, 3), layout="constrained")[1]
+    ax.plot(np.arange(1, len(loss) + 1), loss, color=PALETTE[0], lw=2)
+    ax.plot(len(loss), loss[-1], "o", color=PALETTE[0], ms=5)
+    if loss.min() > 0 and loss.max() > 10 * loss.min():
+        ax.set_yscale("log")
+    ax.locator_params(axis="x", integer=True)
+    ax.set_xlabel("iteration")
+    ax.set_ylabel("loss")
+    ax.grid(axis="y", color="#E4E4E4", lw=0.8)
+    ax.spines[["top", "right"]].set_visible(False)
+    if title is not None:
+        ax.set_title(title, fontsize=11)
+    return ax
+
+
+def plot_neighbors(
+    metric: Any,
+    X: Any,
+    y: Any,
+    point: int,
+    *,
+    n_neighbors: int = 5,
+    axes: Any = None,
+) -> np.ndarray:
+    """Draw a point with lines to its nearest others, before the metric and after it.
+
+    Parameters
+    ----------
+    metric : fitted metric
+        Anything with ``transform``.
+    X : array of shape (n, d)
+        Points.
+    y : array of shape (n,)
+        Their labels; lines to other classes are dashed and of another colour.
+    point : int
+        Row number of the point.
+    n_neighbors : int, default=5
+        How many neighbours to find.
+    axes : two matplotlib axes, default=None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ndarray of matplotlib axes
+        Two: Euclidean distance, and the learned metric. Each shows the first two principal axes;
+        the neighbours are those of all dimensions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import NCA
+    >>> from kernelmetric.report import plot_neighbors
+    >>> X, y = load_iris(return_X_y=True)
+    >>> before, after = plot_neighbors(NCA(2).fit(X, y), X, y, point=70)
+    >>> len(before.lines), after.get_title()
+    (5, 'learned metric')
+    """
+    plt = _pyplot()
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    if not 0 <= point < len(X):
+        raise ValueError(f"Got point={point}, but expected a row number from 0 to {len(X) - 1}.")
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")[1]
+    classes = np.unique(y)
+    colours = np.array(PALETTE)[np.searchsorted(classes, y) % len(PALETTE)]
+    clouds = {"Euclidean distance": X, "learned metric": to_numpy(metric.transform(X))}
+    for ax, (title, Z) in zip(axes, clouds.items(), strict=True):
+        plane, _ = _in_a_plane(Z, None)
+        found = nearest_neighbors(Z, min(n_neighbors + 1, len(Z)), queries=Z[[point]])[0][0]
+        others = [i for i in found if i != point][:n_neighbors]
+        ax.scatter(*plane.T, s=14, c=colours.tolist(), lw=0, alpha=0.45, zorder=1)
+        for i in others:
+            same = y[i] == y[point]
+            line = {"color": "#111111" if same else PALETTE[5], "ls": "-" if same else "--"}
+            ax.plot(*plane[[point, i]].T, lw=1.1, zorder=2, **line)
+        near = [point, *others]
+        sizes = [90, *[40] * len(others)]
+        ax.scatter(
+            *plane[near].T, s=sizes, c=colours[near].tolist(), edgecolors="#111111", zorder=3
+        )
+        ax.set_title(title, fontsize=11)
+        ax.set_aspect("equal", adjustable="datalim")
+        ax.set_xticks([])
+        ax.set_yticks([])
+    return np.asarray(axes)

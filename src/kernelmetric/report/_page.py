@@ -1,0 +1,214 @@
+"""One HTML file that explains a learned metric, and needs nothing beside itself."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib import resources
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.report._page_data import (
+    Points,
+    choose_points,
+    gram_picture,
+    in_planes,
+    neighbors_of,
+    predictions,
+)
+from kernelmetric.report._page_sections import (
+    comparison_section,
+    details_section,
+    error_section,
+    gram_section,
+    learned_section,
+    map_section,
+    pairs_section,
+    tiles,
+    verdict,
+)
+
+
+def report_page(
+    metric: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    X_test: Any = None,
+    y_test: Any = None,
+    scores: Mapping[str, Sequence[float]] | None = None,
+    learned: str = "learned metric",
+    score_name: str = "accuracy",
+    pairs: Any = None,
+    title: str = "A learned metric",
+    label: str = "class",
+    feature_names: Sequence[str] | None = None,
+    rows: Sequence[int] | None = None,
+    shown: Mapping[str, Sequence[Any]] | None = None,
+    facts: Mapping[str, str] | None = None,
+    notes: Iterable[str] = (),
+    command: str | None = None,
+) -> str:
+    """Write the page of a fitted metric: what was learned, how well, and where it still errs.
+
+    The page shows the points before and after, with the nearest neighbours of any that is
+    clicked; the Gram matrices; accuracies against the alternatives; what the kernel and the
+    features count; the loss curve; and the points or pairs that are hardest. Neighbours are always
+    training points, so that what is shown of held-out points is what the metric would answer.
+
+    Parameters
+    ----------
+    metric : fitted metric
+        Anything with ``transform``, fitted to X.
+    X : array of shape (n, d)
+        Training points; Euclidean distance between them is "before".
+    y : array of shape (n,), default=None
+        Their labels.
+    X_test, y_test : array of shape (m, d) and (m,), default=None
+        Points the metric has not seen, and their labels.
+    scores : mapping of str to sequence of float, default=None
+        Scores of every method on every split, the learned metric's among them.
+    learned : str, default="learned metric"
+        Which of the methods is the learned metric.
+    score_name : str, default="accuracy"
+        What the scores are.
+    pairs : Pairs, default=None
+        Pairs of training points that were learned from, to list those that came out wrong.
+    title : str, default="A learned metric"
+        Title of the page.
+    label : str, default="class"
+        What the labels are called.
+    feature_names : sequence of str, default=None
+        Names of the d features.
+    rows : sequence of int, default=None
+        Numbers to call the n + m points by; None counts them.
+    shown : mapping of str to sequence, default=None
+        Columns to show beside a point, with a value for each of the n + m points.
+    facts : mapping of str to str, default=None
+        What else to write under "How it was made".
+    notes : iterable of str, default=()
+        Sentences on how the data were prepared.
+    command : str, default=None
+        The command that made the page.
+
+    Returns
+    -------
+    str
+        The text of an HTML file; write it with :func:`write_atomically`.
+
+    Notes
+    -----
+    Of more than 2,000 points an even sample is shown. O(n²) distances for them, in blocks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import NCA
+    >>> from kernelmetric.report import report_page
+    >>> X, y = load_iris(return_X_y=True)
+    >>> page = report_page(NCA(2).fit(X, y), X, y, title="Iris")
+    >>> page.startswith("<!doctype html>"), "<title>Iris</title>" in page
+    (True, True)
+    """
+    points = choose_points(metric, X, y, X_test, y_test)
+    numbers = np.arange(len(X) + (0 if X_test is None else len(X_test)))
+    numbers = numbers if rows is None else np.asarray(rows)
+    data, shares = _data(points, numbers, label, shown or {})
+    total = {"train": len(X), "test": 0 if X_test is None else len(X_test)}
+    scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
+    parts = [
+        comparison_section(scores, learned, score_name, total["test"]),
+        map_section(points, shares, total),
+        gram_section(points, label),
+        learned_section(metric, feature_names),
+        error_section(points, data, label),
+        pairs_section(metric, X, pairs, numbers),
+        details_section(metric, facts or {}, notes, command, versions()),
+    ]
+    return _fill(
+        "page.html",
+        title=escape(title),
+        version=escape(versions()["kernelmetric"]),
+        lead=verdict(scores, learned, score_name, total),
+        tiles=tiles(scores, learned, score_name, total),
+        sections="\n".join(filter(None, parts)),
+        css=_read("page.css"),
+        js=_read("page.js"),
+        # "<" cannot occur in a script element: a label might be "</script>"
+        data=json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed: Python, this library, NumPy, SciPy, scikit-learn.
+
+    Returns
+    -------
+    dict of str to str
+        By name.
+    """
+    found = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    ours = sys.modules["kernelmetric"].__version__  # loaded, since this room is one of its rooms
+    return {"kernelmetric": ours, **found, "Python": platform.python_version()}
+
+
+def _data(
+    points: Points, numbers: np.ndarray, label: str, shown: Mapping[str, Sequence[Any]]
+) -> tuple[dict[str, Any], tuple[float, float]]:
+    """What the scripts of the page read."""
+    before, after, shares = in_planes(points)
+    sides = {}
+    for name, plane, Z in (("before", before, points.before), ("after", after, points.after)):
+        neighbors, distances = neighbors_of(Z, points.n_train)
+        distances = np.where(np.isfinite(distances), distances, 0.0)  # JSON knows no infinity
+        sides[name] = {
+            "xy": _rounded(plane),
+            "neighbors": neighbors.tolist(),
+            "distances": _rounded(distances),
+            "said": predictions(Z, points.codes, points.n_train).tolist(),
+        }
+    columns = {
+        name: np.asarray(values, dtype=object)[points.rows] for name, values in shown.items()
+    }
+    cells = [[_cell(values[i]) for values in columns.values()] for i in range(len(points.codes))]
+    return {
+        "classes": points.classes,
+        "label": label,
+        "nTrain": points.n_train,
+        "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
+        "columns": list(columns),
+        "cells": cells,
+        "gram": gram_picture(points),
+    }, shares
+
+
+def _rounded(values: np.ndarray) -> list[list[float]]:
+    """Numbers with four digits: a screen shows no more."""
+    scale = max(float(np.max(np.abs(values), initial=0.0)), np.finfo(float).tiny)
+    digits = int(4 - np.floor(np.log10(scale)))
+    return np.round(values, digits).tolist()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.4g}"
+    return str(value)
+
+
+def _read(name: str) -> str:
+    return (resources.files("kernelmetric.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def _fill(template: str, **values: str) -> str:
+    """The template with its ``{{names}}`` filled, in one pass: values may hold braces."""
+    pieces = _read(template).split("{{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        filled += [values[name], rest]
+    return "".join(filled)

@@ -1,0 +1,319 @@
+"""The commands that work on a user's table: what they say, write and refuse."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
+pytest.importorskip("click", reason="click comes with the extra `cli`")
+pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+
+import pandas as pd
+from click.testing import CliRunner
+from sklearn.svm import SVC
+
+from kernelmetric import cli
+from kernelmetric.cli import _fit, _models, _study
+from kernelmetric.cli._neighbors import find_neighbors
+from kernelmetric.cli._options import build_metric, learner_classes, takes_pairs
+from kernelmetric.cli._study import open_study
+from kernelmetric.cli._transform import coordinates
+from kernelmetric.datasets import features_of
+
+FAST = ("--learner", "dne", "--kernel", "none")
+
+
+@pytest.fixture
+def run():
+    try:
+        runner = CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
+    except TypeError:
+        runner = CliRunner()
+    return lambda *arguments: runner.invoke(cli.build_application(), [*map(str, arguments)])
+
+
+@pytest.fixture(autouse=True)
+def untuned(monkeypatch):
+    """The alternatives as they are: tuning them takes longer than all else."""
+    original = _study.baselines
+
+    def plain(y, **options):
+        made = original(y, **options)
+        neighbors = made["Euclidean"]
+        return {**made, "k-NN, tuned": neighbors, "RBF-SVM, tuned": SVC()}
+
+    monkeypatch.setattr(_study, "baselines", plain)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Sixty rows in three classes, with all that tables have."""
+    rng = np.random.RandomState(0)
+    kinds = np.array(["apple", "pear", "quince"])[np.arange(60) % 3]
+    frame = pd.DataFrame(rng.randn(60, 4), columns=list("abcd"))
+    frame["a"] += 2.0 * (np.arange(60) % 3)
+    frame.loc[[3, 7], "b"] = np.nan
+    frame["tree"] = np.arange(60)
+    frame["unit"] = "mm"
+    frame["place"] = np.where(rng.rand(60) > 0.5, "north", "south")
+    frame["kind"] = kinds
+    path = tmp_path / "trees.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def pairs_file(tmp_path):
+    lines = [f"{i},{j},{1 if i % 3 == j % 3 else -1}" for i in range(20) for j in range(i + 1, 20)]
+    path = tmp_path / "pairs.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def model(table):
+    options = {"pairs_file": None, "learner": "dne", "kernel": "none", "components": 2}
+    study = open_study(table, label="kind", use=(), ignore=(), seed=0, **options)
+    return study.fitted()
+
+
+def test_fit_tells_every_decision_and_compares(run, table, tmp_path):
+    page = tmp_path / "page.html"
+    result = run("fit", table, "--label", "kind", *FAST, "--report", page)
+    assert result.exit_code == 0, result.stderr
+    for said in (
+        "tree: left out",
+        "unit: left out",
+        "b: 2 of 60",
+        "place: 2 names",
+        "15 rows held",
+    ):
+        assert said in result.stdout
+    for method in ("Euclidean", "DNE", "k-NN, tuned", "RBF-SVM, tuned"):
+        assert method in result.stdout
+    text = page.read_text(encoding="utf-8")
+    assert "DNE on trees.csv" in text
+    assert "unit: left out" in text
+
+
+def test_fit_in_json_is_all_that_is_printed(run, table):
+    result = run("fit", table, "--label", "kind", *FAST, "--json")
+    printed = json.loads(result.stdout)
+    assert result.stderr == ""
+    assert printed["metric"] == "DNE"
+    assert printed["left_out"] == ["tree", "unit"]
+    assert set(printed["scores"]) == {"Euclidean", "DNE", "k-NN, tuned", "RBF-SVM, tuned"}
+    assert all(0 <= values[0] <= 1 for values in printed["scores"].values())
+
+
+def test_quiet_says_nothing(run, table, tmp_path):
+    result = run("fit", table, "--label", "kind", *FAST, "--quiet", "--report", tmp_path / "p.html")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert (tmp_path / "p.html").exists()
+
+
+def test_the_same_seed_gives_the_same_scores(run, table):
+    first, again, other = (
+        json.loads(run("fit", table, "--label", "kind", *FAST, "--json", "--seed", s).stdout)
+        for s in (0, 0, 5)
+    )
+    assert first["scores"] == again["scores"]
+    assert first["scores"] != other["scores"]
+
+
+def test_fit_learns_from_pairs_alone(run, table, pairs_file, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = ("--pairs", pairs_file, "--learner", "mmc", "--kernel", "none", "--ignore", "kind")
+    result = run("fit", table, *arguments, "--report", page)
+    assert result.exit_code == 0, result.stderr
+    assert "AUC of held-out pairs" in result.stdout
+    assert "The hardest pairs" in page.read_text(encoding="utf-8")
+
+
+def test_labels_beside_pairs_are_not_learned_from(table, pairs_file):
+    options = {"pairs_file": pairs_file, "learner": "mmc", "kernel": "none", "components": None}
+    options |= {"use": (), "seed": 0}
+    alone = open_study(table, label=None, ignore=("kind",), **options).fitted()
+    beside = open_study(table, label="kind", ignore=(), **options).fitted()
+    np.testing.assert_array_equal(alone["metric"].components_, beside["metric"].components_)
+
+
+def test_evaluate_compares_by_folds_and_on_another_table(run, table, tmp_path):
+    folds = run("evaluate", table, "--label", "kind", *FAST, "--folds", 3, "--json")
+    printed = json.loads(folds.stdout)
+    assert [len(values) for values in printed["scores"].values()] == [3, 3, 3, 3]
+    frame = pd.read_csv(table)
+    frame[::2].to_csv(tmp_path / "one.csv", index=False)
+    frame[1::2].to_csv(tmp_path / "two.csv", index=False)
+    other = run(
+        "evaluate", tmp_path / "one.csv", "--label", "kind", *FAST, "--test", tmp_path / "two.csv"
+    )
+    assert other.exit_code == 0, other.stderr
+    assert "two.csv" in " ".join(other.stdout.split())
+
+
+def test_evaluate_judges_pairs(run, table, pairs_file):
+    arguments = ("--pairs", pairs_file, "--learner", "mmc", "--kernel", "none", "--folds", 3)
+    printed = json.loads(run("evaluate", table, *arguments, "--json").stdout)
+    assert set(printed["scores"]) == {"Euclidean", "MMC"}
+
+
+def test_classes_that_were_never_seen_are_refused(run, table, tmp_path):
+    frame = pd.read_csv(table)
+    frame["kind"] = frame["kind"].replace("pear", "plum")
+    frame.to_csv(tmp_path / "other.csv", index=False)
+    arguments = ("--label", "kind", *FAST, "--test", tmp_path / "other.csv")
+    result = run("evaluate", table, *arguments)
+    assert result.exit_code == 1
+    assert "plum" in result.stderr
+
+
+def test_neighbours_are_those_of_the_metric_and_no_row_finds_itself(table, model):
+    frame = pd.read_csv(table)
+    Z = model.transform(features_of(frame, model["table"]))
+    D = np.linalg.norm(Z[:, None] - Z[None], axis=2)
+    np.fill_diagonal(D, np.inf)
+    answers = find_neighbors(model, frame, None, np.array([4, 9]), 3, ())
+    for answer in answers:
+        row = answer["query"]
+        assert [n["row"] for n in answer["neighbors"]] == np.argsort(D[row])[:3].tolist()
+        assert answer["neighbors"][0]["distance"] == pytest.approx(D[row].min())
+    # what the model does not use is shown, but for the constant
+    assert list(answers[0]["neighbors"][0]) == ["row", "distance", "tree", "kind"]
+
+
+def test_a_query_that_is_in_the_table_finds_itself_at_no_distance(table, model):
+    frame = pd.read_csv(table)
+    (answer,) = find_neighbors(model, frame, frame.iloc[[7]], np.array([0]), 2, ("kind",))
+    assert answer["neighbors"][0] == {"row": 7, "distance": 0.0, "kind": frame["kind"][7]}
+
+
+def test_coordinates_carry_the_columns_that_are_not_used(table, model):
+    result = coordinates(model, pd.read_csv(table))
+    assert list(result.columns) == ["tree", "unit", "kind", "z0", "z1"]
+    assert len(result) == 60
+
+
+def test_a_model_goes_through_a_file(run, table, tmp_path):
+    pytest.importorskip("kernelmetric.shipping")
+    out, coordinates_file = tmp_path / "model.km", tmp_path / "z.csv"
+    assert run("fit", table, "--label", "kind", *FAST, "--out", out).exit_code == 0
+    result = run("neighbors", out, table, "--query", table, "--row", 5, "-k", 2, "--json")
+    (answer,) = json.loads(result.stdout)["queries"]
+    assert answer["neighbors"][0]["row"] == 5
+    assert "Nearest to row 5" in run("neighbors", out, table, "--row", 5).stdout
+    assert run("transform", out, table, "--out", coordinates_file).exit_code == 0
+    printed = run("transform", out, table).stdout
+    assert printed == coordinates_file.read_text(encoding="utf-8")
+
+
+def test_a_file_that_is_no_model_is_refused(run, table):
+    pytest.importorskip("kernelmetric.shipping")
+    for command in ("neighbors", "transform"):
+        result = run(command, table, table)
+        assert result.exit_code == 1
+        assert "Traceback" not in result.output + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--label", "kinds"], "Did you mean 'kind'"),
+        (["--label", "tree"], "several rows each"),
+        (["--label", "unit"], "at least two"),
+        (["--label", "a"], "fractions"),
+        ([], "neither --label nor --pairs"),
+        (["--label", "kind", "--use", "nothing"], "no column 'nothing'"),
+        (["--label", "kind", "--components", "99", *FAST], "n_components=99"),
+        (["--label", "kind", "--report", "no/such/folder.html"], "no folder"),
+        (["--pairs", "trees.csv", "--learner", "nca"], "learns from labels"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused_in_a_sentence(run, table, arguments, sentence):
+    result = run("fit", table, *arguments)
+    assert result.exit_code == 1
+    assert sentence in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate", "transform", "neighbors", "datasets"])
+def test_every_help_has_examples(run, command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"  kernelmetric {command} " in result.output
+
+
+def test_every_learner_can_be_named_and_built():
+    for name, kind in learner_classes().items():
+        metric = build_metric(name, "none", None, 0)
+        assert isinstance(metric, kind)
+    assert takes_pairs(learner_classes()["idealized"])
+    assert not takes_pairs(learner_classes()["nca"])
+
+
+def test_an_interruption_leaves_old_files_as_they_were(run, table, tmp_path, monkeypatch):
+    page = tmp_path / "page.html"
+    page.write_text("old", encoding="utf-8")
+
+    def interrupted(study, found):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_fit, "_page", interrupted)
+    result = run("fit", table, "--label", "kind", *FAST, "--report", page)
+    assert result.exit_code == 130
+    assert page.read_text(encoding="utf-8") == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["page.html", "trees.csv"]
+
+
+def test_ctrl_c_during_a_fit_leaves_no_file(table, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = ["fit", str(table), "--label", "kind", "--report", str(page)]
+    code = (  # a fit that never ends, so that the signal surely meets it
+        "import time, kernelmetric.cli._fit as f, kernelmetric.cli as c\n"
+        "def learn(*a, **k):\n    print('started', flush=True)\n    time.sleep(60)\n"
+        f"f._learn = learn\nimport sys; sys.argv = ['kernelmetric', *{arguments!r}]\nc.main()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while "started" not in process.stdout.readline():
+        assert process.poll() is None
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Interrupted" in error
+    assert "Traceback" not in error
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["trees.csv"]
+
+
+def test_without_the_room_for_saving_out_is_refused_before_anything_runs(
+    run, table, tmp_path, monkeypatch
+):
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(_models.importlib, "import_module", missing)
+    with pytest.raises(OSError, match="cannot save"):
+        _models.require_shipping()
+
+
+def test_data_sets_are_listed_described_and_placed(run, monkeypatch, tmp_path):
+    assert "ionosphere" in run("datasets", "list").stdout
+    names = {
+        row["name"] for row in json.loads(run("datasets", "list", "--json").stdout)["datasets"]
+    }
+    assert {"iris", "wine"} <= names
+    assert "178 rows, 13 features" in run("datasets", "describe", "wine").stdout
+    missing = run("datasets", "describe", "wein")
+    assert missing.exit_code == 1
+    assert "Did you mean 'wine'" in " ".join(missing.stderr.split())
+    monkeypatch.setenv("KERNELMETRIC_DATA", str(tmp_path))
+    assert run("datasets", "path").stdout.strip() == str(tmp_path)
+    monkeypatch.delenv("KERNELMETRIC_DATA")
+    assert run("datasets", "path").exit_code == 1

@@ -1,0 +1,197 @@
+"""The report page says what is true of the metric, and holds all it needs."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+
+from kernelmetric import DNE, NCA, KernelAlignment, Kernelized, LeaveOneOutRidge, Pairs
+from kernelmetric.evaluation import holdout
+from kernelmetric.report import plot_loss_curve, plot_neighbors, report_page
+from kernelmetric.report._page_data import choose_points, hardness, in_planes, relevance
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), np.array(["a", "b", "c"])[y]
+
+
+@pytest.fixture(scope="module")
+def parts(wine):
+    X, y = wine
+    train, test = holdout(y)
+    metric = DNE(3).fit(X[train], y[train])
+    return metric, {"X": X[train], "y": y[train], "X_test": X[test], "y_test": y[test]}
+
+
+def data_of(page):
+    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text[1])
+
+
+def test_the_neighbours_listed_are_the_nearest_training_points(parts):
+    metric, points = parts
+    data = data_of(report_page(metric, **points))
+    n = len(points["X"])
+    assert data["nTrain"] == n
+    D = metric.pairwise_distances(points["X_test"], points["X"])
+    nearest = np.argsort(D, axis=1, kind="stable")[:, :6]
+    np.testing.assert_array_equal(data["points"]["after"]["neighbors"][n:], nearest)
+    own = metric.pairwise_distances(points["X"])
+    np.fill_diagonal(own, np.inf)
+    first = [row[0] for row in data["points"]["after"]["neighbors"][:n]]
+    np.testing.assert_array_equal(first, own.argmin(axis=1))
+
+
+def test_the_errors_counted_are_those_of_the_nearest_neighbours(parts):
+    from sklearn.neighbors import KNeighborsClassifier
+
+    metric, points = parts
+    page = report_page(metric, **points)
+    wrong = []
+    for transform in (np.asarray, metric.transform):
+        knn = KNeighborsClassifier(3).fit(transform(points["X"]), points["y"])
+        wrong.append(int(np.sum(knn.predict(transform(points["X_test"])) != points["y_test"])))
+    assert f"{wrong[0]} had wrong neighbours before and {wrong[1]} after" in page
+
+
+def test_gram_matrices_are_symmetric_and_ordered_by_class(parts):
+    metric, points = parts
+    gram = data_of(report_page(metric, **points))["gram"]
+    for side in ("before", "after"):
+        K = np.frombuffer(base64.b64decode(gram[side]), dtype=np.uint8).reshape(gram["n"], -1)
+        np.testing.assert_array_equal(K, K.T)
+        assert K.min() < 128 < K.max()
+    assert gram["codes"] == sorted(gram["codes"])
+
+
+def test_nothing_is_fetched_from_anywhere(parts):
+    page = report_page(parts[0], **parts[1])
+    assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", page)
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "default-src 'none'" in page
+
+
+def test_text_of_users_is_escaped_everywhere(wine):
+    X, y = wine
+    evil = "</script><img src=x onerror=alert(1)>"
+    labels = np.where(y == "a", evil, y)
+    train, test = holdout(labels)
+    order = np.r_[train, test]
+    page = report_page(
+        DNE(2).fit(X[train], labels[train]), X[train], labels[train],
+        X_test=X[test], y_test=labels[test], scores={evil: [0.5], "Euclidean": [0.4]},
+        learned=evil, title=evil, label=evil, feature_names=[evil] * X.shape[1],
+        shown={evil: [evil] * len(order)}, facts={evil: evil}, notes=[evil], command=evil,
+    )  # fmt: skip
+    assert "<img" not in page
+    assert data_of(page)["classes"][0] == evil
+
+
+def test_the_verdict_admits_a_difference_that_may_be_chance(parts):
+    near = report_page(parts[0], **parts[1], scores={"mine": [0.9], "SVM": [0.91]}, learned="mine")
+    far = report_page(parts[0], **parts[1], scores={"mine": [0.2], "SVM": [0.99]}, learned="mine")
+    assert "may be chance" in near
+    assert "may be chance" not in far
+    assert "99.0 %" in far
+
+
+def test_an_aligned_kernel_shows_its_weights_and_an_automatic_one_its_candidates(wine):
+    X, y = wine
+    aligned = Kernelized(NCA(2), kernel=KernelAlignment()).fit(X, y)
+    assert f"alignment {aligned.kernel_.alignment_:.3f}" in report_page(aligned, X, y)
+    automatic = Kernelized(DNE(2), kernel=LeaveOneOutRidge()).fit(X, y)
+    page = report_page(automatic, X, y)
+    assert all(name in page for name in automatic.kernel_.candidates_)
+    assert "The loss as it fell" not in page  # DNE does not iterate
+
+
+def test_pairs_without_labels_list_the_hardest_pairs(wine):
+    X, y = wine
+    pairs = Pairs.from_labels(y, per_point=1, random_state=0)
+    metric = DNE(2).fit(X, y)
+    page = report_page(metric, X, pairs=pairs)
+    assert data_of(page)["classes"] == []
+    d = metric.pair_distance(pairs.rows, X)
+    worst = pairs.similar[np.argmax(d[pairs.is_similar])]
+    assert f"rows {worst[0]} and {worst[1]}" in page
+
+
+def test_of_many_points_a_sample_is_shown_and_said_to_be_one():
+    rng = np.random.RandomState(0)
+    X = rng.randn(3000, 2)
+    page = report_page(DNE(2).fit(X[:50], np.arange(50) % 2), X, rng.randint(2, size=3000))
+    assert len(data_of(page)["points"]["codes"]) == 2000
+    assert "2,000 of 3,000 rows" in page
+
+
+def test_the_linear_metric_counts_features_by_the_columns_of_its_map(parts):
+    metric, _ = parts
+    np.testing.assert_allclose(
+        relevance(metric),
+        np.linalg.norm(metric.components_, axis=0)
+        / np.linalg.norm(metric.components_, axis=0).sum(),
+    )
+
+
+def test_planes_keep_two_dimensions_as_they_are(wine):
+    X, y = wine[0][:, :2], wine[1]
+    points = choose_points(DNE(2).fit(X, y), X, y, None, None)
+    before, _, shares = in_planes(points)
+    np.testing.assert_allclose(
+        np.linalg.norm(before[0] - before[1:], axis=1), np.linalg.norm(X[0] - X[1:], axis=1)
+    )
+    assert shares[0] == pytest.approx(1)
+
+
+def test_one_dimension_is_drawn_as_a_line(wine):
+    X, y = wine[0][:, :1], wine[1]
+    points = choose_points(DNE(1).fit(X, y), X, y, None, None)
+    assert np.ptp(in_planes(points)[0][:, 1]) < 1e-12
+
+
+def test_misplaced_points_have_positive_hardness():
+    X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    y = np.array([0, 0, 1, 1])
+    X_test, y_test = np.array([[0.5], [10.2]]), np.array([0, 0])
+    identity = DNE(1, n_neighbors=1).fit(X, y)
+    points = choose_points(identity, X, y, X_test, y_test)
+    easy, hard = hardness(points)
+    assert easy < 0 < hard
+
+
+@pytest.fixture
+def pyplot():
+    plt = pytest.importorskip("matplotlib.pyplot", reason="comes with the extra `plot`")
+    yield plt
+    plt.close("all")
+
+
+def test_a_loss_curve_is_drawn_through_every_iteration(pyplot, wine):
+    metric = Kernelized(NCA(), kernel="linear").fit(*wine)
+    ax = plot_loss_curve(metric, title="fell")
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), metric.learner_.loss_curve_)
+    assert ax.get_title() == "fell"
+    assert plot_loss_curve([100.0, 1.0]).get_yscale() == "log"
+    given = pyplot.subplots()[1]
+    assert plot_loss_curve([2.0, 1.0], ax=given) is given
+
+
+def test_a_learner_that_does_not_iterate_has_no_loss_curve(pyplot, wine):
+    with pytest.raises(ValueError, match="DNE without a loss curve"):
+        plot_loss_curve(DNE(2).fit(*wine))
+
+
+def test_neighbours_are_drawn_as_lines_under_both_metrics(pyplot, wine):
+    X, y = wine
+    metric = DNE(2).fit(X, y)
+    axes = plot_neighbors(metric, X, y, 3, n_neighbors=4)
+    assert [len(ax.lines) for ax in axes] == [4, 4]
+    with pytest.raises(ValueError, match="point=999"):
+        plot_neighbors(metric, X, y, 999)
