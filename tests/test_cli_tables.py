@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from sklearn.svm import SVC
 
 from kernelmetric import cli
-from kernelmetric.cli import _fit, _models, _study
+from kernelmetric.cli import _fit, _study
 from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import build_metric, learner_classes, takes_pairs
 from kernelmetric.cli._study import open_study
@@ -200,7 +200,6 @@ def test_coordinates_carry_the_columns_that_are_not_used(table, model):
 
 
 def test_a_model_goes_through_a_file(run, table, tmp_path):
-    pytest.importorskip("kernelmetric.shipping")
     out, coordinates_file = tmp_path / "model.km", tmp_path / "z.csv"
     assert run("fit", table, "--label", "kind", *FAST, "--out", out).exit_code == 0
     result = run("neighbors", out, table, "--query", table, "--row", 5, "-k", 2, "--json")
@@ -213,7 +212,6 @@ def test_a_model_goes_through_a_file(run, table, tmp_path):
 
 
 def test_a_file_that_is_no_model_is_refused(run, table):
-    pytest.importorskip("kernelmetric.shipping")
     for command in ("neighbors", "transform"):
         result = run(command, table, table)
         assert result.exit_code == 1
@@ -290,17 +288,6 @@ def test_ctrl_c_during_a_fit_leaves_no_file(table, tmp_path):
     assert "Interrupted" in error
     assert "Traceback" not in error
     assert sorted(p.name for p in tmp_path.iterdir()) == ["trees.csv"]
-
-
-def test_without_the_room_for_saving_out_is_refused_before_anything_runs(
-    run, table, tmp_path, monkeypatch
-):
-    def missing(name):
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    monkeypatch.setattr(_models.importlib, "import_module", missing)
-    with pytest.raises(OSError, match="cannot save"):
-        _models.require_shipping()
 
 
 def test_data_sets_are_listed_described_and_placed(run, monkeypatch, tmp_path):

@@ -52,7 +52,6 @@ def test_every_command_of_the_page_has_its_output(script):
 
 @pytest.mark.slow
 def test_the_commands_print_what_the_page_says(script, tmp_path):
-    pytest.importorskip("kernelmetric.shipping")
     script.make_orchard(tmp_path)
     for block in script.BLOCK.findall(script.PAGE.read_text(encoding="utf-8")):
         printed = script.transcript(block, tmp_path)

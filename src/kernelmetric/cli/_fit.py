@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.cli._models import require_shipping, require_writable, save_model
+from kernelmetric.cli._models import require_writable, save_model
 from kernelmetric.cli._options import data_argument, metric_options, output_options
 from kernelmetric.cli._study import Study, open_study
 from kernelmetric.cli._talk import Talk, count, sentences
@@ -68,8 +68,6 @@ def command() -> click.Command:
         talk = Talk(quiet=quiet, as_json=as_json)
         with sentences():
             require_writable(out, report)
-            if out is not None:
-                require_shipping()
             study = open_study(data, **options)
             shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
             talk.say(f"Read {data}: {shape}.")
