@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernelmetric import DNE, KPCA, LMNN, NCA, RBF, Kernelized, KernelTrick, Nystroem
+from kernelmetric import DNE, KPCA, LMNN, NCA, RBF, Kernelized, KernelTrick, Nystroem, load, save
 from kernelmetric.compute import (
     class_neighbors,
     lmnn_hinge,
@@ -154,3 +154,14 @@ def test_bad_tensors_are_refused(value, labelled):
         estimator.fit(on("cpu", X), y)
         with pytest.raises(ValueError, match=r"X has 3 features.*expecting 4"):
             estimator.transform(on("cpu", X[:, :3]))
+
+
+@pytest.mark.parametrize("metric", [NCA(2), Kernelized(DNE(2), RBF())], ids=repr)
+def test_a_metric_of_tensors_is_saved_as_numbers(device, metric, labelled, tmp_path):
+    X, y = labelled
+    metric = clone(metric).fit(on(device, X), y)
+    again = load(save(metric, tmp_path / "a.metric"))
+    assert isinstance(again.components_, np.ndarray)
+    expected = metric.transform(on(device, X)).cpu().numpy()
+    np.testing.assert_allclose(again.transform(X), expected, atol=1e-9)
+    np.testing.assert_allclose(again.transform(on(device, X)).cpu().numpy(), expected, atol=1e-9)

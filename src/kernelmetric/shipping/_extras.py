@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import sys
 from typing import Any
 
 
@@ -28,11 +28,12 @@ def require(module: str, extra: str, purpose: str) -> Any:
         The imported module.
     """
     try:
-        return importlib.import_module(module)
+        __import__(module)  # as an import statement would, whoever hides a package from it
     except ImportError as error:
         raise MissingExtraError(
             f'{purpose}, which is not installed: try pip install "kernelmetric[{extra}]".'
         ) from error
+    return sys.modules[module]
 
 
 def library_version() -> str:

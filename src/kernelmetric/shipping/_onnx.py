@@ -184,7 +184,7 @@ def _embedding(graph: OnnxGraph, parts: MetricMap) -> str:
     elif isinstance(parts.features, Waves):
         angles = graph.add("MatMul", x, graph.constant(parts.features.frequencies))
         amplitudes = graph.constant(parts.features.amplitudes)
-        # The cosine as a shifted sine: runtimes before 1.21 have no cosine of doubles.
+        # The cosine as a shifted sine: onnxruntime 1.20 has no cosine of doubles.
         shifted = graph.add("Add", angles, graph.constant(np.pi / 2))
         waves = [graph.add("Mul", graph.add("Sin", a), amplitudes) for a in (shifted, angles)]
         x = graph.add("Concat", *waves, axis=1)
