@@ -1,6 +1,5 @@
 """The command line: what it writes, what it prints, how it fails."""
 
-import builtins
 import csv
 import json
 import sys
@@ -38,15 +37,11 @@ def tiny(monkeypatch):
 @pytest.fixture
 def hide(monkeypatch):
     """A function that makes a package look as if it were not installed."""
-    original = builtins.__import__
 
     def hide_package(package):
-        def without(name, *rest, **keywords):
-            if name.partition(".")[0] == package:
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-            return original(name, *rest, **keywords)
-
-        monkeypatch.setattr(builtins, "__import__", without)
+        loaded = [name for name in sys.modules if name.partition(".")[0] == package]
+        for name in [package, *loaded]:
+            monkeypatch.setitem(sys.modules, name, None)
 
     return hide_package
 
