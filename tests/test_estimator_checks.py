@@ -1,6 +1,9 @@
 """scikit-learn's own checks, for every public estimator; no failure is expected."""
 
 import pytest
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelmetric import (
@@ -41,6 +44,10 @@ from kernelmetric import (
         Kernelized(LMNN(max_iter=5)),
         Kernelized(DNE()),
         Kernelized(DNE(), kernel="auto"),
+        Kernelized(Ridge(), kernel="rbf"),
+        Kernelized(LogisticRegression(), kernel="rbf"),
+        Kernelized(KMeans(2, n_init=1, random_state=0), kernel="rbf"),
+        Kernelized(OneClassSVM(kernel="linear"), kernel="rbf"),
     ]
 )
 def test_scikit_learns_checks_pass(estimator, check):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import linalg
+from sklearn.base import BaseEstimator
 from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.decomposition import PCA, KernelPCA
@@ -17,7 +18,7 @@ from sklearn.neighbors import LocalOutlierFactor, NearestCentroid
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC, OneClassSVM
 
-from kernelmetric import RBF, Kernelized, Linear
+from kernelmetric import RBF, Kernelized, Linear, Pairs
 
 GAMMA = 0.05
 
@@ -194,3 +195,77 @@ def test_an_embedding_of_training_points_alone_needs_no_transform(labelled):
     assert not hasattr(metric, "transform")
     found = metric.fit_transform(X)
     np.testing.assert_allclose(np.abs(found), np.abs(embedding.fit_transform(X)), atol=1e-6)
+
+
+# --- learners from tuples of points, as metric-learn writes them (the real ones: test_peers.py) ---
+
+
+class Whitened(BaseEstimator):
+    """Whitens the differences of similar pairs."""
+
+    def fit(self, pairs, y):
+        assert pairs.ndim == 3
+        assert pairs.shape[1] == 2
+        differences = (pairs[:, 0] - pairs[:, 1])[np.asarray(y) == 1]
+        S = differences.T @ differences + 0.1 * np.eye(pairs.shape[2])
+        self.components_ = linalg.inv(linalg.sqrtm(S).real)
+        return self
+
+    def transform(self, X):
+        return X @ self.components_.T
+
+    def decision_function(self, pairs):
+        return -np.linalg.norm(self.transform(pairs[:, 0] - pairs[:, 1]), axis=1)
+
+    def score(self, pairs, y):
+        return float(np.mean((self.decision_function(pairs) > -1) == (y == 1)))
+
+
+@pytest.fixture
+def pairs(labelled):
+    X, y = labelled
+    rows = np.random.RandomState(0).randint(30, size=(60, 2))
+    rows = np.unique(np.sort(rows[rows[:, 0] != rows[:, 1]], axis=1), axis=0)
+    alike = np.where(y[rows[:, 0]] == y[rows[:, 1]], 1, -1)
+    order = np.argsort(-alike, kind="stable")
+    return X, rows[order], alike[order]
+
+
+def test_tuples_by_row_number_are_tuples_of_points(pairs):
+    X, rows, alike = pairs
+    metric = Kernelized(Whitened(), RBF(gamma=0.3))
+    D = metric.fit(X, alike, tuples=rows).pairwise_distances(X)
+    assert metric.space_.anchors_.shape[0] == 30  # each point once, however many pairs it is in
+    similar, dissimilar = rows[alike == 1], rows[alike == -1]
+    for again in (
+        metric.fit(X, similar=similar, dissimilar=dissimilar),
+        metric.fit(X, pairs=Pairs(similar, dissimilar, len(X))),
+    ):
+        np.testing.assert_allclose(again.pairwise_distances(X), D, atol=1e-8)
+    used = np.unique(rows)
+    D = metric.fit(X[used], alike, tuples=np.searchsorted(used, rows)).pairwise_distances(X)
+    np.testing.assert_allclose(metric.fit(X[rows], alike).pairwise_distances(X), D, atol=1e-8)
+
+
+def test_methods_on_tuples_take_tuples_of_points(pairs):
+    X, rows, alike = pairs
+    metric = Kernelized(Whitened(), RBF(gamma=0.3)).fit(X[rows], alike)
+    np.testing.assert_allclose(metric.decision_function(X[rows]), metric.pair_score(X[rows]))
+    assert metric.score(X[rows], alike) == np.mean(
+        (metric.pair_score(rows, X) > -1) == (alike == 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("tuples", "message"),
+    [
+        ([[0, 30]], r"Got the tuple \(0, 30\), but expected row numbers from 0 to 29"),
+        ([[-1, 2]], r"Got the tuple \(-1, 2\)"),
+        ([[0.5, 1.0]], "expected integers"),
+        ([0, 1], "expected integers of shape"),
+    ],
+)
+def test_tuples_that_number_no_points_are_refused(tuples, message, pairs):
+    X, _, _ = pairs
+    with pytest.raises(ValueError, match=message):
+        Kernelized(Whitened(), RBF(gamma=0.3)).fit(X, [1], tuples=tuples)

@@ -69,7 +69,7 @@ def sdml_runs(monkeypatch):
 PAIR_LEARNERS = [
     metric_learn.ITML(max_iter=100, random_state=0),
     metric_learn.MMC(max_iter=5, max_proj=200, random_state=0),
-    metric_learn.SDML(prior="identity", balance_param=0.1, random_state=0),
+    metric_learn.SDML(prior="identity", balance_param=0.01, random_state=0),
 ]
 
 

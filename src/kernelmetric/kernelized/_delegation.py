@@ -121,6 +121,11 @@ class Predictions:
         """Classes known to the inner classifier."""
         return self._inner.classes_
 
+    @property
+    def offset_(self) -> Any:
+        """What the inner outlier detector takes from its scores to decide."""
+        return self._inner.offset_
+
 
 class BestMetric(Metric):
     """The metric of ``best_estimator_``: what a search is once it has ended."""

@@ -39,10 +39,9 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     Parameters
     ----------
     learner : estimator
-        A learner of this library, or any scikit-learn-style estimator: transformer, classifier,
-        regressor, clusterer, outlier detector, or learner from tuples of points as metric-learn
-        has them. Its methods are this one's: what it cannot do is not there.
-        :func:`check_kernelizable` says whether what comes out is its kernel version.
+        A learner of this library, or any scikit-learn-style estimator, also one that predicts,
+        clusters or fits on tuples of points; what it can do, its kernel version can.
+        :func:`check_kernelizable` says whether that is what comes out.
     kernel : str, Kernel or callable, default='auto'
         'auto': the kernel and ridge with which ridge regression predicts points left out best,
         see :class:`LeaveOneOutRidge`; without y, the RBF of median width. 'aligned': the sum of
@@ -130,8 +129,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel. For
-            a learner from tuples also an array of shape (n_tuples, t, n_features).
+            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel;
+            (n_tuples, t, n_features) for a learner from tuples.
         y : array-like of shape (n_samples,), default=None
             Labels, for learners that want them; those of the tuples, where there are tuples.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
@@ -185,8 +184,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Returns
         -------
         array of shape (n_samples, n_components)
-            As :meth:`transform` gives them; the kernel is evaluated only once. A learner that
-            can embed training points alone (t-SNE) gives its own ``fit_transform``.
+            As :meth:`transform` gives them, or where there is none, as the learner does; the
+            kernel is evaluated only once.
         """
         if not hasattr(self.learner, "transform"):
             return self._fit(X, y, how="fit_transform", **fit_params)[1]
@@ -225,8 +224,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         float
             The score.
         """
-        targets = () if y is None else (y,)
-        return self.learner_.score(self._coordinates(X), *targets)
+        return self.learner_.score(self._coordinates(X), *(() if y is None else (y,)))
 
     @property
     def components_(self) -> Any:
@@ -327,9 +325,9 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         X = check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
-        if takes_pair_tuples(self.learner) and tuples is None:
-            pairs = as_pairs(fit_params.pop("pairs", None), similar, dissimilar, y, X.shape[0])
-            tuples, y = tuples_of_pairs(pairs)
+        if tuples is None and takes_pair_tuples(self.learner):
+            given = fit_params.pop("pairs", None), similar, dissimilar, y
+            tuples, y = tuples_of_pairs(as_pairs(*given, X.shape[0]))
             similar = dissimilar = None
         self.kernel_ = kernel.bind(X, y if tuples is None else None)  # theirs is no point's label
         self.space_ = self._fresh_space(X.shape[0]).set_params(kernel=self.kernel_)
@@ -369,8 +367,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
 
     def _coordinates(self, X: Any) -> Any:
         if are_tuples(X):
-            X, rows = points_of_tuples(X)
-            return coordinates_of_tuples(self._coordinates(X), rows)
+            points, rows = points_of_tuples(X)
+            return coordinates_of_tuples(self._coordinates(points), rows)
         check_is_fitted(self)
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
         with config_context(transform_output="default"):
@@ -396,9 +394,6 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.
-for _method, _needs in (
-    ("transform", ["transform"]),
-    ("fit_transform", ["transform", "fit_transform"]),
-):
-    _condition = available_if(inner_has(*_needs))
-    setattr(Kernelized, _method, _condition(getattr(Kernelized, _method)))
+_NEEDS = {"transform": ["transform"], "fit_transform": ["transform", "fit_transform"]}
+for _method, _needs in _NEEDS.items():
+    setattr(Kernelized, _method, available_if(inner_has(*_needs))(getattr(Kernelized, _method)))
