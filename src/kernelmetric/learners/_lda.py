@@ -112,4 +112,4 @@ def _directions(Z: np.ndarray, codes: np.ndarray, shrinkage: float) -> np.ndarra
         # A class of one point has no covariance, and adds none.
         warnings.filterwarnings("ignore", "Only one sample available", UserWarning)
         model.fit(Z, codes)
-    return model.scalings_[:, : model._max_components]
+    return model.scalings_[:, : int(codes.max())]  # of all codes there are points
