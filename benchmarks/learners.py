@@ -134,8 +134,8 @@ def table(cells):
         scores[cell.dataset, cell.method].append((cell.accuracy, cell.seconds))
 
     def mean(dataset, method, what=0):
-        found = [pair[what] for pair in scores.get((dataset, method), [])]
-        return f"{sum(found) / len(found):.3f}" if found else ""
+        found = [pair[what] for pair in scores.get((dataset, method), []) if np.isfinite(pair[0])]
+        return f"{np.mean(found):.3f}" if found else ""
 
     names = [p.name for p in CLASSIFYING]
     lines = ["| learner | " + " | ".join(f"{n} | kernelized" for n in names) + " |"]
@@ -144,10 +144,14 @@ def table(cells):
         row = [mean(n, prefix + method) for n in names for prefix in ("", "kernel ")]
         lines.append(f"| {method} | " + " | ".join(row) + " |")
     found = sorted({(c.dataset, c.method) for c in cells})
-    lines += ["", "| set | method | score | seconds | splits |", "|---|---|---|---|---|"]
+    counts = [len(scores[name, method]) for name in names for method in ("Euclidean", "kernel NCA")]
+    lines += ["", f"{min(counts)} to {max(counts)} splits.", ""]
+    lines += ["| set | method | score | seconds | splits without error |", "|---|---|---|---|---|"]
     for key in found:
         if key[0] == "diabetes" or "metric-learn" in key[1] or key[1] in ("LFDA", "RCA", "ITML"):
-            values = [*key, mean(*key), mean(*key, 1), str(len(scores[key]))]
+            done = sum(np.isfinite(score) for score, _ in scores[key])
+            splits = f"{done} of {len(scores[key])}"
+            values = [*key, mean(*key), mean(*key, 1), splits]
             lines.append("| " + " | ".join(values) + " |")
     return "\n".join(lines)
 

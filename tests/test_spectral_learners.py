@@ -116,13 +116,23 @@ def test_lda_is_that_of_scikit_learn(labelled):
         ours.pairwise_distances(X), cdist(peer.transform(X), peer.transform(X)), rtol=1e-9
     )
     within = X - np.stack([X[y == c].mean(axis=0) for c in range(3)])[y]
-    shrunk = LDA().fit(X, y)
-    assert shrunk.shrinkage_ == pytest.approx(ledoit_wolf_shrinkage(within, assume_centered=True))
-    peer = LinearDiscriminantAnalysis(solver="eigen", shrinkage=shrunk.shrinkage_).fit(X, y)
-    np.testing.assert_allclose(
-        shrunk.pairwise_distances(X), cdist(peer.transform(X), peer.transform(X)), rtol=1e-9
-    )
+    share = LDA().fit(X, y).shrinkage_
+    assert share == pytest.approx(ledoit_wolf_shrinkage(within, assume_centered=True))
     assert LDA(4).fit(X, y).components_.shape == (2, 4)  # three classes differ in a plane
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_shrunken_lda_is_its_definition(share, labelled):
+    X, y = labelled
+    within = X - np.stack([X[y == c].mean(axis=0) for c in range(3)])[y]
+    S_w = within.T @ within / 30
+    S_b = np.cov(X.T, bias=True) - S_w
+    values, V = linalg.eigh(S_b, shrunk(S_w, share))
+    lda = LDA(shrinkage=share).fit(X, y)
+    same_span(lda.components_, V[:, ::-1][:, :2])
+    M = V[:, 2:] @ V[:, 2:].T
+    np.testing.assert_allclose(lda.get_mahalanobis_matrix(), M, rtol=1e-8, atol=1e-10)
+    assert lda.loss_ == pytest.approx(-values[2:].sum())
 
 
 def test_lda_measures_the_variance_between_classes(labelled):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from kernelmetric.learners._base import as_gram
@@ -102,14 +102,30 @@ class LDA(SpectralLearner):
         return self
 
 
-def _directions(Z: np.ndarray, codes: np.ndarray, shrinkage: float) -> np.ndarray:
+class _Ridged(BaseEstimator):
+    """Covariance plus a multiple of the identity, the same for every class and for all points.
+
+    scikit-learn's own ``shrinkage`` moves the total covariance as well, and its difference from
+    that inside classes, the variance between them, is then no longer one: in many dimensions the
+    directions suffer.
+    """
+
+    def __init__(self, ridge: float):
+        self.ridge = ridge
+
+    def fit(self, X: np.ndarray) -> _Ridged:
+        about = X - X.mean(axis=0)
+        self.covariance_ = about.T @ about / len(X) + self.ridge * np.eye(X.shape[1])
+        return self
+
+
+def _directions(Z: np.ndarray, codes: np.ndarray, share: float) -> np.ndarray:
     """Discriminant directions in columns, the best one first."""
-    if shrinkage > _LEAST_SHRINKAGE:
-        model = LinearDiscriminantAnalysis(solver="eigen", shrinkage=shrinkage)
-    else:
-        model = LinearDiscriminantAnalysis(solver="svd", tol=1e-8)
-    with warnings.catch_warnings():
-        # A class of one point has no covariance, and adds none.
-        warnings.filterwarnings("ignore", "Only one sample available", UserWarning)
-        model.fit(Z, codes)
-    return model.scalings_[:, : model._max_components]
+    if share < _LEAST_SHRINKAGE:
+        model = LinearDiscriminantAnalysis(solver="svd", tol=1e-8).fit(Z, codes)
+        return model.scalings_[:, : int(codes.max())]
+    about = about_centres(Z, codes)
+    rest = max(1.0 - share, _LEAST_SHRINKAGE)
+    ridge = share / rest * float(np.sum(about * about)) / about.size
+    model = LinearDiscriminantAnalysis(solver="eigen", covariance_estimator=_Ridged(ridge))
+    return model.fit(Z, codes).scalings_[:, : int(codes.max())] / np.sqrt(rest)
