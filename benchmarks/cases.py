@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
+from few_labels import PRIORS, SOLVERS, few_labels
 from kernelmetric import (
     KPCA,
     LMNN,
@@ -32,7 +33,6 @@ from kernelmetric import (
     rbf_widths,
 )
 from kernelmetric.compute import nca_loss, nearest_neighbors
-from transductive import PRIORS, SOLVERS, few_labels
 
 Row = dict[str, Any]
 CASES: dict[str, dict[str, Callable[..., Row]]] = {}

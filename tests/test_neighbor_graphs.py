@@ -91,6 +91,14 @@ def test_all_others_are_neighbours_when_there_are_fewer(X):
     np.testing.assert_array_equal(W.toarray(), 1 - np.eye(4))
 
 
+def test_lists_and_whole_numbers_are_points_too():
+    assert neighbor_graph([[0], [1], [5]], 1).toarray().tolist() == [
+        [0, 1, 0],
+        [1, 0, 1],
+        [0, 1, 0],
+    ]
+
+
 def test_a_point_alone_has_no_neighbours(X):
     assert neighbor_graph(X[:1], 3).nnz == 0
 
@@ -103,6 +111,8 @@ def test_components_are_numbered_by_size():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
+        ({"X": np.full((4, 2), np.nan)}, "X contains NaN"),
+        ({"X": np.zeros(4)}, "Expected 2D array"),
         ({"n_neighbors": 0}, "n_neighbors=0"),
         ({"weights": "heat"}, "weights='heat', but expected one of"),
         ({"symmetrize": "max"}, "symmetrize='max', but expected one of"),
@@ -113,4 +123,4 @@ def test_components_are_numbered_by_size():
 )
 def test_bad_input_is_a_sentence(options, match, X):
     with pytest.raises(ValueError, match=match):
-        neighbor_graph(X, **{"n_neighbors": K} | options)
+        neighbor_graph(**{"X": X, "n_neighbors": K} | options)

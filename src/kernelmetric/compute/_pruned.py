@@ -138,7 +138,8 @@ def _left_to_look_at(
     each = np.repeat(rows, k)
     bound = _true_distances(P, Q, each, near.ravel()).reshape(near.shape).max(axis=1)
     bound += bounds.slack - _squared_lengths(q)
-    return np.nonzero(lower <= bound[:, None])
+    left, columns = np.nonzero(lower <= bound[:, None])
+    return left, columns
 
 
 def _true_distances(

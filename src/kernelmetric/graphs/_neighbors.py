@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from sklearn.utils import check_array
 
-from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.compute import is_numpy, nearest_neighbors, to_numpy
 
 _SYMMETRIZE = {
     "union": lambda A: A.maximum(A.T),
@@ -79,8 +80,8 @@ def neighbor_graph(
     _check(n_neighbors, weights, symmetrize)
     if neighbors is None:
         Z = X if metric is None else metric.transform(X)
-        if not hasattr(Z, "ndim") or hasattr(Z, "to_numpy"):  # lists and data frames
-            Z = np.asarray(Z)
+        if is_numpy(Z) or not hasattr(Z, "device"):  # arrays of other libraries stay where they are
+            Z = check_array(Z, dtype=[np.float64, np.float32], input_name="X")
         indices, squared = nearest_neighbors(Z, n_neighbors)
     else:
         squared, indices = _first_others(*neighbors, n_neighbors)

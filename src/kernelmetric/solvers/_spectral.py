@@ -30,7 +30,8 @@ _ROUNDS = 4  # blocks added to the basis before it is cut back
 _DEGREE = 10
 _LARGEST = 1e6  # of the filter: beyond, float32 would show the smallest eigenvectors only
 _LANCZOS_STEPS = 12
-_ESTIMATE_FLOOR = 1e-7  # residuals from inner products lose half of the digits
+_ESTIMATE_FLOOR = 5e-7  # residuals from inner products lose half of the digits
+_MARGIN = 0.9  # of the tolerance, so that the residuals measured at the end are within it
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -306,10 +307,11 @@ class _Davidson:
         S, theta = self.S[:, :k], self.theta[:k]
         squared = np.sum(S * (self.G[: self.m, : self.m] @ S), axis=0) - theta**2
         size = np.sqrt(np.maximum(squared, 0))
-        found = np.flatnonzero(size > max(tol, _ESTIMATE_FLOOR) * self.scale)
+        found = np.flatnonzero(size > _MARGIN * max(tol, _ESTIMATE_FLOOR) * self.scale)
         if len(found) or tol >= _ESTIMATE_FLOOR:
             return found
-        return np.flatnonzero(_norms(self._residuals(np.arange(k))) > tol * self.scale)
+        size = _norms(self._residuals(np.arange(k)))
+        return np.flatnonzero(size > _MARGIN * tol * self.scale)
 
     def _filter(self, R: np.ndarray, theta: np.ndarray | None) -> np.ndarray:
         """T_d(X) v - T_d(x) v from the residuals of Ritz pairs; T_d(X) R without Ritz values."""

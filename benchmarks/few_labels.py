@@ -2,7 +2,7 @@
 
 Laplacian Eigenmaps is the eigenproblem of the normalized Laplacian L; transductive distance
 learning adds the cost of labelled pairs, C' + λ L, and starts from its eigenvectors; another choice
-of labels starts from those of the first. ``python benchmarks/transductive.py`` prints one line for
+of labels starts from those of the first. ``python benchmarks/few_labels.py`` prints one line for
 each step; ``cases.py`` times the steps for the page.
 """
 
