@@ -124,15 +124,16 @@ def plan(frame):
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        (np.arange(60), "identifier"),
-        ([f"tree {i}" for i in range(60)], "identifier"),
-        ([f"text {i % 50}" for i in range(60)], "too many"),
-        ([np.nan] * 60, "empty"),
-        ([7] * 60, "one value"),
+        (np.arange(120), "identifier"),
+        ([f"tree {i}" for i in range(120)], "identifier"),
+        ([f"text {i % 50}" for i in range(120)], "too many"),
+        (pd.date_range("2020-01-01", periods=120), "dates"),
+        ([np.nan] * 120, "empty"),
+        ([7] * 120, "one value"),
     ],
 )
 def test_columns_that_say_nothing_are_left_out(values, reason):
-    frame = pd.DataFrame({"x": np.random.RandomState(0).randn(60), "odd": values})
+    frame = pd.DataFrame({"x": np.random.RandomState(0).randn(120), "odd": values})
     decided = plan_columns(frame)
     assert decided.left_out == ("odd",)
     assert reason in decided.notes[0]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_CATEGORIES = 40
+_FEW = 5  # names may all differ in a small table
 _MOSTLY_NUMBERS = 0.8  # of the values present: the rest are taken for ways to write "missing"
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|row)($|[_\W\d])", re.IGNORECASE)
 _MISSING = "(missing)"
@@ -250,19 +251,20 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
 
 def _judge(column: Any, *, forced: bool) -> tuple[str, list[str]]:
     """What a column is: a number, a category or nothing; and what to say about it."""
-    numbers = _numbers(column)
-    present = column.notna()
-    n, n_present = len(column), int(present.sum())
-    readable = int(numbers.notna().sum())
+    n, n_present = len(column), int(column.notna().sum())
     if n_present == 0:
         return "out", ["left out, it is empty."]
+    if column.dtype.kind in "mM":
+        return "out", ["left out, dates say nothing as they are: make them numbers first."]
     if column.dropna().astype(str).nunique() == 1:
         return "out", ["left out, it holds one value only."]
+    numbers = _numbers(column)
+    readable = int(numbers.notna().sum())
     if readable >= _MOSTLY_NUMBERS * n_present and numbers.nunique() > 1:
         return _judge_numbers(column, numbers, n, n_present - readable, forced)
     kinds = _names(column).nunique()
-    if not forced and kinds == n_present and n > _MOST_CATEGORIES:
-        return "out", ["left out, every row has its own text, like an identifier."]
+    if not forced and kinds > max(_FEW, n_present / 2):
+        return "out", ["left out, most rows have a text of their own, like an identifier."]
     if not forced and kinds > _MOST_CATEGORIES:
         return "out", [f"left out, {kinds} different texts are too many for categories."]
     extra = "" if n_present == n else f", {n - n_present} missing ones included"
@@ -292,8 +294,6 @@ def _numbers(column: Any) -> Any:
     """A column as float; what is no finite number is missing."""
     import pandas as pd
 
-    if column.dtype.kind in "mM":  # dates and spans are names here, not nanoseconds
-        return pd.Series(np.nan, index=column.index)
     numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
     return numbers.where(np.isfinite(numbers))
 
