@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import NCA
 from kernelmetric.compute import mine_softmax, nca_loss
-from kernelmetric.learners._nca import _scaled
+from kernelmetric.learners._nca import softmax_start
 
 pytestmark = pytest.mark.usefixtures("deadline")
 
@@ -96,7 +96,7 @@ def test_the_start_of_nca_suits_the_number_of_points():
     X, _ = make_blobs(3000, n_features=10, centers=3, random_state=0)
     length = [
         np.mean(np.sum((Z - Z.mean(axis=0)) ** 2, axis=1))
-        for Z in (A @ _scaled(np.eye(10), A).T for A in (X[:30], X))
+        for Z in (A @ softmax_start(np.eye(10), A).T for A in (X[:30], X))
     ]
     assert length[0] == pytest.approx(4.0)
     assert length[1] > 8.0

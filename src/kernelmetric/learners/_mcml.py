@@ -19,8 +19,8 @@ class MCML(GradientLearner):
 
     Ideally all points of a class are one point, infinitely far from the other classes. The
     softmax neighbours :math:`p_{ij} \propto e^{-\delta^\top M \delta}` would then be
-    :math:`p^0_{ij}`, uniform over the class; MCML minimises the divergence from that, eq. (4) of
-    [1]_, which is convex in M:
+    :math:`p^0_{ij}`, uniform over the class; MCML minimises the divergence from that [1]_,
+    which is convex in M:
 
     .. math:: \min_{M \succeq 0}\; \sum_i \mathrm{KL}(p^0_i \,\|\, p_i) + \rho \operatorname{tr} M
 
@@ -30,8 +30,7 @@ class MCML(GradientLearner):
     Parameters
     ----------
     n_components : int, default=None
-        Rank to which the optimal M is truncated afterwards, as in section 4.1 of [1]_; None keeps
-        it whole.
+        Rank to which the optimal M is truncated afterwards, as in [1]_; None keeps it whole.
     reg : float, default=0.0
         Weight ρ of the trace of M. Where classes can be collapsed, as in the many dimensions of a
         kernel, only the regularizer makes the optimum finite.
