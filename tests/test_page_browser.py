@@ -159,7 +159,7 @@ def page(tmp_path_factory):
 
 
 def place_of_a_point(browser, side, point):
-    """Pixel of a drawn point, found by hovering over a grid until the tip names it."""
+    """Pixel of a drawn point."""
     box = browser.run(
         f"(() => {{ const b = document.getElementById('plane-{side}').getBoundingClientRect();"
         "return [b.left, b.top, b.width, b.height]; })()"
@@ -168,10 +168,11 @@ def place_of_a_point(browser, side, point):
     xy = np.array(
         browser.run(f"JSON.parse(document.getElementById('data').textContent).points.{side}.xy")
     )
-    middle = (xy.min(axis=0) + xy.max(axis=0)) / 2
-    reach = np.ptp(xy, axis=0).max() / 2
-    x, y = (xy[point] - middle) * (width / 2 - 16) / reach
-    return left + width / 2 + x, top + height / 2 - y
+    cut = int(0.02 * (len(xy) - 1))
+    low, high = np.sort(xy, axis=0)[[cut, -1 - cut]]
+    x, y = (xy[point] - (low + high) / 2) * (width / 2 - 16) / (0.65 * (high - low).max())
+    x, y = np.clip([width / 2 + x, height / 2 - y], 8, width - 8)
+    return left + x, top + y
 
 
 def test_the_page_renders_and_complains_of_nothing(browser, page):

@@ -189,7 +189,7 @@ def _page(study: Study, found: dict[str, Any]) -> str:
             "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         },
         notes=study.notes,
-        command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        command=shlex.join(["kernelmetric", *sys.argv[1:]]),
     )
 
 

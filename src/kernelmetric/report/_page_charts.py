@@ -125,7 +125,7 @@ def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") 
     floor = height - bottom
     grid = "".join(
         f'<path d="M{left} {at:.0f}H{width - right}" class="grid"/>'
-        f'<text x="{left - 8}" y="{at + 4:.0f}" class="tick" text-anchor="end">{value:.4g}</text>'
+        f'<text x="{left - 8}" y="{at + 4:.0f}" class="tick" text-anchor="end">{value:.3g}</text>'
         for at, value in ((top, y.max()), (floor, y.min()))
     )
     scale = ", log scale" if logarithmic else ""

@@ -25,7 +25,8 @@ def verdict(scores: Scores, learned: str, score_name: str, total: Mapping[str, i
     if learned not in scores:
         return f"Learned from {total['train']:,} rows."
     mean = {name: float(np.mean(values)) for name, values in scores.items()}
-    said = f"With the learned metric, {score_name} on data it had not seen is "
+    where = " on rows held out" if total["test"] else ""
+    said = f"With the learned metric, {escape(score_name)}{where} is "
     said += f"<b>{_percent(mean[learned])}</b>"
     if "Euclidean" in mean:
         said += f"; with Euclidean distance, {_percent(mean['Euclidean'])}"
@@ -62,7 +63,7 @@ def comparison_section(scores: Scores, learned: str, score_name: str, n_test: in
     errors = [_spread(values, n_test) for values in scores.values()]
     low = max(0.0, np.floor(10 * (min(means) - max(errors) - 0.1)) / 10)
     n_splits = len(next(iter(scores.values())))
-    how = f"{n_splits} splits of the rows" if n_splits > 1 else f"{n_test:,} rows held out"
+    how = f"over {n_splits} splits" if n_splits > 1 else f"on {n_test:,} rows held out"
     picture = bars_svg(
         list(scores),
         means,
@@ -75,8 +76,8 @@ def comparison_section(scores: Scores, learned: str, score_name: str, n_test: in
     )
     return _section(
         "How well",
-        f"{escape(score_name.capitalize())} on {how}; every method had the same training rows. "
-        f"Bars begin at {_percent(low)}, whiskers are one standard error.",
+        f"{escape(score_name[:1].upper() + score_name[1:])} {how}; every method learned from the "
+        f"same data. Bars begin at {_percent(low)}, whiskers are one standard error.",
         picture,
     )
 

@@ -74,9 +74,13 @@
     constructor(side) {
       this.side = side;
       this.canvas = document.getElementById(`plane-${side}`);
-      const xy = P[side].xy, xs = xy.map((p) => p[0]), ys = xy.map((p) => p[1]);
-      this.middle = [(Math.min(...xs) + Math.max(...xs)) / 2, (Math.min(...ys) + Math.max(...ys)) / 2];
-      this.reach = Math.max(Math.max(...xs) - Math.min(...xs), Math.max(...ys) - Math.min(...ys)) / 2 || 1;
+      // The window of 96 points in 100, widened; the few beyond it are drawn at the edge.
+      const ends = [0, 1].map((axis) => {
+        const sorted = P[side].xy.map((p) => p[axis]).sort((a, b) => a - b), cut = Math.floor(0.02 * (n - 1));
+        return [sorted[cut], sorted[n - 1 - cut]];
+      });
+      this.middle = ends.map(([low, high]) => (low + high) / 2);
+      this.reach = 0.65 * Math.max(...ends.map(([low, high]) => high - low)) || 1;
       this.canvas.addEventListener("mousemove", (event) => this.hover(event));
       this.canvas.addEventListener("mouseleave", () => { hideTip(); hover(-1); });
       this.canvas.addEventListener("click", (event) => { const i = this.at(event); if (i >= 0) pick(i); });
@@ -85,7 +89,8 @@
     }
     place(i) {
       const half = this.size / 2, scale = (half - 16) / this.reach, [x, y] = P[this.side].xy[i];
-      return [half + scale * (x - this.middle[0]), half - scale * (y - this.middle[1])];
+      const inside = (at) => Math.min(Math.max(at, 8), this.size - 8);
+      return [inside(half + scale * (x - this.middle[0])), inside(half - scale * (y - this.middle[1]))];
     }
     at(event) {
       const box = this.canvas.getBoundingClientRect();
