@@ -199,16 +199,7 @@ def tangent_neighbors(
             )
         candidates, _ = nearest_neighbors(pictures.reshape(n, -1), n_candidates)
     first, second = _unordered_pairs(np.asarray(candidates), n)
-    squared = np.empty(len(first), dtype=pictures.dtype)
-    blocks = list(row_blocks(n, 2 * _bytes_per_image(pictures)))
-    for I in blocks:  # noqa: E741 (a block of rows)
-        S = _planes(pictures[I], sigma)
-        for J in blocks[blocks.index(I) :]:
-            chosen = np.arange(*np.searchsorted(first, (I.start, I.stop)))
-            chosen = chosen[(second[chosen] >= J.start) & (second[chosen] < J.stop)]
-            T = S if I is J else _planes(pictures[J], sigma)
-            i, j = first[chosen] - I.start, second[chosen] - J.start
-            squared[chosen] = subspace_distances(S, T, i, j)
+    squared = _among(pictures, first, second, sigma)
     return _nearest_of_pairs(first, second, np.sqrt(squared), n, n_neighbors)
 
 
@@ -246,6 +237,21 @@ def _planes(pictures: np.ndarray, sigma: float) -> np.ndarray:
             tangent_vectors(pictures[block], shape=(height, width), sigma=sigma)
         )
     return planes
+
+
+def _among(pictures: np.ndarray, first: np.ndarray, second: np.ndarray, sigma: float) -> np.ndarray:
+    """Squared tangent distances of pairs of images, block against block of them."""
+    squared = np.empty(len(first), dtype=pictures.dtype)
+    blocks = list(row_blocks(len(pictures), 2 * _bytes_per_image(pictures)))
+    for I in blocks:  # noqa: E741 (a block of rows)
+        S = _planes(pictures[I], sigma)
+        for J in blocks[blocks.index(I) :]:
+            chosen = np.arange(*np.searchsorted(first, (I.start, I.stop)))
+            chosen = chosen[(second[chosen] >= J.start) & (second[chosen] < J.stop)]
+            T = S if I is J else _planes(pictures[J], sigma)
+            i, j = first[chosen] - I.start, second[chosen] - J.start
+            squared[chosen] = subspace_distances(S, T, i, j)
+    return squared
 
 
 def _orthonormal(T: np.ndarray) -> np.ndarray:
