@@ -315,8 +315,8 @@ def test_scores_tell_pairs_of_a_class_from_the_others(metric, labelled):
         ([[0, 1]], False, r"shape \(1, 2\), but expected \(n_pairs, 2, n_features\)"),
         ([[0.0, 1.0]], True, r"dtype float64, but expected integers"),
         ([[0, 1, 2]], True, r"shape \(1, 3\)"),
-        ([[0, 30]], True, r"the pair \(0, 30\), but expected row numbers from 0 to 29"),
-        ([[-1, 3]], True, r"the pair \(-1, 3\)"),
+        ([[0, 30]], True, r"\(0, 30\)\), but expected row numbers from 0 to 29"),
+        ([[-1, 3]], True, r"row 0 is \(-1, 3\)"),
     ],
 )
 def test_what_is_no_pair_is_refused(metric, labelled, pairs, indices, match):

@@ -8,8 +8,9 @@ kernels), and :func:`as_pairs` makes them from what a ``fit`` got.
 """
 
 from kernelmetric.graphs._labels import discriminant_graph, laplacian, target_neighbors
-from kernelmetric.graphs._pair_rows import check_rows, pair_distances
-from kernelmetric.graphs._pairs import Pairs, as_pairs
+from kernelmetric.graphs._pair_arguments import as_pairs
+from kernelmetric.graphs._pair_rows import check_rows, pair_distances, pair_squares
+from kernelmetric.graphs._pairs import Pairs
 
 __all__ = [
     "Pairs",
@@ -18,5 +19,6 @@ __all__ = [
     "discriminant_graph",
     "laplacian",
     "pair_distances",
+    "pair_squares",
     "target_neighbors",
 ]
