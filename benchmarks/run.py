@@ -70,8 +70,8 @@ The start of NCA was chosen by the test errors of these two sets, so they are no
 that it generalizes.
 
 The quadratic programs of idealized kernels end when the duality gap is certified, with the positive
-semi-definite constraint. A dense solver forms the matrix of all pairs × all pairs: at 4,000 pairs it
-is shown, at 100,000 that matrix has 80 GB.
+semi-definite constraint. A dense solver forms the matrix of all pairs × all pairs, which has 128 MB
+for 4,000 pairs and 80 GB for 100,000.
 
 LMNN's objective is the papers' (plain hinge, c = 1), evaluated at every contender's result by the
 same code. The convex reference is accelerated projected gradient on M; ours descends on a factor.

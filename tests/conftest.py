@@ -1,7 +1,8 @@
 """The registries: every learner, space and kernel that the contracts are run on.
 
 A new one is one line here. A test that names the fixture ``learner``, ``descending_learner``,
-``space`` or ``kernel`` runs once for each member, on a fresh copy.
+``space`` or ``kernel`` runs once for each member, on a fresh copy; ``any_learner`` adds those that
+learn from pairs, which the kernel trick does not take.
 """
 
 import re
@@ -16,10 +17,12 @@ from kernelmetric import (
     KPCA,
     LMCA,
     LMNN,
+    MMC,
     NCA,
     RBF,
     Cosine,
     Delta,
+    IdealizedKernel,
     KernelTrick,
     Laplacian,
     Linear,
@@ -41,6 +44,12 @@ DESCENDING = [
     LMCA(2, reg=0.5),
 ]
 SPECTRAL = [DNE(), DNE(2), DNE(reg=0.05)]
+PAIRED = [
+    IdealizedKernel(C=1e3, nu=0.8),
+    IdealizedKernel(C=1e3, nu=0.8, psd="clip"),
+    MMC(tol=1e-8),
+    MMC(diagonal=True, tol=1e-8),
+]
 SPACES = [
     KPCA(),
     KPCA(6),
@@ -65,6 +74,11 @@ KERNELS = [
 
 @pytest.fixture(params=DESCENDING + SPECTRAL, ids=repr)
 def learner(request):
+    return clone(request.param)
+
+
+@pytest.fixture(params=DESCENDING + SPECTRAL + PAIRED, ids=repr)
+def any_learner(request):
     return clone(request.param)
 
 

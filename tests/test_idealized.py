@@ -14,6 +14,7 @@ from kernelmetric import RBF, Kernelized, KernelTrick, memory_budget
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import ideal_alignment, ideal_gram, idealized_gram
 from kernelmetric.learners import IdealizedKernel
+from kernelmetric.learners._idealized_choice import _largest_good
 
 pytestmark = pytest.mark.usefixtures("deadline")
 
@@ -173,6 +174,22 @@ def test_automatic_C_sees_that_raw_wine_needs_a_large_one():
     assert metric.C_scores_[-2:].max() > metric.C_scores_[:3].max() + 0.05
     again = clone(metric).fit(X, y)
     np.testing.assert_array_equal(again.components_, metric.components_)
+
+
+def test_automatic_C_takes_the_largest_that_is_not_worse():
+    scores = np.array([[0.6, 0.7, 0.6], [0.9, 0.8, 0.9], [0.9, 0.8, 0.88], [0.7, 0.7, 0.7]])
+    assert _largest_good(scores) == 2  # behind by its standard error
+    assert _largest_good(scores[:2]) == 1
+    assert _largest_good(scores[:, :1]) == 2  # of one fold there is no error: ties alone
+
+
+def test_automatic_C_ends_where_C_only_scales_the_metric():
+    X, y = toy()
+    metric = IdealizedKernel(psd="clip").fit(X, y)
+    assert metric.C_ == 10.0 ** len(metric.C_scores_) < 1e8
+    M = metric.get_mahalanobis_matrix()
+    larger = IdealizedKernel(C=100 * metric.C_, psd="clip").fit(X, y).get_mahalanobis_matrix()
+    assert np.sum(M * larger) / np.linalg.norm(M) / np.linalg.norm(larger) > 0.999
 
 
 def test_support_pairs_alone_give_the_same_metric():

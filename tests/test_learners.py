@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from kernelmetric import DNE, KPCA, LMCA, LMNN, NCA, RBF, Kernelized
+from kernelmetric import DNE, KPCA, LMCA, LMNN, NCA, RBF, Kernelized, memory_budget
 from kernelmetric.compute import class_neighbors
 from kernelmetric.datasets import make_fig2_circles
 from kernelmetric.solvers import minimize_lbfgs
@@ -299,6 +299,14 @@ def test_pairs_are_given_as_points_or_as_row_numbers(metric, labelled):
         d = metric.pair_distance(pairs, points)
         np.testing.assert_allclose(d, D[rows[:, 0], rows[:, 1]], atol=1e-7)
         np.testing.assert_array_equal(metric.pair_score(pairs, points), -d)
+
+
+def test_blocks_of_pairs_change_no_distance(metric, labelled):
+    X, _ = labelled
+    rows = np.random.RandomState(0).randint(len(X), size=(500, 2))
+    whole = metric.pair_distance(rows, X)
+    with memory_budget("2KB"):
+        np.testing.assert_allclose(metric.pair_distance(rows, X), whole, rtol=1e-12, atol=1e-12)
 
 
 def test_scores_tell_pairs_of_a_class_from_the_others(metric, labelled):
