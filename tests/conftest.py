@@ -45,8 +45,8 @@ DESCENDING = [
 ]
 SPECTRAL = [DNE(), DNE(2), DNE(reg=0.05)]
 PAIRED = [
-    IdealizedKernel(C=1e3, nu=0.8),
-    IdealizedKernel(C=1e3, nu=0.8, psd="clip"),
+    IdealizedKernel(C=3.0, nu=0.8),
+    IdealizedKernel(C=3.0, nu=0.8, psd="clip"),
     MMC(tol=1e-8),
     MMC(diagonal=True, tol=1e-8),
 ]

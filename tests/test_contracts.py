@@ -49,8 +49,8 @@ def separated():
         DNE(reg=0.5),
         LMNN(solver="projected"),
         LMNN(2, solver="projected", reg=2.0),
-        IdealizedKernel(C=1e3, nu=0.8),
-        IdealizedKernel(C=1e3, nu=0.8, psd="clip"),
+        IdealizedKernel(C=3.0, nu=0.8),
+        IdealizedKernel(C=3.0, nu=0.8, psd="clip"),
     ],
     ids=repr,
 )

@@ -123,7 +123,7 @@ def idealized_points(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     if name == "toy":
         X, y = datasets.make_toy004(100, random_state=rng)
     else:
-        data = datasets.load("soybean_small" if name == "soybean" else name)
+        data: Any = datasets.load("soybean_small" if name == "soybean" else name)
         y = data.target2 if name == "lymphoma" else data.target
         X = np.asarray(data.data, dtype=np.float64)
     if name == "colon":
