@@ -33,6 +33,7 @@ from kernelmetric import (
     rbf_widths,
 )
 from kernelmetric.compute import nca_loss, nearest_neighbors
+from pairs import solved
 
 Row = dict[str, Any]
 CASES: dict[str, dict[str, Callable[..., Row]]] = {}
@@ -426,6 +427,21 @@ def _sklearn_search(quick: bool = False, **_) -> Row:
 def _our_search(quick: bool = False, **_) -> Row:
     search = KernelizedCV(NCA(max_iter=50, tol=1e-3), n_components=RANKS, cv=3, refit=False)
     return _searched(search, quick)
+
+
+# --- metrics from pairs -------------------------------------------------------------------------
+
+# The Hessian of all pairs × all pairs is formed up to 4,000 pairs: 128 MB, and several of them.
+PAIRS = {
+    ("pairs-4000", "kernelmetric"): (4000, "first-order"),
+    ("pairs-4000", "dense interior point"): (4000, "interior"),
+    ("pairs-100000", "kernelmetric"): (100_000, "first-order"),
+    ("pairs-1000000", "kernelmetric"): (1_000_000, "first-order"),
+}
+for (_case, _name), (_n, _solver) in PAIRS.items():
+    contender(_case, _name)(
+        lambda _m=_n, _s=_solver, quick=False, **_: solved(_m // 10 if quick else _m, _s)
+    )
 
 
 # --- growth -----------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The registries: every learner, space and kernel that the contracts are run on.
 
 A new one is one line here. A test that names the fixture ``learner``, ``descending_learner``,
-``space`` or ``kernel`` runs once for each member, on a fresh copy.
+``space`` or ``kernel`` runs once for each member, on a fresh copy; ``any_learner`` adds those that
+learn from pairs, which the kernel trick does not take.
 """
 
 import inspect
@@ -25,11 +26,13 @@ from kernelmetric import (
     LPP,
     MCML,
     MLKR,
+    MMC,
     NCA,
     RBF,
     RCA,
     Cosine,
     Delta,
+    IdealizedKernel,
     KernelTrick,
     Laplacian,
     Linear,
@@ -68,6 +71,12 @@ SPECTRAL = [
 CONVEX = [MCML(), MCML(2, reg=0.5), ITML(), ITML(gamma=10.0)]
 REGRESSING = [MLKR(), MLKR(2), MLKR(reg=0.1)]
 EVERY = DESCENDING + SPECTRAL + CONVEX + REGRESSING
+PAIRED = [
+    IdealizedKernel(C=3.0, nu=0.8),
+    IdealizedKernel(C=3.0, nu=0.8, psd="clip"),
+    MMC(tol=1e-8),
+    MMC(diagonal=True, tol=1e-8),
+]
 SPACES = [
     KPCA(),
     KPCA(6),
@@ -92,6 +101,11 @@ KERNELS = [
 
 @pytest.fixture(params=EVERY, ids=repr)
 def learner(request):
+    return clone(request.param)
+
+
+@pytest.fixture(params=EVERY + PAIRED, ids=repr)
+def any_learner(request):
     return clone(request.param)
 
 

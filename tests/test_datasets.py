@@ -29,6 +29,7 @@ from kernelmetric.datasets import (
     make_checkerboard,
     make_fig2_circles,
     make_fig2_hyperbolas,
+    make_records,
     make_toy004,
 )
 from kernelmetric.datasets._entry import OpenML
@@ -524,3 +525,19 @@ def test_checkerboard_classes_are_the_colours_of_the_board(n_cells):
 def test_a_checkerboard_of_one_cell_is_refused():
     with pytest.raises(ValueError, match="Got n_cells=1"):
         make_checkerboard(10, n_cells=1)
+
+
+def test_records_of_one_person_are_more_alike_than_those_of_others():
+    records, person = make_records(40, random_state=0)
+    again, _ = make_records(40, random_state=0)
+    assert records == again
+    assert len(records) == len(person) == 120
+    assert set(np.bincount(person)) == {3}
+    fields = np.array([list(record.values()) for record in records])
+    alike = np.mean(fields[:, None] == fields[None], axis=2)
+    same = person[:, None] == person
+    assert alike[same & ~np.eye(120, dtype=bool)].mean() > 0.5
+    assert alike[~same].mean() < 0.2
+    assert not all(len(set(map(tuple, fields[person == p]))) == 1 for p in range(40))
+    with pytest.raises(ValueError, match=r"Got n_copies=1, but expected at least 2"):
+        make_records(40, n_copies=1)

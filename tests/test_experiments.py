@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from kernelmetric.experiments import CHOICES, Problem, aligned_cells, read_cells
+from kernelmetric.experiments import (
+    CHOICES,
+    IDEALIZED,
+    PRINTED,
+    Problem,
+    Task,
+    aligned_cells,
+    idealized_cells,
+    idealized_points,
+    read_cells,
+)
 
 
 def two_clouds(n, rng):
@@ -40,3 +50,46 @@ def test_a_split_depends_on_its_seed_alone():
     np.testing.assert_array_equal(first.X_test, again.X_test)
     assert not np.array_equal(first.X_test, other.X_test)
     np.testing.assert_allclose(first.X_train.mean(axis=0), 0.0, atol=1e-12)
+
+
+def run_idealized(table, methods, n_splits, out):
+    return list(idealized_cells([Task(table, "toy, linear")], methods, n_splits, out))
+
+
+def test_the_tables_of_idealized_kernels_go_on_where_they_stopped(tmp_path):
+    out = tmp_path / "cells.jsonl"
+    first = run_idealized(4, ["kernel", "solve"], 1, out)
+    more = run_idealized(4, ["kernel", "solve"], 2, out)
+    assert {cell.split for cell in more} == {1}
+    assert read_cells(out) == first + more
+    assert all("train=0." in cell.note for cell in first)
+
+
+def test_every_form_of_the_learned_metric_finds_the_feature_of_the_toy_data(tmp_path):
+    methods = [method for method in IDEALIZED if "auto" not in method]
+    for table in PRINTED:
+        cells = run_idealized(table, methods, 1, tmp_path / f"table{table}.jsonl")
+        accuracy = {cell.method: cell.accuracy for cell in cells}
+        before = accuracy.pop("kernel")
+        assert before < 0.8
+        assert min(accuracy.values()) > before + 0.05
+
+
+def test_the_printed_tables_are_whole():
+    assert {len(rows) for rows in PRINTED.values()} == {10}
+    for rows in PRINTED.values():
+        assert all(learned < before for before, learned, _ in rows.values())
+        assert [name for name, row in rows.items() if row[2] is not None] == [
+            "toy, linear",
+            "soybean, linear",
+            "wine, linear",
+        ]
+
+
+def test_a_repetition_has_its_own_order():
+    X, y = idealized_points("wine", 0)
+    Z, z = idealized_points("wine", 1)
+    assert X.shape == (178, 13)
+    assert not np.array_equal(X, Z)
+    np.testing.assert_array_equal(np.sort(X[:, 12]), np.sort(Z[:, 12]))
+    assert np.array_equal(np.bincount(y), np.bincount(z))

@@ -1,8 +1,7 @@
-"""Metrics from pairs: the quadratic program, its certificate, and the learned kernel."""
+"""Metrics from pairs: the learned kernel, its choices, bad input. Optimality has its own file."""
 
 import numpy as np
 import pytest
-from scipy.optimize import lsq_linear, minimize
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
@@ -15,8 +14,7 @@ from kernelmetric import RBF, Kernelized, KernelTrick, memory_budget
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import ideal_alignment, ideal_gram, idealized_gram
 from kernelmetric.learners import IdealizedKernel
-from kernelmetric.solvers import PairDual, solve_pairs
-from kernelmetric.solvers._pair_dual import project_box_half_space
+from kernelmetric.learners._idealized_choice import _largest_good
 
 pytestmark = pytest.mark.usefixtures("deadline")
 
@@ -43,188 +41,6 @@ def wine():
     """Raw, so that one feature is a thousand times larger than others."""
     X, y = load_wine(return_X_y=True)
     return X[::2], y[::2]
-
-
-DATA = {"toy": toy, "wide": wide, "wine": wine}
-
-
-def small_problem(data, n_pairs, C, psd, nu=0.3):
-    X, y = data()
-    pairs = Pairs.from_neighbors(X, y, 3, None)
-    chosen = np.sort(np.random.RandomState(0).choice(len(pairs), n_pairs, replace=False))
-    pairs = pairs.take(chosen)
-    signs = np.where(pairs.is_similar, -1.0, 1.0)
-    delta = X[pairs.rows[:, 0]] - X[pairs.rows[:, 1]]
-    Z = X / np.sqrt(np.mean(np.sum(delta**2, axis=1)))
-    upper = np.where(pairs.is_similar, C / len(pairs.similar), C / len(pairs.dissimilar))
-    return PairDual(Z, pairs.rows, signs, upper, nu * C, psd=psd)
-
-
-def dual_and_gradient(problem, alpha):
-    metric = problem.metric(problem.matrix(alpha))
-    return problem.dual(alpha, metric), problem.signs * (problem.d2 - problem.forms(metric))
-
-
-# --- the solution is the solution ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("psd", ["none", "solve"])
-@pytest.mark.parametrize(
-    ("data", "C"), [("toy", 1e3), ("toy", 1e5), ("wide", 1e3), ("wine", 1e3), ("wine", 1e7)]
-)
-def test_the_conditions_of_proposition_2_hold(data, C, psd):
-    X, y = DATA[data]()
-    metric = IdealizedKernel(C=C, psd=psd).fit(X, y)
-    pairs = metric.pairs_
-    delta = X[pairs.rows[:, 0]] - X[pairs.rows[:, 1]]
-    before = np.sum(delta**2, axis=1)
-    after = np.einsum("pi,ij,pj->p", delta, metric.get_mahalanobis_matrix(), delta)
-    # d̃² - d² >= γ wanted of dissimilar pairs, d² - d̃² >= 0 of similar ones.
-    margin = np.where(pairs.is_similar, before - after, after - before - metric.gamma_)
-    tol = 1e-5 * max(np.mean(before), metric.gamma_, np.mean(np.abs(after)))
-    fraction = metric.alpha_ / metric.upper_
-    assert fraction.min() >= 0
-    assert fraction.max() <= 1 + 1e-12
-    inside = (fraction > 1e-6) & (fraction < 1 - 1e-6)
-    assert np.all(np.abs(margin[inside]) < tol)
-    assert np.all(margin[fraction <= 1e-6] > -tol)
-    assert np.all(margin[fraction >= 1 - 1e-6] < tol)
-    assert metric.duality_gap_ < 1e-6
-
-
-@pytest.mark.parametrize("nu", [0.05, 0.3, 0.8, 1.0])
-@pytest.mark.parametrize("psd", ["none", "solve"])
-def test_nu_bounds_the_fractions_of_proposition_3(psd, nu):
-    X, y = toy()
-    metric = IdealizedKernel(C=1e4, psd=psd, nu=nu).fit(X, y)
-    n_dissimilar = len(metric.pairs_.dissimilar)
-    assert metric.gamma_ > 0
-    assert len(metric.support_pairs_.dissimilar) / n_dissimilar >= nu - 1e-9
-    assert len(metric.error_pairs_.dissimilar) / n_dissimilar <= nu + 1e-9
-    total = np.sum(metric.alpha_[~metric.pairs_.is_similar])
-    assert total >= nu * np.sum(metric.upper_[~metric.pairs_.is_similar]) * (1 - 1e-9)
-
-
-@pytest.mark.parametrize("psd", [False, True])
-@pytest.mark.parametrize(("data", "C"), [(toy, 30.0), (toy, 1e3), (wide, 1e3)])
-def test_the_objective_is_that_of_an_independent_solver(data, C, psd):
-    problem = small_problem(data, 40, C, psd)
-    ours = solve_pairs(problem)
-    unit = 1.0 / max(1.0, abs(ours.certificate.dual))
-
-    def negated(beta):
-        value, gradient = dual_and_gradient(problem, problem.upper * beta)
-        return -unit * value, -unit * problem.upper * gradient
-
-    shares = np.where(problem.apart, problem.upper, 0.0) / problem.least
-    theirs = minimize(
-        negated,
-        np.full(40, 0.5),
-        jac=True,
-        method="SLSQP",
-        bounds=[(0, 1)] * 40,
-        constraints={"type": "ineq", "fun": lambda b: shares @ b - 1, "jac": lambda b: shares},
-        options={"maxiter": 2000, "ftol": 1e-14},
-    )
-    assert -theirs.fun == pytest.approx(unit * ours.certificate.dual, abs=1e-6)
-
-
-@pytest.mark.parametrize("C", [10.0, 1e3, 1e4])
-def test_the_objective_of_raw_wine_is_that_of_bounded_least_squares(C):
-    # Where γ = 0 the sum constraint is idle, and as d² = ⟨δδᵀ, I⟩ the rest is ½‖M(α) - I‖².
-    problem = small_problem(wine, 150, C, psd=False, nu=1e-3)
-    ours = solve_pairs(problem).certificate
-    assert ours.gamma == 0
-    ((_, delta),) = problem.differences()
-    F = (problem.signs * problem.upper)[:, None] * np.einsum("pi,pj->pij", delta, delta).reshape(
-        150, -1
-    )
-    theirs = lsq_linear(
-        F.T, np.eye(13).ravel(), bounds=(0, 1), method="bvls", tol=1e-15, max_iter=5000
-    )
-    assert 13 / 2 - theirs.cost == pytest.approx(ours.dual, rel=1e-6)
-
-
-@pytest.mark.parametrize("psd", [False, True])
-def test_the_gradient_is_that_of_the_objective(psd):
-    problem = small_problem(toy, 30, 1e2, psd)
-    alpha = problem.upper * np.random.RandomState(0).uniform(size=30)
-    _, gradient = dual_and_gradient(problem, alpha)
-    for p in range(30):
-        step = np.zeros(30)
-        step[p] = 1e-4 * problem.upper[p]
-        rise = dual_and_gradient(problem, alpha + step)[0]
-        rise -= dual_and_gradient(problem, alpha - step)[0]
-        assert rise / (2 * step[p]) == pytest.approx(gradient[p], rel=1e-5, abs=1e-6)
-
-
-@pytest.mark.parametrize("psd", [False, True])
-@pytest.mark.parametrize("C", [10.0, 1e3])
-def test_both_solvers_certify_the_same_optimum(C, psd):
-    problem = small_problem(wide, 100, C, psd)
-    sharp = solve_pairs(problem, solver="interior").certificate
-    rough = solve_pairs(problem, solver="first-order", tol=1e-5, max_iter=3000)
-    assert rough.converged
-    assert sharp.gap < 1e-8
-    assert rough.certificate.dual <= sharp.primal + 1e-9 * abs(sharp.primal)
-    assert rough.certificate.primal >= sharp.dual - 1e-9 * abs(sharp.dual)
-    assert rough.certificate.gap <= 1e-5
-
-
-def test_many_pairs_of_few_raw_features_are_solved_too():
-    X, y = load_wine(return_X_y=True)
-    problem_pairs = Pairs.from_neighbors(X, y, 20, None)
-    metric = IdealizedKernel(C=1e6, tol=1e-6).fit(X, pairs=problem_pairs)
-    assert len(metric.alpha_) > 3000
-    assert metric.solver_ == "interior"
-    assert metric.duality_gap_ < 1e-6
-
-
-def test_a_gap_that_stays_open_warns():
-    X, y = toy()
-    with pytest.warns(ConvergenceWarning, match=r"duality gap of .*above tol"):
-        metric = IdealizedKernel(C=1e3, max_iter=2).fit(X, y)
-    assert not metric.converged_
-    assert metric.duality_gap_ > 1e-3
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_projection_is_the_nearest_feasible_point(seed):
-    rng = np.random.RandomState(seed)
-    v, weights = 3 * rng.standard_normal(50), rng.uniform(0.1, 10, size=50)
-    upper, members = rng.uniform(0.1, 2, size=50), rng.uniform(size=50) < 0.5
-    total = upper[members].sum()
-    for least in (0.0, 0.3 * total, 0.9 * total, total):
-        p = project_box_half_space(v, upper, members, least, weights)
-        assert np.all((p >= 0) & (p <= upper))
-        assert p[members].sum() >= least * (1 - 1e-12)
-        for _ in range(20):  # the angle to any feasible point is obtuse
-            x = project_box_half_space(
-                3 * rng.standard_normal(50), upper, members, least, np.ones(50)
-            )
-            assert np.sum(weights * (v - p) * (x - p)) <= 1e-9
-
-
-def test_blocks_of_pairs_change_nothing():
-    X, y = toy()
-    whole = IdealizedKernel(C=1e3).fit(X, y)
-    with memory_budget("2MB"):
-        blocked = IdealizedKernel(C=1e3).fit(X, y)
-    np.testing.assert_allclose(
-        blocked.get_mahalanobis_matrix(), whole.get_mahalanobis_matrix(), atol=1e-5
-    )
-
-
-def test_sums_over_points_are_sums_over_pairs():
-    rng = np.random.RandomState(0)
-    Z, pairs = rng.standard_normal((40, 300)), rng.randint(20, size=(200, 2)) + np.array([0, 20])
-    signs, alpha = np.where(np.arange(200) % 2, 1.0, -1.0), rng.uniform(size=200)
-    problem = PairDual(Z, pairs, signs, np.ones(200), 1.0)
-    delta = Z[pairs[:, 0]] - Z[pairs[:, 1]]
-    M = (delta * (signs * alpha)[:, None]).T @ delta
-    assert problem._by_points
-    np.testing.assert_allclose(problem.matrix(alpha), M, atol=1e-9)
-    np.testing.assert_allclose(problem.forms(M), np.sum((delta @ M) * delta, axis=1), rtol=1e-9)
 
 
 # --- the learned kernel -------------------------------------------------------------------------
@@ -360,6 +176,22 @@ def test_automatic_C_sees_that_raw_wine_needs_a_large_one():
     np.testing.assert_array_equal(again.components_, metric.components_)
 
 
+def test_automatic_C_takes_the_largest_that_is_not_worse():
+    scores = np.array([[0.6, 0.7, 0.6], [0.9, 0.8, 0.9], [0.9, 0.8, 0.88], [0.7, 0.7, 0.7]])
+    assert _largest_good(scores) == 2  # behind by its standard error
+    assert _largest_good(scores[:2]) == 1
+    assert _largest_good(scores[:, :1]) == 2  # of one fold there is no error: ties alone
+
+
+def test_automatic_C_ends_where_C_only_scales_the_metric():
+    X, y = toy()
+    metric = IdealizedKernel(psd="clip").fit(X, y)
+    assert metric.C_ == 10.0 ** len(metric.C_scores_) < 1e8
+    M = metric.get_mahalanobis_matrix()
+    larger = IdealizedKernel(C=100 * metric.C_, psd="clip").fit(X, y).get_mahalanobis_matrix()
+    assert np.sum(M * larger) / np.linalg.norm(M) / np.linalg.norm(larger) > 0.999
+
+
 def test_support_pairs_alone_give_the_same_metric():
     X, y = toy()
     metric = IdealizedKernel(C=1e3, psd="none").fit(X, y)
@@ -369,6 +201,33 @@ def test_support_pairs_alone_give_the_same_metric():
     delta = X[rows[:, 0]] - X[rows[:, 1]]
     M = (delta * (signs * metric.alpha_[support])[:, None]).T @ delta
     np.testing.assert_allclose(metric.get_mahalanobis_matrix(), M, atol=1e-3 * np.abs(M).max())
+
+
+def test_many_pairs_of_few_raw_features_are_solved_too():
+    X, y = load_wine(return_X_y=True)
+    problem_pairs = Pairs.from_neighbors(X, y, 20, None)
+    metric = IdealizedKernel(C=1e6, tol=1e-6).fit(X, pairs=problem_pairs)
+    assert len(metric.alpha_) > 3000
+    assert metric.solver_ == "interior"
+    assert metric.duality_gap_ < 1e-6
+
+
+def test_a_gap_that_stays_open_warns():
+    X, y = toy()
+    with pytest.warns(ConvergenceWarning, match=r"duality gap of .*above tol"):
+        metric = IdealizedKernel(C=1e3, max_iter=2).fit(X, y)
+    assert not metric.converged_
+    assert metric.duality_gap_ > 1e-3
+
+
+def test_blocks_of_pairs_change_nothing():
+    X, y = toy()
+    whole = IdealizedKernel(C=1e3).fit(X, y)
+    with memory_budget("2MB"):
+        blocked = IdealizedKernel(C=1e3).fit(X, y)
+    np.testing.assert_allclose(
+        blocked.get_mahalanobis_matrix(), whole.get_mahalanobis_matrix(), atol=1e-5
+    )
 
 
 # --- bad input ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from kernelmetric import DNE, KPCA, LMCA, LMNN, NCA, RBF, Kernelized
+from kernelmetric import DNE, KPCA, LMCA, LMNN, NCA, RBF, Kernelized, memory_budget
 from kernelmetric.compute import class_neighbors
 from kernelmetric.datasets import make_fig2_circles
 from kernelmetric.solvers import minimize_lbfgs
@@ -302,6 +302,14 @@ def test_pairs_are_given_as_points_or_as_row_numbers(metric, labelled):
         np.testing.assert_array_equal(metric.pair_score(pairs, points), -d)
 
 
+def test_blocks_of_pairs_change_no_distance(metric, labelled):
+    X, _ = labelled
+    rows = np.random.RandomState(0).randint(len(X), size=(500, 2))
+    whole = metric.pair_distance(rows, X)
+    with memory_budget("2KB"):
+        np.testing.assert_allclose(metric.pair_distance(rows, X), whole, rtol=1e-12, atol=1e-12)
+
+
 def test_scores_tell_pairs_of_a_class_from_the_others(metric, labelled):
     X, y = labelled
     X = X + 3 * y[:, None]
@@ -316,8 +324,8 @@ def test_scores_tell_pairs_of_a_class_from_the_others(metric, labelled):
         ([[0, 1]], False, r"shape \(1, 2\), but expected \(n_pairs, 2, n_features\)"),
         ([[0.0, 1.0]], True, r"dtype float64, but expected integers"),
         ([[0, 1, 2]], True, r"shape \(1, 3\)"),
-        ([[0, 30]], True, r"the pair \(0, 30\), but expected row numbers from 0 to 29"),
-        ([[-1, 3]], True, r"the pair \(-1, 3\)"),
+        ([[0, 30]], True, r"\(0, 30\)\), but expected row numbers from 0 to 29"),
+        ([[-1, 3]], True, r"row 0 is \(-1, 3\)"),
     ],
 )
 def test_what_is_no_pair_is_refused(metric, labelled, pairs, indices, match):

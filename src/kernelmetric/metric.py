@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import namespace, squared_distances, take_rows
+from kernelmetric.compute import like, namespace, squared_distances
+from kernelmetric.graphs import check_rows, pair_squares
 
 
 class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -40,8 +41,9 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         array of shape (n, m)
             ``|L a - L b|``, never negative, zero on the diagonal when B is None.
         """
-        D2 = squared_distances(self._embed(A), None if B is None else self._embed(B))
-        return namespace(D2).sqrt(D2)
+        return self._root(
+            lambda embed: squared_distances(embed(A), None if B is None else embed(B))
+        )
 
     def pairwise_kernels(self, A: Any, B: Any | None = None) -> Any:
         """The learned kernel: inner products of the learned coordinates.
@@ -58,8 +60,12 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         array of shape (n, m)
             ``⟨L a, L b⟩``: positive semi-definite, usable as ``SVC(kernel=...)``.
         """
-        E = self._embed(A)
-        return E @ (E if B is None else self._embed(B)).T
+
+        def products(embed: Any) -> Any:
+            E = embed(A)
+            return E @ (E if B is None else embed(B)).T
+
+        return self._signed(products)
 
     def pair_distance(self, pairs: Any, X: Any | None = None) -> Any:
         """Learned distance of every pair.
@@ -69,17 +75,19 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         pairs : array-like of shape (n_pairs, 2, n_features) or (n_pairs, 2)
             The two points of every pair; or, when X is given, their row numbers in X.
         X : array-like of shape (n_samples, n_features), default=None
-            The points that ``pairs`` counts; each is embedded once, however often it occurs.
+            The points that ``pairs`` counts; each is embedded once, however often it occurs, and
+            one block of differences is in memory.
 
         Returns
         -------
         array of shape (n_pairs,)
             The distances.
         """
-        first, second = self._pair_ends(pairs, X)
-        difference = first - second
-        xp = namespace(difference)
-        return xp.sqrt(xp.sum(difference * difference, axis=1))
+        return self._root(
+            lambda embed: (
+                _squares_of_points(embed, pairs) if X is None else _squares_of_rows(embed, pairs, X)
+            )
+        )
 
     def pair_score(self, pairs: Any, X: Any | None = None) -> Any:
         """Similarity of every pair, minus its distance: higher is more alike.
@@ -136,27 +144,36 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         # set_output may have made it a data frame
         return embedded.to_numpy() if hasattr(embedded, "to_numpy") else embedded
 
-    def _pair_ends(self, pairs: Any, X: Any | None) -> tuple[Any, Any]:
-        if not hasattr(pairs, "ndim"):
-            pairs = np.asarray(pairs)
-        if X is None:
-            if pairs.ndim != 3 or pairs.shape[1] != 2:
-                raise ValueError(
-                    f"Got pairs of shape {tuple(pairs.shape)}, but expected (n_pairs, 2, "
-                    "n_features): two points each. For row numbers, pass X as well."
-                )
-            return self._embed(pairs[:, 0, :]), self._embed(pairs[:, 1, :])
-        pairs = np.asarray(pairs)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-            raise ValueError(
-                f"Got pairs of shape {tuple(pairs.shape)} and dtype {pairs.dtype}, but expected "
-                "integers of shape (n_pairs, 2): row numbers of X."
-            )
-        E = self._embed(X)
-        if len(pairs) and (pairs.min() < 0 or pairs.max() >= E.shape[0]):
-            bad = pairs[(pairs < 0).any(axis=1) | (pairs >= E.shape[0]).any(axis=1)][0]
-            raise ValueError(
-                f"Got the pair {tuple(bad.tolist())}, but expected row numbers from 0 to "
-                f"{E.shape[0] - 1}."
-            )
-        return take_rows(E, pairs[:, 0]), take_rows(E, pairs[:, 1])
+    @property
+    def _embed_negative(self) -> Any:
+        """Where the metric is indefinite, the embedding whose squared distances are taken off."""
+        return None
+
+    def _signed(self, term: Callable[[Any], Any]) -> Any:
+        """A quadratic term of the embedding, less that of the negative part if there is one."""
+        value, negative = term(self._embed), self._embed_negative
+        return value if negative is None else value - term(negative)
+
+    def _root(self, squares: Callable[[Any], Any]) -> Any:
+        """Square root of a term; where it may be negative, of its absolute value with its sign."""
+        value = self._signed(squares)
+        xp = namespace(value)
+        if self._embed_negative is None:
+            return xp.sqrt(value)
+        return xp.sign(value) * xp.sqrt(xp.abs(value))
+
+
+def _squares_of_points(embed: Any, pairs: Any) -> Any:
+    pairs = pairs if hasattr(pairs, "ndim") else np.asarray(pairs)
+    if pairs.ndim != 3 or pairs.shape[1] != 2:
+        raise ValueError(
+            f"Got pairs of shape {tuple(pairs.shape)}, but expected (n_pairs, 2, n_features): two "
+            "points each. For row numbers, pass X as well."
+        )
+    difference = embed(pairs[:, 0, :]) - embed(pairs[:, 1, :])
+    return namespace(difference).sum(difference * difference, axis=1)
+
+
+def _squares_of_rows(embed: Any, pairs: Any, X: Any) -> Any:
+    E = embed(X)
+    return like(pair_squares(E, check_rows(pairs, "given", E.shape[0])), E)

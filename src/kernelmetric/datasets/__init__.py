@@ -9,8 +9,8 @@ expected ones:
 3. OpenML, where the *values* must have the checksum of the table, whatever the order of the rows
    (:func:`content_digest`).
 
-The table itself is ``_registry.py``. The generators return ``(X, y)`` and depend on nothing but
-``random_state``. This room imports nothing else of the library.
+The table itself is ``_registry.py``. The generators return ``(X, y)``, or records as texts, and
+depend on nothing but ``random_state``. This room imports nothing else of the library.
 
 A user's own table is read by :func:`read_table`; :func:`plan_columns` says which of its columns
 become features, and makes the transformer that does it.
@@ -25,6 +25,7 @@ from kernelmetric.datasets._generators import (
     make_toy004,
 )
 from kernelmetric.datasets._load import DataUnavailableError, available, describe, load
+from kernelmetric.datasets._records import make_records
 from kernelmetric.datasets._tables import TableError, read_table, require_columns, table_bytes
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "make_checkerboard",
     "make_fig2_circles",
     "make_fig2_hyperbolas",
+    "make_records",
     "make_toy004",
     "plan_columns",
     "read_table",

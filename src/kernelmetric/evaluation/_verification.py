@@ -17,7 +17,6 @@ from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import Pairs, check_rows, pair_distances
-from kernelmetric.metric import Metric
 
 CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 
@@ -284,14 +283,13 @@ def distances_of(metric: Any, pairs: Any, X: Any = None) -> np.ndarray:
                 "expected the X that they number."
             )
         pairs = pairs.rows
-    own = getattr(type(metric), "pair_distance", None)
-    if X is None or own not in (None, Metric.pair_distance):
-        if own is None:
-            raise ValueError(
-                f"Got pairs of points for {type(metric).__name__}, which has no pair_distance: "
-                "pass X, and pairs of its row numbers."
-            )
+    if hasattr(metric, "pair_distance"):
         return to_numpy(metric.pair_distance(pairs, X))
+    if X is None:
+        raise ValueError(
+            f"Got pairs of points for {type(metric).__name__}, which has no pair_distance: "
+            "pass X, and pairs of its row numbers."
+        )
     rows = check_rows(pairs, "given", _num_samples(X))
     Z = metric.transform(X)
     return pair_distances(Z.to_numpy() if hasattr(Z, "to_numpy") else Z, rows)

@@ -3,7 +3,8 @@
 ``_demo.py`` is the one behind ``kernelmetric demo``: data sets × methods × splits, one finished
 cell at a time. ``_widths.py`` is the papers' protocol with a cross-validated kernel width,
 ``_aligned.py`` sets aligned kernels beside it, ``_defaults.py`` the automatic kernel beside tuned
-classifiers, ``_multimodal.py`` compares ideas for alignment where classes have several clusters.
+classifiers, ``_multimodal.py`` compares ideas for alignment where classes have several clusters,
+``_idealized.py`` has the tables of metrics learned from pairs.
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
@@ -24,6 +25,13 @@ from kernelmetric.experiments._demo import (
     fig2_panels,
     run_cells,
 )
+from kernelmetric.experiments._idealized import (
+    IDEALIZED,
+    PRINTED,
+    Task,
+    idealized_cells,
+    idealized_points,
+)
 from kernelmetric.experiments._multimodal import (
     ALIGNMENTS,
     MULTIMODAL,
@@ -39,9 +47,11 @@ __all__ = [
     "CLASSIFIERS",
     "DATASETS",
     "GROUPS",
+    "IDEALIZED",
     "LEARNERS",
     "METHODS",
     "MULTIMODAL",
+    "PRINTED",
     "UCI",
     "Clustered",
     "Dataset",
@@ -49,9 +59,12 @@ __all__ = [
     "Problem",
     "SelectingRidge",
     "Split",
+    "Task",
     "aligned_cells",
     "default_cells",
     "fig2_panels",
+    "idealized_cells",
+    "idealized_points",
     "multimodal_cells",
     "noise_curve",
     "read_cells",

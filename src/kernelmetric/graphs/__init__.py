@@ -18,8 +18,9 @@ from kernelmetric.graphs._labels import (
     target_neighbors,
 )
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph
-from kernelmetric.graphs._pair_rows import check_rows, pair_distances
-from kernelmetric.graphs._pairs import Pairs, as_pairs
+from kernelmetric.graphs._pair_arguments import as_pairs
+from kernelmetric.graphs._pair_rows import check_rows, pair_distances, pair_squares
+from kernelmetric.graphs._pairs import Pairs
 
 __all__ = [
     "Pairs",
@@ -31,6 +32,7 @@ __all__ = [
     "laplacian",
     "neighbor_graph",
     "pair_distances",
+    "pair_squares",
     "patch_graph",
     "target_neighbors",
 ]

@@ -134,16 +134,21 @@ def pair_distances(X: Any, rows: np.ndarray, *, precomputed: bool = False) -> np
     """
     if precomputed:
         return to_numpy(X)[rows[:, 0], rows[:, 1]].astype(np.float64)
-    distances = np.empty(len(rows))
+    return np.sqrt(pair_squares(X, rows))
+
+
+def pair_squares(X: Any, rows: np.ndarray) -> np.ndarray:
+    """Squared Euclidean distance of every pair, one block of pairs in memory."""
+    squares = np.empty(len(rows))
     most = max(1, _TILE // max(X.shape[1], 1))
     for block in row_blocks(len(rows), 4 * 8 * X.shape[1], most=most):
         difference = take_rows(X, rows[block, 0]) - take_rows(X, rows[block, 1])
         if is_sparse(difference):
-            squares = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
+            sums = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
         else:
-            squares = to_numpy(namespace(difference).sum(difference * difference, axis=1))
-        distances[block] = np.sqrt(squares)
-    return distances
+            sums = to_numpy(namespace(difference).sum(difference * difference, axis=1))
+        squares[block] = sums
+    return squares
 
 
 def nearest_of(rows: np.ndarray, distances: np.ndarray, k: int) -> np.ndarray:
@@ -162,6 +167,15 @@ def check_count(name: str, value: Any) -> None:
     """Refuse what is not a positive integer."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"Got {name}={value!r}, but expected an integer >= 1.")
+
+
+def check_length(n_rows: int, n_samples: int) -> None:
+    """Refuse points that are not as many as the pairs number."""
+    if n_rows != n_samples:
+        raise ValueError(
+            f"Got pairs of n_samples={n_samples} points, but X has {n_rows} rows: expected the X "
+            "that the pairs number. For some rows of it, use pairs.subset(rows)."
+        )
 
 
 def check_radius(radius: Any) -> float:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from kernelmetric.compute import class_neighbors, median_squared_distance
 from kernelmetric.graphs._pair_rows import (
     check_count,
+    check_length,
     check_radius,
     check_rows,
     components_of,
@@ -381,13 +382,11 @@ class Pairs:
             longest = float(np.median(distances)) if len(self) else np.inf
         else:
             longest = check_radius(radius)
-        limited = self.labelled if limit_similar is None else limit_similar
         near = distances <= longest
-        if not limited:
+        if not (self.labelled if limit_similar is None else limit_similar):
             near |= self.is_similar
-        s = len(self.similar)
-        near[:s] &= nearest_of(self.similar, distances[:s], n_neighbors)
-        near[s:] &= nearest_of(self.dissimilar, distances[s:], n_neighbors)
+        for kind in (self.is_similar, ~self.is_similar):
+            near[kind] &= nearest_of(self.rows[kind], distances[kind], n_neighbors)
         return self.take(near)
 
     def __len__(self) -> int:
@@ -413,68 +412,11 @@ class Pairs:
         )
 
 
-def as_pairs(pairs: Any, similar: Any, dissimilar: Any, y: Any, n_samples: int) -> Pairs:
-    """The pairs that a ``fit`` got, in whichever way they were passed.
-
-    Parameters
-    ----------
-    pairs : Pairs or None
-        Pairs, which know what they number: y may stand beside them, and is not used.
-    similar, dissimilar : array-like of shape (n_pairs, 2) or None
-        Row numbers. y beside them is refused: inside a cross-validation, which passes y, they
-        would number the rows of the whole X and not of its part.
-    y : array-like of shape (n_samples,) or None
-        Class labels; alone, all pairs are made from them.
-    n_samples : int
-        Number of rows of X.
-
-    Returns
-    -------
-    Pairs
-        Of ``n_samples`` points.
-    """
-    listed = similar is not None or dissimilar is not None
-    if pairs is not None:
-        if listed:
-            raise ValueError("Got pairs beside similar or dissimilar, but expected one of the two.")
-        if not isinstance(pairs, Pairs):
-            raise ValueError(
-                f"Got pairs of type {type(pairs).__name__}, but expected Pairs(similar, "
-                "dissimilar, n_samples=len(X))."
-            )
-        _check_length(n_samples, pairs.n_samples)
-        return pairs
-    if listed:
-        if y is not None:
-            raise ValueError(
-                "Got y beside similar or dissimilar row numbers, but expected one of the two: "
-                "where a search slices X and y, row numbers would count other points. Pass "
-                "pairs=Pairs(similar, dissimilar, n_samples=len(X)), and see cross_validate_pairs."
-            )
-        return Pairs(similar, dissimilar, n_samples)
-    if y is None:
-        raise ValueError(
-            "Got neither y nor pairs, but expected class labels, similar and dissimilar row "
-            "numbers, or Pairs: the target y is None."
-        )
-    labelled = Pairs.from_labels(y)
-    _check_length(n_samples, labelled.n_samples)
-    return labelled
-
-
 def _rebuild(similar: np.ndarray, dissimilar: np.ndarray, n_samples: int, labelled: bool) -> Pairs:
     return Pairs(similar, dissimilar, n_samples, labelled=labelled)
 
 
 def _points(X: Any, n_samples: int) -> Any:
     X = X if hasattr(X, "dtype") else np.asarray(X)  # lists, data frames
-    _check_length(X.shape[0], n_samples)
+    check_length(X.shape[0], n_samples)
     return X
-
-
-def _check_length(n_rows: int, n_samples: int) -> None:
-    if n_rows != n_samples:
-        raise ValueError(
-            f"Got pairs of n_samples={n_samples} points, but X has {n_rows} rows: expected the X "
-            "that the pairs number. For some rows of it, use pairs.subset(rows)."
-        )

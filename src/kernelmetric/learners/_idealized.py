@@ -53,8 +53,9 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         'linear' learns on X as given. Any other kernel learns on its kernel principal components
         (all of them up to 2,000 points, 256 beyond), as ``Kernelized(IdealizedKernel(), kernel)``.
     C : float or 'auto', default='auto'
-        Weight of the slacks, C_S and C_D, free of units. 'auto' takes the power of ten from 10 to
-        10⁸ whose metric tells best the similar from the dissimilar pairs of points left out.
+        Weight of the slacks, C_S and C_D, free of units. 'auto' takes a power of ten from 10 to
+        10⁸ whose metric tells best the similar from the dissimilar pairs of points left out: the
+        largest one within a standard error of the best.
     C_similar, C_dissimilar : float, default=None
         C_S and C_D where they shall differ from C.
     nu : float, default=0.2
@@ -63,7 +64,7 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
     psd : {'solve', 'clip', 'none'}, default='solve'
         The dual of [1]_ leaves out that M must be positive semi-definite. 'solve' keeps the
         constraint; 'clip' sets negative eigenvalues of the solution to zero; 'none' leaves them,
-        see Notes.
+        see Notes. On data of [1]_ 'solve' has the fewest errors from C = 10⁴ on (see the guide).
     n_neighbors : int, default=5
         From labels, every point pairs with so many nearest points of its class, and of others.
         Pairs that are given are all used; ``Pairs.select`` picks the near ones.
@@ -100,8 +101,9 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         Pairs with α at its upper bound, which may miss their margin (section 3.2.2).
     C_ : float
         The C that was used.
-    C_scores_ : ndarray of shape (8,)
-        For C='auto', the areas under the curve for the powers of ten.
+    C_scores_ : ndarray of shape (n_tried,)
+        For C='auto', the areas under the curve for the powers of ten from 10 on, up to the first
+        beyond which C only scales the metric.
     duality_gap_ : float
         The relative gap reached, a bound on the distance to the optimum.
     loss_ : float

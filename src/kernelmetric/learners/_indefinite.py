@@ -13,9 +13,6 @@ from kernelmetric.compute import (
     check_points,
     is_numpy,
     like,
-    namespace,
-    squared_distances,
-    take_rows,
     to_numpy,
 )
 from kernelmetric.metric import Metric
@@ -71,75 +68,6 @@ class SignedMetric(Metric):
         F = E if B is None else self._about_origin(B)
         return E @ like(self.get_mahalanobis_matrix(), E) @ F.T
 
-    def pairwise_distances(self, A: Any, B: Any | None = None) -> Any:
-        """Learned distances between all rows of A and all rows of B.
-
-        Parameters
-        ----------
-        A : array-like of shape (n, n_features)
-            Points.
-        B : array-like of shape (m, n_features), default=None
-            Other points; None means A.
-
-        Returns
-        -------
-        array of shape (n, m)
-            For psd='none', square roots with the sign of the squared distance.
-        """
-        if not self._indefinite:
-            return super().pairwise_distances(A, B)
-        positive = squared_distances(self._embed(A), None if B is None else self._embed(B))
-        A, B = self._negative(A), None if B is None else self._negative(B)
-        return _signed_root(positive - squared_distances(A, B))
-
-    def pairwise_kernels(self, A: Any, B: Any | None = None) -> Any:
-        """The learned kernel: inner products of the learned coordinates.
-
-        Parameters
-        ----------
-        A : array-like of shape (n, n_features)
-            Points.
-        B : array-like of shape (m, n_features), default=None
-            Other points; None means A.
-
-        Returns
-        -------
-        array of shape (n, m)
-            Positive semi-definite but for psd='none'. The origin is that of X for the linear
-            kernel, and the mean of the training points for others; see :meth:`idealized_kernels`.
-        """
-        K = super().pairwise_kernels(A, B)
-        if not self._indefinite:
-            return K
-        E = self._negative(A)
-        return K - E @ (E if B is None else self._negative(B)).T
-
-    def pair_distance(self, pairs: Any, X: Any | None = None) -> Any:
-        """Learned distance of every pair.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features) or (n_pairs, 2)
-            The two points of every pair; or, when X is given, their row numbers in X.
-        X : array-like of shape (n_samples, n_features), default=None
-            The points that ``pairs`` counts.
-
-        Returns
-        -------
-        array of shape (n_pairs,)
-            For psd='none', square roots with the sign of the squared distance.
-        """
-        distances = super().pair_distance(pairs, X)
-        if not self._indefinite:
-            return distances
-        pairs = np.asarray(pairs)
-        if X is None:
-            difference = self._negative(pairs[:, 0]) - self._negative(pairs[:, 1])
-        else:
-            E = self._negative(X)
-            difference = take_rows(E, pairs[:, 0]) - take_rows(E, pairs[:, 1])
-        return _signed_root(distances**2 - namespace(difference).sum(difference**2, axis=1))
-
     def get_mahalanobis_matrix(self) -> Any:
         """The matrix M of the learned metric.
 
@@ -149,17 +77,15 @@ class SignedMetric(Metric):
             In the features, or in the coordinates of ``space_``; indefinite for psd='none'.
         """
         M = super().get_mahalanobis_matrix()
-        if not self._indefinite:
+        if self.psd != "none":
             return M
         return M - self.negative_components_.T @ self.negative_components_
 
     @property
-    def _indefinite(self) -> bool:
-        check_is_fitted(self)
-        return self.psd == "none"
-
-    def _negative(self, X: Any) -> Any:
-        return self._through(X, self.negative_components_)
+    def _embed_negative(self) -> Any:
+        if self.psd != "none":
+            return None
+        return lambda X: self._through(X, self.negative_components_)
 
     def _through(self, X: Any, L: Any = None) -> Any:
         check_is_fitted(self)
@@ -195,8 +121,3 @@ def factor(M: np.ndarray) -> np.ndarray:
     kept = values > 1e-12 * max(float(np.max(np.abs(values))), 1e-300)
     L = np.sqrt(values[kept])[:, None] * V[:, kept].T
     return np.ascontiguousarray(L[::-1])
-
-
-def _signed_root(squares: Any) -> Any:
-    xp = namespace(squares)
-    return xp.sign(squares) * xp.sqrt(xp.abs(squares))

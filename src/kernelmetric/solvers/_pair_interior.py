@@ -21,6 +21,8 @@ _MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_DENSE = 4000  # pairs whose Hessian is formed
 _MOST_UNDECIDED = 2000  # pairs of the small problems that follow a large one
 _MOST_ROUNDS = 8
+_SHARP = 1e-9
+_BALANCED = 1e5  # how far the gradient may be from its multipliers, in units of the barrier
 _ROUNDED = 0.1  # barrier of the positive semi-definite constraint, relative to that of the bounds
 
 
@@ -119,6 +121,8 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
     best, formed, stopped = beta.copy(), False, False
     least_gap = least_mu = np.inf
     stalled = 0
+    # Where the last digits are asked for, a step or two more part the pairs at a bound from others.
+    aim = 1e-2 * tol if tol <= _SHARP else tol
     for iteration in range(max_iter + 1):
         M = problem.matrix(upper * beta)
         metric = problem.metric(M)
@@ -133,7 +137,7 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
         if gap < least_gap:
             best, least_gap = beta.copy(), gap
         stopped = report is not None and report(steps, gap)
-        if stopped or gap <= tol or stalled > 8:
+        if stopped or gap <= aim or stalled > (1 if gap <= tol else 8):
             break
         smoothed = _Smoothed(M, epsilon, psd=problem.psd)
         if problem.psd:
@@ -204,6 +208,11 @@ def _direction(hessian, gradient, b, w, low, high, multiplier, slack, tied):
     ahead = (low + step * dlow) @ (b + step * db) + (high + step * dhigh) @ (w - step * db)
     ahead += (multiplier + step * dm) * (slack + step * (a @ db))
     center = (max(ahead, 0.0) / count / mu) ** 3
+    # With μ falls the rounding of the positive part, and the slope with it. Where that outruns the
+    # steps, μ waits until the gradient is balanced again.
+    error = float(np.max(np.abs(gradient - low + high - multiplier * a)))
+    if error > max(_BALANCED * mu, 1e-6 * float(np.max(np.abs(gradient)))):
+        return solve(mu)
     return solve(center * mu, db * dlow, db * dhigh, dm * (a @ db))
 
 
@@ -334,8 +343,9 @@ def _longest(*moves: tuple[Any, Any]) -> float:
     """The longest step, at most one, that keeps everything non-negative."""
     step = 1.0
     for value, change in moves:
-        change = np.minimum(change, -1e-300)
-        step = min(step, float(np.min(-value / change, initial=1.0)))
+        value, change = np.atleast_1d(value, change)
+        crossing = change < -value  # others stay positive all the way
+        step = min(step, float(np.min(value[crossing] / -change[crossing], initial=1.0)))
     return step
 
 
@@ -346,7 +356,7 @@ def _cleaned(problem, beta, free, n_iter, tol) -> PairSolution:
     pull -= np.where(problem.apart, found.certificate.gamma, 0.0)
     pull /= max(float(np.mean(problem.d2)), 1e-300)
     weights = np.maximum(problem.upper, 1e-300) ** -2.0
-    for margin in (1e-4, 1e-6, 1e-8, 1e-10):
+    for margin in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10):
         zero = free & (beta < margin * np.minimum(1.0, 1e4 * pull))
         full = free & (1.0 - beta < margin * np.minimum(1.0, -1e4 * pull))
         exact = np.where(zero, 0.0, np.where(full, 1.0, beta))
