@@ -49,6 +49,17 @@ from kernelmetric.kernels import (
 from kernelmetric.learners import DNE, LMCA, LMNN, MMC, NCA, IdealizedKernel
 from kernelmetric.selection import LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
+from kernelmetric.transductive import (
+    GraphLaplacian,
+    IsomapPenalty,
+    KernelPenalty,
+    LLEPenalty,
+    NormalizedLaplacian,
+    PaperCost,
+    RobustCost,
+    TransductiveDistance,
+    WarpedPenalty,
+)
 
 __version__ = "0.1.0.dev0"
 
@@ -65,24 +76,33 @@ __all__ = [
     "Cosine",
     "Delta",
     "FunctionKernel",
+    "GraphLaplacian",
     "IdealizedKernel",
+    "IsomapPenalty",
     "KernelAlignment",
+    "KernelPenalty",
     "KernelTrick",
     "Kernelized",
     "KernelizedCV",
+    "LLEPenalty",
     "Laplacian",
     "LeaveOneOutRidge",
     "Linear",
+    "NormalizedLaplacian",
     "Nystroem",
     "PairVerifier",
     "Pairs",
     "PairwiseKernel",
+    "PaperCost",
     "Polynomial",
     "Precomputed",
     "Product",
     "RandomFeatures",
     "Rescaled",
+    "RobustCost",
     "Sum",
+    "TransductiveDistance",
+    "WarpedPenalty",
     "__version__",
     "as_kernel",
     "cross_validate_pairs",

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute import class_neighbors
+from kernelmetric.graphs._neighbor_graphs import neighbor_graph
 
 
 def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
@@ -57,8 +58,8 @@ def discriminant_graph(X: Any, codes: np.ndarray, k: int) -> sparse.csr_array:
        learning algorithms", Neurocomputing 73 (2010).
     """
     warn_small_classes(codes, k)
-    same = _adjacency(class_neighbors(X, codes, k, same=True)[0])
-    other = _adjacency(class_neighbors(X, codes, k, same=False)[0])
+    same = neighbor_graph(class_neighbors(X, codes, k, same=True)[0])
+    other = neighbor_graph(class_neighbors(X, codes, k, same=False)[0])
     return (same - other).tocsr()
 
 
@@ -91,10 +92,3 @@ def warn_small_classes(codes: np.ndarray, k: int) -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-def _adjacency(neighbors: np.ndarray) -> sparse.csr_array:
-    n = neighbors.shape[0]
-    rows, slots = np.nonzero(neighbors >= 0)
-    A = sparse.csr_array((np.ones(len(rows)), (rows, neighbors[rows, slots])), shape=(n, n))
-    return A.maximum(A.T)

@@ -4,7 +4,8 @@ L-BFGS on a matrix (:func:`minimize_lbfgs`), accelerated projected gradient for 
 (:func:`minimize_projected`), quadratic programs over non-negative vectors
 (:func:`nonnegative_qp`), the program of metrics learned from pairs (:class:`PairDual`,
 :func:`solve_pairs`), the Gram matrix of a basis that need not be orthonormal
-(:class:`Gram`), and :class:`Iterations`, which lets a long fit be watched.
+(:class:`Gram`), the smallest eigenvectors of a symmetric matrix (:func:`smallest_eigenvectors`),
+and :class:`Iterations`, which lets a long fit be watched.
 """
 
 from kernelmetric.solvers._fista import minimize_projected
@@ -19,9 +20,11 @@ from kernelmetric.solvers._progress import (
     propagated_callbacks,
     with_callbacks,
 )
+from kernelmetric.solvers._spectral import Eigenpairs, smallest_eigenvectors
 
 __all__ = [
     "CallbackSupportMixin",
+    "Eigenpairs",
     "Gram",
     "Iterations",
     "Minimum",
@@ -33,6 +36,7 @@ __all__ = [
     "nonnegative_qp",
     "positive_part",
     "propagated_callbacks",
+    "smallest_eigenvectors",
     "solve_pairs",
     "with_callbacks",
 ]
