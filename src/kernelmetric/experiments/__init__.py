@@ -3,7 +3,8 @@
 ``_demo.py`` is the one behind ``kernelmetric demo``: data sets × methods × splits, one finished
 cell at a time. ``_widths.py`` is the papers' protocol with a cross-validated kernel width,
 ``_aligned.py`` sets aligned kernels beside it, ``_defaults.py`` the automatic kernel beside tuned
-classifiers, ``_multimodal.py`` compares ideas for alignment where classes have several clusters.
+classifiers, ``_multimodal.py`` compares ideas for alignment where classes have several clusters,
+``_transductive.py`` learns from few labels among many points.
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
@@ -31,6 +32,14 @@ from kernelmetric.experiments._multimodal import (
     multimodal_cells,
     noise_curve,
 )
+from kernelmetric.experiments._transductive import (
+    FEW_LABEL_METHODS,
+    LAMS,
+    MNIST,
+    TABLE1,
+    FewLabels,
+    few_label_cells,
+)
 from kernelmetric.experiments._widths import width_accuracies
 
 __all__ = [
@@ -38,19 +47,25 @@ __all__ = [
     "CHOICES",
     "CLASSIFIERS",
     "DATASETS",
+    "FEW_LABEL_METHODS",
     "GROUPS",
+    "LAMS",
     "LEARNERS",
     "METHODS",
+    "MNIST",
     "MULTIMODAL",
+    "TABLE1",
     "UCI",
     "Clustered",
     "Dataset",
     "Demo",
+    "FewLabels",
     "Problem",
     "SelectingRidge",
     "Split",
     "aligned_cells",
     "default_cells",
+    "few_label_cells",
     "fig2_panels",
     "multimodal_cells",
     "noise_curve",

@@ -218,12 +218,14 @@ class TransductiveDistance(Metric, BaseEstimator):
 
         seed = rng.randint(2**31 - 1)
         start = None
-        if geometry.basis is None and self.lam == "auto":  # what every λ then starts from
+        if self.lam == "auto":  # what every λ then starts from
             start = self._solve(geometry, 0.0 * parts[0], np.inf, d, None, seed).vectors
 
         def embed(known: np.ndarray, lam: float) -> np.ndarray:
-            C = cost.weights(*label_graphs(points, known, cost.n_neighbors))
-            found = self._solve(geometry, C, lam, d, start, seed).vectors
+            found = start
+            if np.isfinite(lam):
+                C = cost.weights(*label_graphs(points, known, cost.n_neighbors))
+                found = self._solve(geometry, C, lam, d, start, seed).vectors
             return found if geometry.basis is None else geometry.basis @ found
 
         self.lam_, self.lam_scores_ = self._choose(embed, codes, geometry.scale, cost, rng)
