@@ -92,7 +92,10 @@ def smallest_eigenvectors(
     else:
         v0 = np.asarray(start, dtype=np.float64).reshape(n, -1).sum(axis=1)
     deflated = LinearOperator((n, n), matvec=multiply, dtype=np.dtype(np.float64))
-    values, V = eigsh(deflated, k=n_components, which="SA", v0=v0, tol=tol, maxiter=max_iter)
+    width = min(n - 1, 5 * n_components // 2 + 20)
+    values, V = eigsh(
+        deflated, n_components, which="SA", v0=v0, ncv=width, tol=tol, maxiter=max_iter
+    )
     order = np.argsort(values)
     values, V = values[order], V[:, order]
     residuals = np.linalg.norm(operator.matmat(V) - V * values, axis=0)

@@ -13,7 +13,8 @@ penalty P is a Laplacian, the inverse of a kernel, or both (Theorem 4)::
     _solve.py         problem (3), and (7) within the range of a kernel
     _extension.py     new points, where there is no kernel
     _choice.py        λ by cross-validation on the labelled points
-    _input.py         labels, prior and graph, checked
+    _prior.py         the prior metric and its graph
+    _source.py        labels, pairs or weights, checked
     _transductive.py  the estimator
 """
 

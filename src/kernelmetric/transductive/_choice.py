@@ -14,7 +14,7 @@ _FEWEST = 10  # labelled points: below, no difference between two λ can be seen
 
 def choose_lam(
     embed: Callable[[np.ndarray, float], np.ndarray],
-    codes: np.ndarray,
+    codes: np.ndarray | None,
     scale: float,
     *,
     n_folds: int,
@@ -31,8 +31,8 @@ def choose_lam(
     ----------
     embed : callable
         ``embed(codes, lam)`` gives the embedding of all points.
-    codes : ndarray of shape (n,)
-        Class codes, negative where unlabelled.
+    codes : ndarray of shape (n,) or None
+        Class codes, negative where unlabelled; None where there are no labels.
     scale : float
         Size of the penalty.
     n_folds : int
@@ -50,8 +50,10 @@ def choose_lam(
         Share of hidden labels found again, by λ; empty where there were too few labels.
     """
     candidates = [2.0**exponent / scale for exponent in GRID]
+    if codes is None or np.sum(codes >= 0) < _FEWEST:
+        return candidates[0], {}
     folds = list(hidden_folds(codes, n_folds, rng))
-    if np.sum(codes >= 0) < _FEWEST or not folds:
+    if not folds:
         return candidates[0], {}
     hits = np.array(
         [

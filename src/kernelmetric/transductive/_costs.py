@@ -174,3 +174,19 @@ def gram_form(A: Any) -> sparse.csr_array:
            [-2.,  2.]])
     """
     return 2.0 * laplacian(sparse.csr_array(A))
+
+
+def as_cost(cost: Any) -> PaperCost:
+    """The cost that a name, or an object, means."""
+    return named(cost, {"paper": PaperCost, "robust": RobustCost}, "cost", "weights")
+
+
+def named(value: Any, names: dict[str, Any], what: str, method: str) -> Any:
+    """An object with the method, from its name or as it is; else an error that lists the names."""
+    if isinstance(value, str) and value in names:
+        return names[value]()
+    if hasattr(value, method) and not isinstance(value, type):
+        return value
+    raise ValueError(
+        f"Got {what}={value!r}, but expected an object with {method}, or one of {sorted(names)}."
+    )

@@ -12,7 +12,13 @@ from sklearn.base import BaseEstimator, clone
 from kernelmetric.compute import nearest_neighbors, require_memory
 from kernelmetric.selection import automatic_space
 from kernelmetric.spaces import Space
-from kernelmetric.transductive._penalties import Geometry, GraphLaplacian
+from kernelmetric.transductive._costs import named
+from kernelmetric.transductive._penalties import (
+    Geometry,
+    GraphLaplacian,
+    LLEPenalty,
+    NormalizedLaplacian,
+)
 
 _RELATIVE_CUT = 1e-10
 
@@ -244,3 +250,16 @@ def warped_kernel(block: Any, left: Any, right: Any, K: Any, M: Any) -> np.ndarr
     K = np.asarray(K, dtype=np.float64)
     inner = np.linalg.solve(np.eye(len(K)) + M @ K, M @ np.asarray(right).T)
     return np.asarray(block) - np.asarray(left) @ inner
+
+
+def as_penalty(penalty: Any) -> Any:
+    """The penalty that a name, or an object, means."""
+    names = {
+        "laplacian": GraphLaplacian,
+        "normalized": NormalizedLaplacian,
+        "lle": LLEPenalty,
+        "isomap": IsomapPenalty,
+        "kernel": KernelPenalty,
+        "warped": WarpedPenalty,
+    }
+    return named(penalty, names, "penalty", "geometry")

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -15,34 +14,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import check_points, require_memory
-from kernelmetric.graphs import as_pairs, check_graph, label_graphs, pair_graphs
+from kernelmetric.graphs import label_graphs
 from kernelmetric.metric import Metric
 from kernelmetric.transductive._choice import choose_lam, vote
-from kernelmetric.transductive._costs import PaperCost, RobustCost
+from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
-from kernelmetric.transductive._input import as_graph, check_partial_labels, prior_points
 from kernelmetric.transductive._kernel_penalties import (
     IsomapPenalty,
     KernelPenalty,
-    WarpedPenalty,
+    as_penalty,
 )
-from kernelmetric.transductive._penalties import (
-    Geometry,
-    GraphLaplacian,
-    LLEPenalty,
-    NormalizedLaplacian,
-)
+from kernelmetric.transductive._penalties import Geometry
+from kernelmetric.transductive._prior import as_graph, prior_points
 from kernelmetric.transductive._solve import solve
+from kernelmetric.transductive._source import Source, read_source
 
-_PENALTIES = {
-    "laplacian": GraphLaplacian,
-    "normalized": NormalizedLaplacian,
-    "lle": LLEPenalty,
-    "isomap": IsomapPenalty,
-    "kernel": KernelPenalty,
-    "warped": WarpedPenalty,
-}
-_COSTS = {"paper": PaperCost, "robust": RobustCost}
 _N_COMPONENTS = 10
 
 
@@ -135,6 +121,9 @@ class TransductiveDistance(Metric, BaseEstimator):
     True
     """
 
+    classes_: Any
+    lam_scores_: dict[float, float]
+
     def __init__(
         self,
         n_components=None,
@@ -195,51 +184,24 @@ class TransductiveDistance(Metric, BaseEstimator):
         """
         self._check_parameters()
         X = check_points(self, X, reset=True, ensure_min_samples=2)
-        n = X.shape[0]
         require_memory(
             self.estimate_memory(*X.shape),
-            f"TransductiveDistance on {n} points",
+            f"TransductiveDistance on {X.shape[0]} points",
             "try graph='neighbors', or fewer components.",
         )
-        rng = check_random_state(self.random_state)
+        source = read_source(y, X.shape[0], similar, dissimilar, pairs, cost_graph)
         points = prior_points(self.prior, X)
-        codes = self._check_source(y, n, similar, dissimilar, pairs, cost_graph)
-        penalty, cost = self._penalty(), self._cost()
+        penalty = as_penalty(self.penalty)
         graph = as_graph(self.graph, points, self.n_neighbors) if penalty.uses_graph else None
         geometry = penalty.geometry(points, graph)
-        d = self._check_n_components(n, geometry)
-        if codes is not None:
-            parts = label_graphs(points, codes, cost.n_neighbors)
-        elif cost_graph is not None:
-            C = sparse.csr_array(check_graph(cost_graph, n, "cost_graph", negative=True))
-            parts = C.maximum(0.0), (-C).maximum(0.0)
-        else:
-            parts = pair_graphs(as_pairs(pairs, similar, dissimilar, None, n))
-
-        seed = rng.randint(2**31 - 1)
-        start = None
-        if self.lam == "auto":  # what every λ then starts from
-            start = self._solve(geometry, 0.0 * parts[0], np.inf, d, None, seed).vectors
-
-        def embed(known: np.ndarray, lam: float) -> np.ndarray:
-            found = start
-            if np.isfinite(lam):
-                C = cost.weights(*label_graphs(points, known, cost.n_neighbors))
-                found = self._solve(geometry, C, lam, d, start, seed).vectors
-            return found if geometry.basis is None else geometry.basis @ found
-
-        self.lam_, self.lam_scores_ = self._choose(embed, codes, geometry.scale, cost, rng)
-        found = self._solve(geometry, cost.weights(*parts), self.lam_, d, start, seed)
+        found, labelled = self._solve(points, source, geometry)
         self._store(found, geometry, X)
-        self._points = points
-        self._codes = codes
-        labelled = (parts[0] + parts[1]).sum(axis=1) > 0 if codes is None else codes >= 0
-        self._look_at_labels(np.asarray(labelled).ravel())
-        if codes is not None:
-            chosen = np.where(
-                codes >= 0, codes, vote(self.embedding_, codes, self.embedding_, self.n_votes)
-            )
-            self.transduction_ = self.classes_[chosen]
+        self._points, self._codes = points, source.codes
+        self._look_at_labels(labelled)
+        if source.codes is not None:
+            self.classes_, E = source.classes, self.embedding_
+            voted = vote(E, source.codes, E, self.n_votes)
+            self.transduction_ = self.classes_[np.where(labelled, source.codes, voted)]
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params) -> np.ndarray:
@@ -343,7 +305,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             An estimate, within a factor of two where the graph is ours.
         """
         n, d = n_samples, self.n_components or _N_COMPONENTS
-        penalty = self._penalty()
+        penalty = as_penalty(self.penalty)
         total = 8 * n * (2 * n_features + 8 * d) + 2**26  # points, eigenvectors, blocks
         total += 60 * n * self.n_neighbors  # graph and penalty: indices and values, both ways
         if isinstance(self.graph, str) and self.graph == "gaussian" and penalty.uses_graph:
@@ -376,22 +338,6 @@ class TransductiveDistance(Metric, BaseEstimator):
                 "'auto': without a penalty only labelled points would have a place."
             )
 
-    def _check_source(
-        self, y: Any, n: int, similar: Any, dissimilar: Any, pairs: Any, cost_graph: Any
-    ) -> np.ndarray | None:
-        """Class codes where labels are the source of the cost, None where something else is."""
-        others = [similar, dissimilar, pairs, cost_graph]
-        if any(other is not None for other in others):
-            if y is not None:
-                raise ValueError(
-                    "Got y beside pairs or cost_graph, but expected one source of the cost."
-                )
-            if cost_graph is not None and any(other is not None for other in others[:3]):
-                raise ValueError("Got pairs beside cost_graph, but expected one of the two.")
-            return None
-        self.classes_, codes = check_partial_labels(y, n)
-        return codes
-
     def _check_n_components(self, n: int, geometry: Geometry) -> int:
         most = n - 1 if geometry.basis is None else geometry.basis.shape[1]
         if self.n_components is None:
@@ -405,23 +351,34 @@ class TransductiveDistance(Metric, BaseEstimator):
             )
         return int(d)
 
-    def _penalty(self) -> Any:
-        return _named(self.penalty, _PENALTIES, "penalty", "geometry")
+    def _solve(
+        self, points: np.ndarray, source: Source, geometry: Geometry
+    ) -> tuple[Any, np.ndarray]:
+        """Choose λ, solve; and tell which points the cost speaks of."""
+        cost, d = as_cost(self.cost), self._check_n_components(len(points), geometry)
+        rng = check_random_state(self.random_state)
+        options = {"tol": self.tol, "random_state": rng.randint(2**31 - 1)}
+        parts = source.graphs(points, cost.n_neighbors)
+        C = cost.weights(*parts)
+        start, self.lam_scores_ = None, {}
+        if not isinstance(self.lam, str):
+            self.lam_ = max(float(self.lam), cost.least_lam(geometry.scale))
+        else:  # every λ starts from the embedding without labels
+            start = solve(geometry, C, np.inf, d, **options).vectors
 
-    def _cost(self) -> Any:
-        return _named(self.cost, _COSTS, "cost", "weights")
+            def embed(known: np.ndarray, lam: float) -> np.ndarray:
+                V = start
+                if np.isfinite(lam):
+                    C = cost.weights(*label_graphs(points, known, cost.n_neighbors))
+                    V = solve(geometry, C, lam, d, start=start, **options).vectors
+                return V if geometry.basis is None else geometry.basis @ V
 
-    def _choose(
-        self, embed: Any, codes: np.ndarray | None, scale: float, cost: Any, rng: Any
-    ) -> tuple[float, dict[float, float]]:
-        if self.lam != "auto":
-            return max(float(self.lam), cost.least_lam(scale)), {}
-        if codes is None:
-            return choose_lam(embed, np.empty(0), scale, n_folds=2, n_votes=1, rng=rng)
-        return choose_lam(embed, codes, scale, n_folds=self.cv, n_votes=self.n_votes, rng=rng)
-
-    def _solve(self, geometry: Geometry, C: Any, lam: float, d: int, start: Any, seed: int) -> Any:
-        return solve(geometry, C, lam, d, start=start, tol=self.tol, random_state=seed)
+            self.lam_, self.lam_scores_ = choose_lam(
+                embed, source.codes, geometry.scale, n_folds=self.cv, n_votes=self.n_votes, rng=rng
+            )
+        found = solve(geometry, C, self.lam_, d, start=start, **options)
+        spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
+        return found, spoken_of if source.codes is None else source.codes >= 0
 
     def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
         if not found.converged:
@@ -439,14 +396,14 @@ class TransductiveDistance(Metric, BaseEstimator):
         self.embedding_ = (E * signs).astype(dtype, copy=False)
         self.eigenvalues_ = found.values
         self.n_matvecs_ = found.n_matvecs
-        for name in ("space_", "components_", "transduction_"):  # of an earlier fit
+        for name in ("space_", "components_", "transduction_", "classes_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if geometry.space is not None and geometry.values is not None:
             self.space_ = geometry.space
             self.components_ = (V * signs / np.sqrt(geometry.values)[:, None]).T
 
     def _look_at_labels(self, labelled: np.ndarray) -> None:
-        """Keep the mass of each eigenvector on labelled points; warn where that is most of it."""
+        """Keep the mass of eigenvectors on labelled points; warn where that is most of it."""
         E = self.embedding_.astype(np.float64)
         self.label_mass_ = np.sum(E[labelled] ** 2, axis=0) / np.sum(E**2, axis=0)
         captured = int(np.sum(self.label_mass_ > (1.0 + labelled.mean()) / 2))
@@ -458,13 +415,3 @@ class TransductiveDistance(Metric, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-
-
-def _named(value: Any, names: dict[str, Any], what: str, method: str) -> Any:
-    if isinstance(value, str) and value in names:
-        return names[value]()
-    if hasattr(value, method) and not isinstance(value, type):
-        return value
-    raise ValueError(
-        f"Got {what}={value!r}, but expected an object with {method}, or one of {sorted(names)}."
-    )
