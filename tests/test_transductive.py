@@ -274,18 +274,22 @@ def test_new_points_are_classified_nearly_as_well_as_the_training_points():
 # --- the cliff, its cure, and λ -------------------------------------------------------------
 
 
-def moons(seed, n=200, radius=2.0, lift=0.15, noise=0.15):
-    """The harder moons of Fig. 1: the lower one pushed up into the upper one."""
-    rng = np.random.RandomState(seed)
-    truth = np.arange(n) % 2
-    t = rng.uniform(0, np.pi, n)
-    upper = np.column_stack([radius * np.cos(t), radius * np.sin(t)])
-    lower = np.column_stack([radius * (1 - np.cos(t)), lift + radius * (0.5 - np.sin(t))])
-    X = np.where(truth[:, None] == 0, upper, lower) + noise * rng.standard_normal((n, 2))
-    y = np.full(n, -1)
-    for code in (0, 1):
-        y[rng.permutation(np.flatnonzero(truth == code))[:10]] = code
-    return X, y, truth
+def test_labels_part_moons_that_the_geometry_joins():
+    def accuracy(seed, **options):
+        X, truth = datasets.make_close_moons(random_state=seed)
+        rng = np.random.RandomState(seed)
+        y = np.full(200, -1)
+        for code in (0, 1):
+            chosen = rng.permutation(np.flatnonzero(truth == code))[:10]
+            y[chosen] = code
+        graph = partial(gaussian_graph, width=0.25)
+        model = TransductiveDistance(1, penalty="normalized", graph=graph, **options).fit(X, y)
+        return np.mean(model.transduction_[y < 0] == truth[y < 0])
+
+    alone = np.mean([accuracy(seed, lam=np.inf) for seed in range(20)])
+    learned = np.mean([accuracy(seed, lam=16.0, cost=PaperCost(5)) for seed in range(20)])
+    assert alone < 0.93
+    assert learned >= 0.98
 
 
 def test_a_bounded_cost_moves_no_eigenvalue_far():
@@ -340,3 +344,122 @@ def test_the_automatic_lambda_is_the_default_unless_another_is_clearly_better(cl
     hasty = TransductiveDistance(3, graph=FULL, random_state=0).fit(X, few)
     assert hasty.lam_scores_ == {}
     assert hasty.lam_ == default
+
+
+# --- bad input ------------------------------------------------------------------------------
+
+
+def refused(match, X, y, error=ValueError, **options):
+    with pytest.raises(error, match=match):
+        TransductiveDistance(**{"n_components": 2, "lam": 20.0, "graph": FULL, **options}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"lam": 0.0}, "Got lam=0.0, but expected a positive number"),
+        ({"lam": -1}, "Got lam=-1"),
+        ({"lam": "best"}, "Got lam='best'"),
+        ({"lam": np.nan}, "Got lam=nan"),
+        ({"n_components": 60}, "Got n_components=60, but expected an integer from 1 to 59"),
+        ({"n_components": 0}, "Got n_components=0"),
+        (
+            {"n_components": 4, "penalty": KernelPenalty("linear")},
+            "from 1 to 3: 60 points in range",
+        ),
+        ({"n_neighbors": 0}, "Got n_neighbors=0, but expected an integer >= 1"),
+        ({"n_votes": 1.5}, "Got n_votes=1.5"),
+        ({"cv": 1}, "Got cv=1, but expected an integer >= 2"),
+        ({"penalty": "ridge"}, "Got penalty='ridge', but expected an object with geometry"),
+        ({"cost": "cheap"}, "Got cost='cheap'"),
+        ({"graph": "full"}, "Got graph='full'"),
+        ({"graph": np.triu(np.ones((60, 60)))}, "Got graph that is not symmetric"),
+        ({"graph": -np.ones((60, 60))}, "Got graph with a negative weight"),
+        ({"graph": np.ones((59, 59))}, r"Got graph of shape \(59, 59\)"),
+        ({"graph": np.full((60, 60), np.nan)}, "Got graph with NaN"),
+        ({"graph": np.full((60, 3), 60)}, "Got a neighbour numbered 60"),
+        ({"prior": 3}, "Got prior=3, but expected a fitted metric"),
+        ({"prior": lambda X: X[:5]}, "from the prior, but expected"),
+        ({"penalty": WarpedPenalty(penalty=KernelPenalty())}, "inside WarpedPenalty"),
+        ({"penalty": IsomapPenalty(1)}, "in several components, but Isomap expected one"),
+    ],
+)
+def test_bad_parameters_are_refused_in_a_sentence(cloud, options, match):
+    refused(match, cloud[0], cloud[1], **options)
+
+
+def test_labels_that_cannot_teach_are_refused(cloud):
+    X, y, truth = cloud
+    refused("Got no label at all", X, np.full(60, -1))
+    refused("requires y to be passed, but the target y is None", X, None)
+    refused("Got 1 class .*if -1 is the other one", X, np.where(truth == 0, 1, -1))
+    refused("contains NaN", X, np.where(y < 0, np.nan, y.astype(float)))
+    refused("Unknown label type", X, y + 0.5)
+    refused("inconsistent numbers of samples", X, y[:-1])
+
+
+def test_one_source_of_the_cost_is_enough(cloud):
+    X, y, _ = cloud
+    model = TransductiveDistance(2, lam=20.0, graph=FULL)
+    with pytest.raises(ValueError, match="more than one of y, pairs and cost_graph"):
+        model.fit(X, y, similar=[[0, 1]])
+    with pytest.raises(ValueError, match="more than one of y, pairs and cost_graph"):
+        model.fit(X, similar=[[0, 1]], cost_graph=no_cost(60))
+    with pytest.raises(ValueError, match="Got cost_graph that is not symmetric"):
+        model.fit(X, cost_graph=np.triu(np.ones((60, 60))))
+
+
+def test_a_single_label_of_a_class_is_warned_of(cloud):
+    X, y, _ = cloud
+    y = np.where(np.arange(60) == 50, 7, y)
+    with pytest.warns(UserWarning, match="Got a single label of 1 class.*such as 7"):
+        model = TransductiveDistance(2, lam=20.0, graph=FULL).fit(X, y)
+    assert np.all(np.isfinite(model.embedding_))
+
+
+def test_all_points_may_be_labelled(cloud):
+    X, _, truth = cloud
+    model = TransductiveDistance(4, graph=FULL, random_state=0).fit(X, truth)
+    assert_array_equal(model.transduction_, truth)
+    assert_allclose(model.label_mass_, 1.0)
+
+
+def test_labels_may_be_words(cloud):
+    X, _, truth = cloud
+    words = np.array(["ant", "bee", "cat"])[truth]
+    model = TransductiveDistance(3, lam=20.0, graph=FULL).fit(X, words)
+    assert_array_equal(model.transduction_, words)
+    assert set(model.predict(X + 0.01)) <= {"ant", "bee", "cat"}
+
+
+@pytest.mark.parametrize("penalty", ["laplacian", "normalized"])
+def test_a_graph_in_parts_is_warned_of_and_isolated_points_rest_at_the_origin(cloud, penalty):
+    X, y, _ = cloud
+    far = X.copy()
+    far[30:] += 1000.0
+    with pytest.warns(UserWarning, match="graph of 2 connected components"):
+        model = TransductiveDistance(2, 20.0, 8, penalty=penalty).fit(far, y)
+    side = model.embedding_[:, 0]
+    assert max(np.ptp(side[:30]), np.ptp(side[30:])) < abs(side[:30].mean() - side[30:].mean())
+    W = FULL(X)
+    W[5] = W[:, 5] = 0.0
+    y = np.where(np.arange(60) == 5, -1, y)
+    with pytest.warns(UserWarning, match=r"1 point\(s\) have no neighbour"):
+        model = TransductiveDistance(3, 1e4, graph=W, penalty=penalty).fit(X, y)
+    assert_allclose(model.embedding_[5], 0.0, atol=1e-9)
+
+
+def test_new_points_of_other_dimension_are_refused(cloud):
+    X, y, _ = cloud
+    for penalty in ("laplacian", "warped"):
+        model = TransductiveDistance(2, lam=20.0, penalty=penalty).fit(X, y)
+        with pytest.raises(ValueError, match="X has 2 features, but TransductiveDistance"):
+            model.transform(X[:, :2])
+
+
+def test_the_memory_of_a_full_graph_is_refused_before_it_is_made():
+    model = TransductiveDistance(2, graph="gaussian")
+    assert model.estimate_memory(100_000, 10) > 3e11
+    assert TransductiveDistance(2).estimate_memory(100_000, 10) < 1e9
+    with pytest.raises(MemoryError, match="would take about"):
+        model.fit(np.zeros((200_000, 1)), np.arange(200_000) % 2)

@@ -16,6 +16,7 @@ The table itself is ``_registry.py``. The generators return ``(X, y)`` and depen
 from kernelmetric.datasets._content import ChecksumError, content_digest
 from kernelmetric.datasets._generators import (
     make_checkerboard,
+    make_close_moons,
     make_fig2_circles,
     make_fig2_hyperbolas,
     make_toy004,
@@ -30,6 +31,7 @@ __all__ = [
     "describe",
     "load",
     "make_checkerboard",
+    "make_close_moons",
     "make_fig2_circles",
     "make_fig2_hyperbolas",
     "make_toy004",

@@ -125,7 +125,7 @@ def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray
     if len(classes) < 2:
         hint = " (if -1 is the other one: it means unknown, recode it)" if not known.all() else ""
         raise ValueError(
-            f"Got 1 class ({classes[0]!r} for all labelled points), but expected at least two"
+            f"Got 1 class ({classes[0]} for all labelled points), but expected at least two"
             f"{hint}: a metric is learned from what tells classes apart."
         )
     codes = np.full(n_samples, -1, dtype=np.intp)
