@@ -146,7 +146,7 @@ FEW_LABEL_METHODS: dict[str, Callable[..., np.ndarray]] = {
     ),
     "KNM": _supervised(lambda: Kernelized(NearestCentroid(), kernel="rbf")),
     "LabelSpreading": _semisupervised(lambda: LabelSpreading(kernel="knn", n_neighbors=20)),
-    "SelfTraining": _semisupervised(lambda: SelfTrainingClassifier(SVC(C=100.0, probability=True))),
+    "SelfTraining": _semisupervised(lambda: SelfTrainingClassifier(KNeighborsClassifier(5))),
     **{f"paper, λ={lam}": _tdl(cost="paper", lam=lam) for lam in LAMS},
     **{f"robust, λ={lam}": _tdl(cost="robust", lam=lam) for lam in LAMS},
 }
