@@ -43,7 +43,17 @@ doctest_test_doctest_blocks = ""  # pytest runs those of the docstrings
 
 # --- the API page: every public name, under the room it lives in -------------------------------
 
-ROOMS = ["kernelized", "learners", "spaces", "kernels", "metric", "selection", "graphs", "compute"]
+ROOMS = [
+    "kernelized",
+    "transductive",
+    "learners",
+    "spaces",
+    "kernels",
+    "metric",
+    "selection",
+    "graphs",
+    "compute",
+]
 
 
 def public_names_by_room():

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from kernelmetric.experiments import CHOICES, Problem, aligned_cells, read_cells
+from kernelmetric.experiments import (
+    CHOICES,
+    TABLE1,
+    Problem,
+    aligned_cells,
+    few_label_cells,
+    read_cells,
+)
 
 
 def two_clouds(n, rng):
@@ -40,3 +47,16 @@ def test_a_split_depends_on_its_seed_alone():
     np.testing.assert_array_equal(first.X_test, again.X_test)
     assert not np.array_equal(first.X_test, other.X_test)
     np.testing.assert_allclose(first.X_train.mean(axis=0), 0.0, atol=1e-12)
+
+
+def test_few_labels_are_a_share_of_every_class_and_the_comparison_resumes(tmp_path):
+    wine = next(problem for problem in TABLE1 if problem.name == "wine")
+    known, truth = wine.partial_labels(0), wine.points()[1]
+    assert np.sum(known >= 0) == 18
+    assert set(known[known >= 0]) == {0, 1, 2}
+    np.testing.assert_array_equal(known[known >= 0], truth[known >= 0])
+    out = tmp_path / "cells.jsonl"
+    cells = list(few_label_cells([wine], ["LE", "1-NN"], 1, out))
+    assert [cell.method for cell in cells] == ["LE", "1-NN"]
+    assert min(cell.accuracy for cell in cells) > 0.8
+    assert list(few_label_cells([wine], ["LE", "1-NN"], 1, out)) == []

@@ -214,7 +214,8 @@ def warn_of_gaps(W: Any) -> None:
             UserWarning,
             stacklevel=4,
         )
-    parts = connected_components(W, directed=False, return_labels=False) - alone
+    joined = W if sparse.issparse(W) else sparse.csr_array(W > 0)  # SciPy takes 1e-9 for no edge
+    parts = connected_components(joined, directed=False, return_labels=False) - alone
     if parts > 1:
         warnings.warn(
             f"Got a graph of {parts} connected components: the first {parts - 1} eigenvectors "
