@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,23 @@ from scipy import linalg, sparse
 from kernelmetric.solvers import Eigenpairs, smallest_eigenvectors
 from kernelmetric.transductive._costs import gram_form
 from kernelmetric.transductive._penalties import Geometry
+
+N_COMPONENTS = 10  # unless the user asks for others
+
+
+def check_n_components(n_components: Any, geometry: Geometry, n_samples: int) -> int:
+    """How many eigenvectors are wanted; refused where there are fewer."""
+    most = n_samples - 1 if geometry.basis is None else geometry.basis.shape[1]
+    if n_components is None:
+        return max(1, min(N_COMPONENTS, n_samples - 2, most))
+    whole = isinstance(n_components, Integral) and not isinstance(n_components, bool)
+    if not whole or not 1 <= int(n_components) <= most:
+        raise ValueError(
+            f"Got n_components={n_components!r}, but expected an integer from 1 to {most}: "
+            f"{n_samples} points "
+            + ("have no more directions." if geometry.basis is None else "in range(K).")
+        )
+    return int(n_components)
 
 
 def solve(

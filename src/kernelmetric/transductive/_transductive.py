@@ -19,17 +19,11 @@ from kernelmetric.metric import Metric
 from kernelmetric.transductive._choice import choose_lam, vote
 from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
-from kernelmetric.transductive._kernel_penalties import (
-    IsomapPenalty,
-    KernelPenalty,
-    as_penalty,
-)
+from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty, as_penalty
 from kernelmetric.transductive._penalties import Geometry
 from kernelmetric.transductive._prior import as_graph, prior_points
-from kernelmetric.transductive._solve import solve
+from kernelmetric.transductive._solve import N_COMPONENTS, check_n_components, solve
 from kernelmetric.transductive._source import Source, read_source
-
-_N_COMPONENTS = 10
 
 
 class TransductiveDistance(Metric, BaseEstimator):
@@ -304,7 +298,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         int
             An estimate, within a factor of two where the graph is ours.
         """
-        n, d = n_samples, self.n_components or _N_COMPONENTS
+        n, d = n_samples, self.n_components or N_COMPONENTS
         penalty = as_penalty(self.penalty)
         total = 8 * n * (2 * n_features + 8 * d) + 2**26  # points, eigenvectors, blocks
         total += 60 * n * self.n_neighbors  # graph and penalty: indices and values, both ways
@@ -338,24 +332,11 @@ class TransductiveDistance(Metric, BaseEstimator):
                 "'auto': without a penalty only labelled points would have a place."
             )
 
-    def _check_n_components(self, n: int, geometry: Geometry) -> int:
-        most = n - 1 if geometry.basis is None else geometry.basis.shape[1]
-        if self.n_components is None:
-            return max(1, min(_N_COMPONENTS, n - 2, most))
-        d = self.n_components
-        whole = isinstance(d, Integral) and not isinstance(d, bool)
-        if not whole or not 1 <= int(d) <= most:
-            raise ValueError(
-                f"Got n_components={d!r}, but expected an integer from 1 to {most}: {n} points "
-                + ("have no more directions." if geometry.basis is None else "in range(K).")
-            )
-        return int(d)
-
     def _solve(
         self, points: np.ndarray, source: Source, geometry: Geometry
     ) -> tuple[Any, np.ndarray]:
         """Choose λ, solve; and tell which points the cost speaks of."""
-        cost, d = as_cost(self.cost), self._check_n_components(len(points), geometry)
+        cost, d = as_cost(self.cost), check_n_components(self.n_components, geometry, len(points))
         rng = check_random_state(self.random_state)
         options = {"tol": self.tol, "random_state": rng.randint(2**31 - 1)}
         parts = source.graphs(points, cost.n_neighbors)
