@@ -388,7 +388,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         E = self.embedding_.astype(np.float64)
         self.label_mass_ = np.sum(E[labelled] ** 2, axis=0) / np.sum(E**2, axis=0)
         captured = int(np.sum(self.label_mass_ > (1.0 + labelled.mean()) / 2))
-        if 2 * captured > len(self.label_mass_):
+        if 2 * captured > len(self.label_mass_) and not labelled.all():  # there are others
             warnings.warn(
                 f"{captured} of {len(self.label_mass_)} eigenvectors live on the "
                 f"{int(labelled.sum())} labelled points and say little of the others: try a larger "
