@@ -27,6 +27,7 @@ from kernelmetric.datasets import (
     describe,
     load,
     make_checkerboard,
+    make_close_moons,
     make_fig2_circles,
     make_fig2_hyperbolas,
     make_records,
@@ -458,7 +459,13 @@ def test_breast_is_breast699_without_its_incomplete_rows():
 
 # -- generators -----------------------------------------------------------------------------------
 
-GENERATORS = [make_fig2_circles, make_fig2_hyperbolas, make_toy004, make_checkerboard]
+GENERATORS = [
+    make_fig2_circles,
+    make_fig2_hyperbolas,
+    make_toy004,
+    make_checkerboard,
+    make_close_moons,
+]
 
 
 @pytest.mark.parametrize("make", GENERATORS)

@@ -20,11 +20,14 @@ from kernelmetric import (
     NCA,
     RCA,
     Kernelized,
+    TransductiveDistance,
 )
 
 
 # The checks fit noise, and set max_iter to a handful themselves.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+# Their clusters are apart, their labels sometimes as many as the points.
+@pytest.mark.filterwarnings("ignore:Got a (graph of|single label)")
 @parametrize_with_checks(
     [
         NCA(),
@@ -48,6 +51,8 @@ from kernelmetric import (
         Kernelized(LogisticRegression(), kernel="rbf"),
         Kernelized(KMeans(2, n_init=1, random_state=0), kernel="rbf"),
         Kernelized(OneClassSVM(kernel="linear"), kernel="rbf"),
+        TransductiveDistance(cv=2, random_state=0),
+        TransductiveDistance(lam=100.0, penalty="warped"),
     ]
 )
 def test_scikit_learns_checks_pass(estimator, check):

@@ -6,9 +6,11 @@ from kernelmetric.experiments import (
     CHOICES,
     IDEALIZED,
     PRINTED,
+    TABLE1,
     Problem,
     Task,
     aligned_cells,
+    few_label_cells,
     idealized_cells,
     idealized_points,
     read_cells,
@@ -93,3 +95,16 @@ def test_a_repetition_has_its_own_order():
     assert not np.array_equal(X, Z)
     np.testing.assert_array_equal(np.sort(X[:, 12]), np.sort(Z[:, 12]))
     assert np.array_equal(np.bincount(y), np.bincount(z))
+
+
+def test_few_labels_are_a_share_of_every_class_and_the_comparison_resumes(tmp_path):
+    wine = next(problem for problem in TABLE1 if problem.name == "wine")
+    known, truth = wine.partial_labels(0), wine.points()[1]
+    assert np.sum(known >= 0) == 18
+    assert set(known[known >= 0]) == {0, 1, 2}
+    np.testing.assert_array_equal(known[known >= 0], truth[known >= 0])
+    out = tmp_path / "cells.jsonl"
+    cells = list(few_label_cells([wine], ["LE", "1-NN"], 1, out))
+    assert [cell.method for cell in cells] == ["LE", "1-NN"]
+    assert min(cell.accuracy for cell in cells) > 0.8
+    assert list(few_label_cells([wine], ["LE", "1-NN"], 1, out)) == []

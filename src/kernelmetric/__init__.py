@@ -68,7 +68,20 @@ from kernelmetric.learners import (
 from kernelmetric.selection import LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
-from kernelmetric.transductive import tangent_distance, tangent_neighbors, tangent_vectors
+from kernelmetric.transductive import (
+    GraphLaplacian,
+    IsomapPenalty,
+    KernelPenalty,
+    LLEPenalty,
+    NormalizedLaplacian,
+    PaperCost,
+    RobustCost,
+    TransductiveDistance,
+    WarpedPenalty,
+    tangent_distance,
+    tangent_neighbors,
+    tangent_vectors,
+)
 
 __version__ = "0.1.0.dev0"
 
@@ -93,24 +106,33 @@ __all__ = [
     "Cosine",
     "Delta",
     "FunctionKernel",
+    "GraphLaplacian",
     "IdealizedKernel",
+    "IsomapPenalty",
     "KernelAlignment",
+    "KernelPenalty",
     "KernelTrick",
     "Kernelized",
     "KernelizedCV",
+    "LLEPenalty",
     "Laplacian",
     "LeaveOneOutRidge",
     "Linear",
+    "NormalizedLaplacian",
     "Nystroem",
     "PairVerifier",
     "Pairs",
     "PairwiseKernel",
+    "PaperCost",
     "Polynomial",
     "Precomputed",
     "Product",
     "RandomFeatures",
     "Rescaled",
+    "RobustCost",
     "Sum",
+    "TransductiveDistance",
+    "WarpedPenalty",
     "__version__",
     "as_kernel",
     "assert_kernelizable",

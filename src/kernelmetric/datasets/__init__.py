@@ -20,6 +20,7 @@ from kernelmetric.datasets._columns import ColumnPlan, features_of, labels_of, p
 from kernelmetric.datasets._content import ChecksumError, content_digest
 from kernelmetric.datasets._generators import (
     make_checkerboard,
+    make_close_moons,
     make_fig2_circles,
     make_fig2_hyperbolas,
     make_toy004,
@@ -40,6 +41,7 @@ __all__ = [
     "labels_of",
     "load",
     "make_checkerboard",
+    "make_close_moons",
     "make_fig2_circles",
     "make_fig2_hyperbolas",
     "make_records",

@@ -7,7 +7,9 @@
 :func:`component_codes` says which of them hang together (transductive distances);
 :func:`laplacian` turns weights into the quadratic form ``Σ w_ij |z_i - z_j|²``;
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
-kernels), and :func:`as_pairs` makes them from what a ``fit`` got.
+kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Of all
+points, labelled or not, :func:`gaussian_graph` joins every two; :func:`label_graphs` and
+:func:`pair_graphs` join what labels or pairs say should be near, or far.
 """
 
 from kernelmetric.graphs._labels import (
@@ -17,22 +19,33 @@ from kernelmetric.graphs._labels import (
     patch_graph,
     target_neighbors,
 )
-from kernelmetric.graphs._neighbors import component_codes, neighbor_graph
+from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_arguments import as_pairs
 from kernelmetric.graphs._pair_rows import check_rows, pair_distances, pair_squares
 from kernelmetric.graphs._pairs import Pairs
+from kernelmetric.graphs._weights import (
+    check_graph,
+    gaussian_graph,
+    label_graphs,
+    pair_graphs,
+)
 
 __all__ = [
     "Pairs",
     "as_pairs",
+    "check_graph",
     "check_rows",
     "component_codes",
     "discriminant_graph",
+    "gaussian_graph",
     "heat_graph",
+    "label_graphs",
     "laplacian",
     "neighbor_graph",
     "pair_distances",
+    "pair_graphs",
     "pair_squares",
     "patch_graph",
     "target_neighbors",
+    "union_graph",
 ]

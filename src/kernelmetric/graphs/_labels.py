@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute import class_neighbors, nearest_neighbors
+from kernelmetric.graphs._neighbors import union_graph
 
 
 def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
@@ -57,9 +58,9 @@ def discriminant_graph(X: Any, codes: np.ndarray, k: int) -> sparse.csr_array:
        learning algorithms", Neurocomputing 73 (2010).
     """
     warn_small_classes(codes, k)
-    same = _adjacency(class_neighbors(X, codes, k, same=True)[0])
-    other = _adjacency(class_neighbors(X, codes, k, same=False)[0])
-    return (same.maximum(same.T) - other.maximum(other.T)).tocsr()
+    same = union_graph(class_neighbors(X, codes, k, same=True)[0])
+    other = union_graph(class_neighbors(X, codes, k, same=False)[0])
+    return (same - other).tocsr()
 
 
 def patch_graph(

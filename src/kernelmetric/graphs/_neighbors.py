@@ -98,6 +98,35 @@ def neighbor_graph(
     return W
 
 
+def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
+    """Weight one between two points when either is among the neighbours of the other.
+
+    Parameters
+    ----------
+    neighbors : ndarray of int of shape (n, k)
+        Row numbers of the neighbours of every point; negative where there are fewer than k.
+
+    Returns
+    -------
+    sparse array of shape (n, n)
+        Symmetric, entries 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.graphs import union_graph
+    >>> union_graph(np.array([[1], [0], [1]])).toarray()
+    array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
+    """
+    n = neighbors.shape[0]
+    rows, slots = np.nonzero((neighbors >= 0) & (neighbors != np.arange(n)[:, None]))
+    A = sparse.csr_array((np.ones(len(rows)), (rows, neighbors[rows, slots])), shape=(n, n))
+    A.data[:] = 1.0  # a neighbour listed twice is one neighbour
+    return A.maximum(A.T).tocsr()
+
+
 def component_codes(W: Any) -> np.ndarray:
     """The connected component of every point of a graph, largest component first.
 

@@ -31,10 +31,19 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from kernelmetric import evaluation, graphs, kernelized, kernels, learners, selection, spaces
+from kernelmetric import (
+    evaluation,
+    graphs,
+    kernelized,
+    kernels,
+    learners,
+    selection,
+    spaces,
+    transductive,
+)
 from kernelmetric.solvers import Gram
 
-ROOMS = (kernels, selection, spaces, learners, kernelized, evaluation)
+ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, evaluation)
 # A function is code, and a scorer is a function.
 REFUSED = {
     kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's",

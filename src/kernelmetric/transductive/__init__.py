@@ -1,14 +1,62 @@
-"""Distances from few labels and much geometry.
+"""Few labels, many points: one eigenproblem blends what labels say with the prior geometry.
 
-:func:`tangent_distance` and :func:`tangent_neighbors` are a prior geometry for images: distances
-that do not notice small shifts, rotations and the like.
+:class:`TransductiveDistance` minimises ``Tr Xᵀ(C' + λP)X``. The cost C is a graph made from labels
+or pairs, literally as in the paper (:class:`PaperCost`) or bounded (:class:`RobustCost`); the
+penalty P is a Laplacian, the inverse of a kernel, or both (Theorem 4)::
+
+    X ──prior──▶ graph W ──penalty──▶ P ─┐
+    y, pairs ──cost──▶ C ──gram_form──▶ C' ─┴─solve──▶ embedding_ ──▶ transform(X_new)
+
+    _costs.py         C, and Proposition 3
+    _penalties.py     P of a graph, one small class each
+    _kernel_penalties.py  P of a kernel, Theorem 4 and Lemma 5
+    _solve.py         problem (3), and (7) within the range of a kernel
+    _extension.py     new points, where there is no kernel
+    _choice.py        λ by cross-validation on the labelled points
+    _prior.py         the prior metric and its graph
+    _source.py        labels, pairs or weights, checked
+    _transductive.py  the estimator
+    _tangent.py       tangent distance, a prior geometry for images: neighbours that do not notice
+                      small shifts, rotations and the like
 """
 
+from kernelmetric.transductive._costs import PaperCost, RobustCost, bounded, gram_form
+from kernelmetric.transductive._kernel_penalties import (
+    IsomapPenalty,
+    KernelPenalty,
+    WarpedPenalty,
+    warped_kernel,
+)
+from kernelmetric.transductive._penalties import (
+    Geometry,
+    GraphLaplacian,
+    LLEPenalty,
+    NormalizedLaplacian,
+)
 from kernelmetric.transductive._tangent import (
     TANGENTS,
     tangent_distance,
     tangent_neighbors,
     tangent_vectors,
 )
+from kernelmetric.transductive._transductive import TransductiveDistance
 
-__all__ = ["TANGENTS", "tangent_distance", "tangent_neighbors", "tangent_vectors"]
+__all__ = [
+    "TANGENTS",
+    "Geometry",
+    "GraphLaplacian",
+    "IsomapPenalty",
+    "KernelPenalty",
+    "LLEPenalty",
+    "NormalizedLaplacian",
+    "PaperCost",
+    "RobustCost",
+    "TransductiveDistance",
+    "WarpedPenalty",
+    "bounded",
+    "gram_form",
+    "tangent_distance",
+    "tangent_neighbors",
+    "tangent_vectors",
+    "warped_kernel",
+]

@@ -1,0 +1,171 @@
+"""Graphs over all points, labelled or not: what is near, and what labels or pairs say of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kernelmetric.compute import (
+    class_neighbors,
+    median_squared_distance,
+    require_memory,
+    row_blocks,
+    squared_distances,
+    take_rows,
+    to_numpy,
+)
+from kernelmetric.graphs._pairs import Pairs
+
+_ASYMMETRY = 1e-8  # relative: beyond, it is no round-off
+
+
+def gaussian_graph(X: Any, width: float | None = None) -> np.ndarray:
+    """All pairs joined, with weights ``exp(-|x_i - x_j|² / width)`` and none at the diagonal.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Points.
+    width : float, default=None
+        Squared length over which weights fall to 1/e; None is a quarter of the median squared
+        distance.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Symmetric. O(n² d) time, and n × n numbers: for some thousand points.
+
+    Examples
+    --------
+    >>> from kernelmetric.graphs import gaussian_graph
+    >>> gaussian_graph([[0.0], [1.0], [3.0]], width=1.0).round(3)
+    array([[0.   , 0.368, 0.   ],
+           [0.368, 0.   , 0.018],
+           [0.   , 0.018, 0.   ]])
+    """
+    X = np.asarray(to_numpy(X), dtype=np.float64)
+    n = len(X)
+    if width is None:
+        width = median_squared_distance(X) / 4.0
+    if not 0 < width < np.inf:
+        raise ValueError(f"Got width={width!r}, but expected a positive number.")
+    require_memory(8.0 * 3 * n * n, f"A full graph of {n} points", "take the nearest neighbours.")
+    W = np.empty((n, n))
+    for rows in row_blocks(n, 8 * 3 * n):
+        W[rows] = np.exp(-squared_distances(X[rows], X) / width)
+    W = (W + W.T) / 2
+    np.fill_diagonal(W, 0.0)
+    return W
+
+
+def label_graphs(X: Any, codes: np.ndarray, k: int) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """The cost graph of labels in its two parts: neighbours of one class, and of different ones.
+
+    Every labelled point gives a weight of one in all to its k nearest labelled points of its own
+    class, and one to its k nearest of other classes, in equal shares: 1/k each, more where fewer
+    than k exist. Both are symmetrised by the mean; their difference is eq. (6) of [1]_.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The points in which nearness is measured.
+    codes : ndarray of shape (n,)
+        Class codes, negative where the class is not known.
+    k : int
+        Number of neighbours on either side.
+
+    Returns
+    -------
+    similar, dissimilar : sparse arrays of shape (n, n)
+        Symmetric, non-negative.
+
+    References
+    ----------
+    .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
+       dimensionality reduction", ICML 2007, section 3.1.
+    """
+    labelled = np.flatnonzero(codes >= 0)
+    points, known = take_rows(X, labelled), codes[labelled]
+
+    def part(same: bool) -> sparse.csr_array:
+        neighbors = class_neighbors(points, known, k, same=same)[0]
+        rows, slots = np.nonzero(neighbors >= 0)
+        return _averages(labelled[rows], labelled[neighbors[rows, slots]], len(codes))
+
+    return part(same=True), part(same=False)
+
+
+def pair_graphs(pairs: Pairs) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """The cost graph of pairs in its two parts, each point's weights adding up as from labels.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Similar and dissimilar pairs.
+
+    Returns
+    -------
+    similar, dissimilar : sparse arrays of shape (n, n)
+        Symmetric, non-negative.
+    """
+
+    def part(rows: np.ndarray) -> sparse.csr_array:
+        ends = np.concatenate([rows, rows[:, ::-1]])
+        return _averages(ends[:, 0], ends[:, 1], pairs.n_samples)
+
+    return part(pairs.similar), part(pairs.dissimilar)
+
+
+def check_graph(W: Any, n_samples: int, name: str, *, negative: bool = False) -> Any:
+    """Weights that a user gave, refused unless they are symmetric, finite and of the right shape.
+
+    Parameters
+    ----------
+    W : sparse or dense array of shape (n_samples, n_samples)
+        Weights.
+    n_samples : int
+        Number of points.
+    name : str
+        What to call them in a message.
+    negative : bool, default=False
+        Whether weights may be negative.
+
+    Returns
+    -------
+    sparse CSR array or ndarray
+        In float64, without the diagonal, which joins a point to itself and says nothing.
+    """
+    W = sparse.csr_array(W) if sparse.issparse(W) else np.asarray(W)
+    if W.shape != (n_samples, n_samples):
+        raise ValueError(
+            f"Got {name} of shape {W.shape}, but expected ({n_samples}, {n_samples}): one row and "
+            "one column per row of X."
+        )
+    W = W.astype(np.float64)
+    values = W.data if sparse.issparse(W) else W
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"Got {name} with NaN or infinity, but expected finite weights.")
+    if not negative and values.size and values.min() < 0:
+        raise ValueError(f"Got {name} with a negative weight, but expected weights >= 0.")
+    largest = float(np.max(np.abs(values))) if values.size else 0.0
+    if float(abs(W - W.T).max()) > _ASYMMETRY * largest:
+        raise ValueError(
+            f"Got {name} that is not symmetric, but expected w_ij = w_ji: try (W + W.T) / 2, or "
+            "W.maximum(W.T) for neighbours of either side."
+        )
+    W = 0.5 * (W + W.T)
+    if sparse.issparse(W):
+        W = sparse.csr_array(W - sparse.diags_array(W.diagonal()))
+        W.eliminate_zeros()
+    else:
+        np.fill_diagonal(W, 0.0)
+    return W
+
+
+def _averages(rows: np.ndarray, columns: np.ndarray, n: int) -> sparse.csr_array:
+    """Each row's entries share a weight of one; the mean of that and its transpose."""
+    counts = np.maximum(np.bincount(rows, minlength=n), 1)
+    A = sparse.csr_array((1.0 / counts[rows], (rows, columns)), shape=(n, n))
+    return ((A + A.T) / 2).tocsr()

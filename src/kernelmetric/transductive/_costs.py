@@ -1,0 +1,192 @@
+"""Costs: how much labels, or pairs, may weigh against the geometry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from kernelmetric.graphs import laplacian
+
+
+class PaperCost(BaseEstimator):
+    """The cost of section 3.1 of [1]_: near points of one class together, of two classes apart.
+
+    ``c_ij = 1/k`` for the k neighbours in the class of a point, ``-1/k`` for the k outside it.
+    It is unbounded: a labelled point that is a neighbour of many others carries a large negative
+    weight, and where λ is small an eigenvector of its own.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=20
+        Labelled neighbours of each labelled point, in its class and outside it.
+
+    References
+    ----------
+    .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
+       dimensionality reduction", ICML 2007.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from kernelmetric import PaperCost
+    >>> similar = sparse.csr_array([[0.0, 2.0], [2.0, 0.0]])
+    >>> PaperCost().weights(similar, 0 * similar).toarray()
+    array([[0., 2.],
+           [2., 0.]])
+    """
+
+    def __init__(self, n_neighbors=20):
+        self.n_neighbors = n_neighbors
+
+    def weights(self, similar: Any, dissimilar: Any) -> sparse.csr_array:
+        """The symmetric weights C, positive where points should be near.
+
+        Parameters
+        ----------
+        similar, dissimilar : sparse arrays of shape (n, n)
+            Non-negative weights.
+
+        Returns
+        -------
+        sparse array of shape (n, n)
+            Their difference.
+        """
+        return sparse.csr_array(similar - dissimilar)
+
+    def least_lam(self, scale: float) -> float:
+        """The smallest λ that is taken as it is.
+
+        Parameters
+        ----------
+        scale : float
+            Size of the penalty's diagonal.
+
+        Returns
+        -------
+        float
+            Zero: any.
+        """
+        return 0.0
+
+
+class RobustCost(PaperCost):
+    r"""The same, bounded, so that labels move the geometry but cannot take it over.
+
+    The weights of a point add up to one at most, on either side: ``c_ij min(t_i, t_j)`` with
+    ``t_i = min(1, 1 / Σ_j c_ij)``, so that no labelled hub outweighs others. Then
+    :math:`\lVert C' \rVert \le 4`, and as λ is never taken smaller than ``floor / scale``, by
+    Weyl's inequality no eigenvalue of the penalty moves by more than ``4 / floor`` of its mean
+    diagonal. An eigenvector that lives on a few labelled points has a Rayleigh quotient near
+    that diagonal, and stays behind the smooth ones.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=20
+        Labelled neighbours of each labelled point, in its class and outside it.
+    floor : float, default=2048
+        Least λ, in units of one over the penalty's scale; a smaller λ is raised to it.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from kernelmetric import RobustCost
+    >>> similar = sparse.csr_array([[0.0, 2.0], [2.0, 0.0]])
+    >>> RobustCost().weights(similar, 0 * similar).toarray()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    def __init__(self, n_neighbors=20, *, floor=2048.0):
+        super().__init__(n_neighbors)
+        self.floor = floor
+
+    def weights(self, similar: Any, dissimilar: Any) -> sparse.csr_array:
+        """The symmetric weights C, positive where points should be near.
+
+        Parameters
+        ----------
+        similar, dissimilar : sparse arrays of shape (n, n)
+            Non-negative weights.
+
+        Returns
+        -------
+        sparse array of shape (n, n)
+            Their difference, each with row sums of at most one.
+        """
+        return super().weights(bounded(similar), bounded(dissimilar))
+
+    def least_lam(self, scale: float) -> float:
+        """The smallest λ that is taken as it is.
+
+        Parameters
+        ----------
+        scale : float
+            Size of the penalty's diagonal.
+
+        Returns
+        -------
+        float
+            ``floor / scale``.
+        """
+        return self.floor / scale
+
+
+def bounded(C: Any) -> sparse.csr_array:
+    """Weights scaled down, symmetrically, until no point's weights add up to more than one.
+
+    Parameters
+    ----------
+    C : sparse array of shape (n, n)
+        Symmetric, non-negative.
+
+    Returns
+    -------
+    sparse array of shape (n, n)
+        ``c_ij min(t_i, t_j)``, ``t_i = min(1, 1 / Σ_j c_ij)``.
+    """
+    C = sparse.coo_array(C)
+    t = 1.0 / np.maximum(np.bincount(C.row, weights=C.data, minlength=C.shape[0]), 1.0)
+    return sparse.csr_array((C.data * np.minimum(t[C.row], t[C.col]), (C.row, C.col)), C.shape)
+
+
+def gram_form(A: Any) -> sparse.csr_array:
+    """Proposition 3: ``A' = 2 (diag(Ae) - A)``, so that ``Tr(A D) = Tr(A' G)``.
+
+    Parameters
+    ----------
+    A : sparse array of shape (n, n)
+        Symmetric weights of squared distances.
+
+    Returns
+    -------
+    sparse array of shape (n, n)
+        Weights of the Gram matrix that goes with them.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from kernelmetric.transductive import gram_form
+    >>> gram_form(sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])).toarray()
+    array([[ 2., -2.],
+           [-2.,  2.]])
+    """
+    return 2.0 * laplacian(sparse.csr_array(A))
+
+
+def as_cost(cost: Any) -> PaperCost:
+    """The cost that a name, or an object, means."""
+    return named(cost, {"paper": PaperCost, "robust": RobustCost}, "cost", "weights")
+
+
+def named(value: Any, names: dict[str, Any], what: str, method: str) -> Any:
+    """An object with the method, from its name or as it is; else an error that lists the names."""
+    if isinstance(value, str) and value in names:
+        return names[value]()
+    if hasattr(value, method) and not isinstance(value, type):
+        return value
+    raise ValueError(
+        f"Got {what}={value!r}, but expected an object with {method}, or one of {sorted(names)}."
+    )

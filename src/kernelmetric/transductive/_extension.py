@@ -1,0 +1,50 @@
+"""New points between training points, where there is no kernel to embed them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelmetric.compute import nearest_neighbors, row_blocks
+
+
+def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
+    """Mean of the embedding at the k nearest points, weighed by one over the squared distance.
+
+    Continuous, and exact at the points themselves; where several coincide, their mean.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        Training points.
+    E : ndarray of shape (n, r)
+        Their embedding.
+    queries : ndarray of shape (m, d)
+        New points.
+    k : int
+        Number of neighbours.
+
+    Returns
+    -------
+    ndarray of shape (m, r)
+        O(m n d) time; one block of rows × n in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.transductive._extension import interpolate
+    >>> points, E = np.array([[0.0], [1.0], [5.0]]), np.array([[0.0], [10.0], [20.0]])
+    >>> interpolate(points, E, np.array([[1.0], [0.5]]), k=2)
+    array([[10.],
+           [ 5.]])
+    """
+    neighbors = nearest_neighbors(points, k, queries=queries)[0]
+    out = np.empty((len(queries), E.shape[1]))
+    for rows in row_blocks(len(queries), 8 * k * (2 * points.shape[1] + E.shape[1] + 4)):
+        # From differences: at a training point the distance must be zero, not round-off.
+        delta = points[neighbors[rows]] - queries[rows, None, :]
+        D2 = np.einsum("mkd,mkd->mk", delta, delta)
+        same = D2 == 0
+        weights = np.where(same.any(axis=1, keepdims=True), same, 1.0 / np.where(same, 1.0, D2))
+        weights /= weights.sum(axis=1, keepdims=True)
+        out[rows] = np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
+    return out

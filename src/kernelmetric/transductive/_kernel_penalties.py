@@ -1,0 +1,265 @@
+"""Penalties that are the inverse of a kernel, so that embeddings lie in its range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.csgraph import shortest_path
+from sklearn.base import BaseEstimator, clone
+
+from kernelmetric.compute import nearest_neighbors, require_memory
+from kernelmetric.selection import automatic_space
+from kernelmetric.spaces import Space
+from kernelmetric.transductive._costs import named
+from kernelmetric.transductive._penalties import (
+    Geometry,
+    GraphLaplacian,
+    LLEPenalty,
+    NormalizedLaplacian,
+)
+
+_RELATIVE_CUT = 1e-10
+
+
+class KernelPenalty(BaseEstimator):
+    """The inverse ``K⁺`` of a centred Gram matrix: alone, kernel PCA.
+
+    Embeddings lie in range(K), which is what lets new points be embedded, and what keeps
+    duplicates together.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default=None
+        Anything ``as_kernel`` understands; None is the RBF of median width.
+    space : Space, default=None
+        Where K is taken apart; None is full-rank :class:`KPCA` up to 2,000 points, KPCA of rank
+        256 up to 10,000, landmarks beyond.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import KernelPenalty
+    >>> X = np.random.RandomState(0).randn(20, 3)
+    >>> geometry = KernelPenalty("linear").geometry(X, None)
+    >>> geometry.basis.shape
+    (20, 3)
+    """
+
+    uses_graph = False
+
+    def __init__(self, kernel=None, *, space=None):
+        self.kernel = kernel
+        self.space = space
+
+    def geometry(self, X: Any, W: Any) -> Geometry:
+        """The penalty of points.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Points.
+        W : object
+            Not looked at.
+
+        Returns
+        -------
+        Geometry
+            In a basis of range(K).
+        """
+        space = self.fresh_space(X.shape[0]).set_params(kernel=self.kernel)
+        Z = np.asarray(space.fit_transform(X), dtype=np.float64)
+        values = np.asarray(space.eigenvalues_, dtype=np.float64)
+        basis = Z / np.sqrt(values)
+        return Geometry(None, None, 1.0 / float(values.mean()), basis, values, space)
+
+    def fresh_space(self, n_samples: int) -> Space:
+        """The space for so many points, not yet fitted.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of points.
+
+        Returns
+        -------
+        Space
+            A copy of ``space``, or the automatic one.
+        """
+        return automatic_space(n_samples, 0) if self.space is None else clone(self.space)
+
+
+class WarpedPenalty(KernelPenalty):
+    """Theorem 4: ``K⁺ + HMH``, a kernel warped by another penalty M.
+
+    The norm of the kernel's functions plus M of their values at the points. Eq. (7) of [1]_ is
+    solved in range(K), so that the embedding is a function, defined at new points too.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default=None
+        Anything ``as_kernel`` understands; None is the RBF of median width.
+    penalty : penalty, default=None
+        What M is; None is :class:`GraphLaplacian`.
+    space : Space, default=None
+        As in :class:`KernelPenalty`.
+
+    References
+    ----------
+    .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
+       dimensionality reduction", ICML 2007, section 2.3 and appendix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import WarpedPenalty
+    >>> from kernelmetric.graphs import gaussian_graph
+    >>> X = np.random.RandomState(0).randn(20, 3)
+    >>> WarpedPenalty("rbf").geometry(X, gaussian_graph(X)).matrix.shape
+    (19, 19)
+    """
+
+    uses_graph = True
+
+    def __init__(self, kernel=None, *, penalty=None, space=None):
+        super().__init__(kernel, space=space)
+        self.penalty = penalty
+
+    def geometry(self, X: Any, W: Any) -> Geometry:
+        """The penalty of points and a graph over them.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Points.
+        W : sparse array or ndarray of shape (n, n)
+            Symmetric weights, for M.
+
+        Returns
+        -------
+        Geometry
+            Dense, in a basis of range(K).
+        """
+        alone = super().geometry(X, W)
+        M = (GraphLaplacian() if self.penalty is None else self.penalty).geometry(X, W)
+        if M.basis is not None:
+            raise ValueError(
+                f"Got penalty={self.penalty!r} inside WarpedPenalty, but expected one of a graph: "
+                "try GraphLaplacian()."
+            )
+        U: Any = alone.basis
+        inside = U.T @ (M.matrix @ U)  # the basis is centred: no H needed
+        return alone._replace(matrix=(inside + inside.T) / 2, scale=M.scale)
+
+
+class IsomapPenalty(BaseEstimator):
+    """The inverse of ``-½ H D² H`` for distances along the neighbour graph: alone, Isomap.
+
+    That matrix has negative eigenvalues where the graph is curved; embeddings lie in the span of
+    its positive ones.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbours of each point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import IsomapPenalty
+    >>> X = np.random.RandomState(0).randn(30, 2)
+    >>> IsomapPenalty().geometry(X, None).basis.shape[0]
+    30
+    """
+
+    uses_graph = False
+
+    def __init__(self, n_neighbors=10):
+        self.n_neighbors = n_neighbors
+
+    def geometry(self, X: Any, W: Any) -> Geometry:
+        """The penalty of points.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Points.
+        W : object
+            Not looked at.
+
+        Returns
+        -------
+        Geometry
+            In the basis of positive eigenvectors. O(n² log n) time, n × n numbers.
+        """
+        n = X.shape[0]
+        require_memory(8.0 * 5 * n * n, f"Isomap of {n} points", "try penalty='laplacian'.")
+        neighbors, squares = nearest_neighbors(X, min(self.n_neighbors, n - 1))
+        rows = np.repeat(np.arange(n), neighbors.shape[1])
+        # a path of length zero would be no edge: duplicates keep the least positive number
+        lengths = np.maximum(np.sqrt(squares.ravel()), np.finfo(np.float64).tiny)
+        graph = sparse.csr_array((lengths, (rows, neighbors.ravel())), shape=(n, n))
+        D = shortest_path(graph, directed=False)
+        if not np.all(np.isfinite(D)):
+            raise ValueError(
+                f"Got a graph of {self.n_neighbors} neighbours in several components, but Isomap "
+                "expected one: try a larger n_neighbors."
+            )
+        K = -0.5 * D**2
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1, keepdims=True)
+        values, U = linalg.eigh((K + K.T) / 2)
+        kept = np.flatnonzero(values > _RELATIVE_CUT * values[-1])[::-1]
+        values, U = values[kept], U[:, kept]
+        return Geometry(None, None, 1.0 / float(values.mean()), U, values)
+
+
+def warped_kernel(block: Any, left: Any, right: Any, K: Any, M: Any) -> np.ndarray:
+    r"""Lemma 5: the kernel of the warped space, between any points.
+
+    .. math:: \tilde k(x, z) = k(x, z) - k_x^\top (I + MK)^{-1} M k_z
+
+    Parameters
+    ----------
+    block : array of shape (p, q)
+        Kernel values k(x, z).
+    left : array of shape (p, n)
+        Kernel values k_x of the first points with the training points.
+    right : array of shape (q, n)
+        Kernel values k_z of the second ones.
+    K : array of shape (n, n)
+        Gram matrix of the training points.
+    M : sparse or dense array of shape (n, n)
+        Positive semi-definite penalty.
+
+    Returns
+    -------
+    ndarray of shape (p, q)
+        Between training points, where all of the first four are K: the inverse of ``K⁻¹ + M``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.transductive import warped_kernel
+    >>> K = M = np.eye(2)
+    >>> warped_kernel(K, K, K, K, M)
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    K = np.asarray(K, dtype=np.float64)
+    inner = np.linalg.solve(np.eye(len(K)) + M @ K, M @ np.asarray(right).T)
+    return np.asarray(block) - np.asarray(left) @ inner
+
+
+def as_penalty(penalty: Any) -> Any:
+    """The penalty that a name, or an object, means."""
+    names = {
+        "laplacian": GraphLaplacian,
+        "normalized": NormalizedLaplacian,
+        "lle": LLEPenalty,
+        "isomap": IsomapPenalty,
+        "kernel": KernelPenalty,
+        "warped": WarpedPenalty,
+    }
+    return named(penalty, names, "penalty", "geometry")

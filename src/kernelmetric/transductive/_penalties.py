@@ -1,0 +1,237 @@
+"""Penalties: what was believed of the geometry before any label was seen.
+
+A penalty turns points and a graph over them into a :class:`Geometry`: a symmetric matrix P, the
+vector that must be left out of an embedding, and the size of its entries. Alone, with no label at
+all, each is a known method of embedding, the smallest eigenvectors of P:
+
+================================  ===================================
+:class:`GraphLaplacian`           Laplacian Eigenmaps, ``L = D - W``
+:class:`NormalizedLaplacian`      Laplacian Eigenmaps, ``D^-½ L D^-½``
+:class:`LLEPenalty`               locally linear embedding
+:class:`KernelPenalty`            kernel PCA, ``K⁺``
+:class:`IsomapPenalty`            Isomap, ``K⁺`` of geodesic distances
+:class:`WarpedPenalty`            Theorem 4, ``K⁺ + HMH``
+================================  ===================================
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator
+
+from kernelmetric.compute import nearest_neighbors
+from kernelmetric.graphs import laplacian
+from kernelmetric.spaces import Space
+
+
+class Geometry(NamedTuple):
+    """A penalty on given points.
+
+    Parameters
+    ----------
+    matrix : sparse array or ndarray of shape (n, n), or (r, r) where there is a basis, or None
+        The symmetric matrix P; with a basis, what it has beside K⁺, if anything.
+    null : ndarray of shape (n,) or None
+        The vector that every embedding must be orthogonal to; None where the basis is already.
+    scale : float
+        Size of P's diagonal, in which λ is measured.
+    basis : ndarray of shape (n, r), default=None
+        Orthonormal eigenvectors of K, in whose span embeddings lie; None is the whole space.
+    values : ndarray of shape (r,), default=None
+        The eigenvalues of K that go with them.
+    space : Space, default=None
+        The fitted space of the kernel, through which new points are embedded.
+    """
+
+    matrix: Any
+    null: np.ndarray | None
+    scale: float
+    basis: np.ndarray | None = None
+    values: np.ndarray | None = None
+    space: Space | None = None
+
+
+class GraphLaplacian(BaseEstimator):
+    """The Laplacian ``L = D - W`` of the graph: alone, Laplacian Eigenmaps.
+
+    Points without neighbours, about which the graph says nothing, get the mean degree on their
+    diagonal, so that they rest at the origin instead of taking an eigenvector each.
+
+    Examples
+    --------
+    >>> from kernelmetric.graphs import union_graph
+    >>> from kernelmetric import GraphLaplacian
+    >>> import numpy as np
+    >>> W = union_graph(np.array([[1], [0], [1]]))
+    >>> GraphLaplacian().geometry(None, W).matrix.toarray()
+    array([[ 1., -1.,  0.],
+           [-1.,  2., -1.],
+           [ 0., -1.,  1.]])
+    """
+
+    uses_graph = True
+
+    def geometry(self, X: Any, W: Any) -> Geometry:
+        """The penalty of a graph.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Points; not looked at.
+        W : sparse array or ndarray of shape (n, n)
+            Symmetric weights.
+
+        Returns
+        -------
+        Geometry
+            Sparse where the graph is.
+        """
+        degrees = degrees_of(W)
+        scale = float(degrees.mean())
+        P = _plus_diagonal(_laplacian(W), np.where(degrees > 0, 0.0, scale))
+        return Geometry(P, (degrees > 0).astype(np.float64), scale)
+
+
+class NormalizedLaplacian(BaseEstimator):
+    """The Laplacian with every point's degree divided out, ``I - D^-½ W D^-½``.
+
+    Its null vector is ``D^½ e``. Rows of the embedding times ``D^-½`` are those of scikit-learn's
+    ``SpectralEmbedding``.
+
+    Examples
+    --------
+    >>> from kernelmetric.graphs import union_graph
+    >>> from kernelmetric import NormalizedLaplacian
+    >>> import numpy as np
+    >>> W = union_graph(np.array([[1], [0]]))
+    >>> NormalizedLaplacian().geometry(None, W).matrix.toarray()
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+
+    uses_graph = True
+
+    def geometry(self, X: Any, W: Any) -> Geometry:
+        """The penalty of a graph.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Points; not looked at.
+        W : sparse array or ndarray of shape (n, n)
+            Symmetric weights.
+
+        Returns
+        -------
+        Geometry
+            Sparse where the graph is.
+        """
+        degrees = degrees_of(W)
+        root = np.where(degrees > 0, degrees, 1.0) ** -0.5
+        if sparse.issparse(W):
+            S = sparse.diags_array(root)
+            P = (sparse.eye_array(W.shape[0]) - S @ W @ S).tocsr()
+        else:
+            P = np.eye(len(W)) - root[:, None] * W * root
+        return Geometry(P, np.sqrt(degrees), 1.0)
+
+
+class LLEPenalty(BaseEstimator):
+    """Locally linear embedding: ``(I - B)ᵀ(I - B)``, each point the barycentre of its neighbours.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbours of each point.
+    reg : float, default=1e-3
+        Ridge on the local Gram matrices, as a share of their trace.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import LLEPenalty
+    >>> X = np.random.RandomState(0).randn(30, 2)
+    >>> P = LLEPenalty(n_neighbors=5).geometry(X, None).matrix
+    >>> bool(np.allclose(P @ np.ones(30), 0))
+    True
+    """
+
+    uses_graph = False
+
+    def __init__(self, n_neighbors=10, *, reg=1e-3):
+        self.n_neighbors = n_neighbors
+        self.reg = reg
+
+    def geometry(self, X: Any, W: Any) -> Geometry:
+        """The penalty of points.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Points.
+        W : object
+            Not looked at.
+
+        Returns
+        -------
+        Geometry
+            Sparse.
+        """
+        n = X.shape[0]
+        k = min(self.n_neighbors, n - 1)
+        neighbors = nearest_neighbors(X, k)[0]
+        B = np.empty((n, k))
+        for i, row in enumerate(neighbors):
+            D = X[row] - X[i]
+            G = D @ D.T
+            trace = float(np.trace(G))
+            G[np.diag_indices(k)] += self.reg * trace if trace > 0 else self.reg
+            B[i] = linalg.solve(G, np.ones(k), assume_a="pos")
+        B /= B.sum(axis=1, keepdims=True)
+        rows = np.repeat(np.arange(n), k)
+        M = sparse.eye_array(n) - sparse.csr_array((B.ravel(), (rows, neighbors.ravel())), (n, n))
+        P = (M.T @ M).tocsr()
+        return Geometry(P, np.ones(n), float(P.diagonal().mean()))
+
+
+def degrees_of(W: Any) -> np.ndarray:
+    """Sum of the weights of every point."""
+    return np.asarray(W.sum(axis=1), dtype=np.float64).ravel()
+
+
+def warn_of_gaps(W: Any) -> None:
+    """Warn of points that the graph joins to nothing, or in parts that nothing joins."""
+    alone = int(np.sum(degrees_of(W) <= 0))
+    if alone:
+        warnings.warn(
+            f"Got a graph in which {alone} point(s) have no neighbour: they are embedded at the "
+            "origin. Try more neighbours, or a wider kernel.",
+            UserWarning,
+            stacklevel=4,
+        )
+    joined = W if sparse.issparse(W) else sparse.csr_array(W > 0)  # SciPy takes 1e-9 for no edge
+    parts = connected_components(joined, directed=False, return_labels=False) - alone
+    if parts > 1:
+        warnings.warn(
+            f"Got a graph of {parts} connected components: the first {parts - 1} eigenvectors "
+            "may only tell these apart. Try a larger n_neighbors.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _laplacian(W: Any) -> Any:
+    return laplacian(W) if sparse.issparse(W) else np.diag(degrees_of(W)) - W
+
+
+def _plus_diagonal(P: Any, diagonal: np.ndarray) -> Any:
+    if not diagonal.any():
+        return P
+    return (
+        (P + sparse.diags_array(diagonal)).tocsr() if sparse.issparse(P) else P + np.diag(diagonal)
+    )

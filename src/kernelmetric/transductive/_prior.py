@@ -1,0 +1,87 @@
+"""What was known before: the prior metric, and the graph of what is near in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import config_context
+
+from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.graphs import check_graph, gaussian_graph, union_graph
+from kernelmetric.transductive._penalties import warn_of_gaps
+
+
+def prior_points(prior: Any, X: Any) -> np.ndarray:
+    """The points in the coordinates of the prior metric.
+
+    Parameters
+    ----------
+    prior : fitted metric, callable or None
+        What has ``transform``, or is a function of points; None leaves them as they are.
+    X : array of shape (n, d)
+        Points.
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+        Euclidean distance there is the prior metric.
+    """
+    if prior is not None:
+        function = getattr(prior, "transform", prior)
+        if not callable(function):
+            raise ValueError(
+                f"Got prior={prior!r}, but expected a fitted metric, or a function of points."
+            )
+        n = X.shape[0]
+        with config_context(transform_output="default"):
+            X = function(X)
+        if X.ndim != 2 or X.shape[0] != n:
+            raise ValueError(
+                f"Got points of shape {tuple(X.shape)} from the prior, but expected ({n}, p)."
+            )
+    return to_numpy(X)
+
+
+def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
+    """The graph that a user means, and warnings where it leaves points alone.
+
+    Parameters
+    ----------
+    graph : str, array or callable
+        'neighbors', 'gaussian', weights of shape (n, n), row numbers of neighbours of shape
+        (n, k), or a function of the points that returns one of these.
+    points : ndarray of shape (n, d)
+        Points.
+    n_neighbors : int
+        For 'neighbors'.
+
+    Returns
+    -------
+    sparse array or ndarray of shape (n, n)
+        Symmetric weights.
+    """
+    n = len(points)
+    W = graph(points) if callable(graph) else graph
+    if isinstance(W, str):
+        if W == "neighbors":
+            W = union_graph(nearest_neighbors(points, min(n_neighbors, n - 1))[0])
+        elif W == "gaussian":
+            W = gaussian_graph(points)
+        else:
+            raise ValueError(
+                f"Got graph={W!r}, but expected 'neighbors', 'gaussian', weights of shape "
+                "(n, n), neighbours of shape (n, k), or a function that makes them."
+            )
+    elif not sparse.issparse(W):
+        W = np.asarray(W)
+        if W.ndim == 2 and W.dtype.kind in "iu" and W.shape[1] < n == len(W):
+            if W.max(initial=-1) >= n:
+                raise ValueError(
+                    f"Got a neighbour numbered {W.max()}, but expected rows 0 to {n - 1}."
+                )
+            W = union_graph(W)
+    W = check_graph(W, n, "graph")
+    warn_of_gaps(W)
+    return W

@@ -1,0 +1,398 @@
+"""Transductive distance learning."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.compute import check_points, require_memory
+from kernelmetric.graphs import label_graphs
+from kernelmetric.metric import Metric
+from kernelmetric.transductive._choice import choose_lam, vote
+from kernelmetric.transductive._costs import as_cost
+from kernelmetric.transductive._extension import interpolate
+from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty, as_penalty
+from kernelmetric.transductive._penalties import Geometry
+from kernelmetric.transductive._prior import as_graph, prior_points
+from kernelmetric.transductive._solve import N_COMPONENTS, check_n_components, solve
+from kernelmetric.transductive._source import Source, read_source
+
+
+class TransductiveDistance(Metric, BaseEstimator):
+    """A metric on labelled and unlabelled points together, from few labels and much geometry.
+
+    Minimises ``Tr Xᵀ(C' + λP)X`` over embeddings X with orthonormal columns, eq. (3) of [1]_. The
+    cost C pulls near labelled points of one class together and pushes those of different classes
+    apart; the penalty P keeps what is near near. The solution are the smallest eigenvectors of a
+    matrix that is sparse where the penalty is, without the trivial one.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Dimension of the embedding; None is ten, or two less than there are points.
+    lam : float or 'auto', default='auto'
+        Weight λ of the penalty. 'auto' tries six, from 2⁵ to 2¹⁷ over the scale of the penalty
+        and infinity, on labelled points hidden in turn.
+    n_neighbors : int, default=20
+        Neighbours of each point in the graph, and in the interpolation of new points.
+    penalty : str or penalty, default='laplacian'
+        'laplacian', 'normalized', 'lle', 'isomap', 'kernel', 'warped', or an object such as
+        ``WarpedPenalty(RBF(gamma=2))``. The last two make the embedding a function, so that new
+        points are embedded by formula instead of interpolation.
+    graph : str, array or callable, default='neighbors'
+        'neighbors' joins each point with its nearest ones; 'gaussian' all points,
+        :func:`kernelmetric.graphs.gaussian_graph`. Or symmetric weights of shape (n, n), sparse
+        or not; or row numbers of neighbours, of shape (n, k); or a function that makes either
+        from the points.
+    prior : fitted metric or callable, default=None
+        The metric to begin with: points are replaced by ``prior.transform(X)``, or by
+        ``prior(X)``. None is the Euclidean one. A search clones estimators, and so forgets what
+        they learned: pass ``metric.transform`` there.
+    cost : {'robust', 'paper'} or cost, default='robust'
+        'paper' is the cost of [1]_, which can take the embedding over where λ is small; 'robust'
+        bounds it. Or an object, ``RobustCost(n_neighbors=10)``.
+    n_votes : int, default=1
+        Labelled neighbours that vote, in the embedding, on the class of a point.
+    cv : int, default=5
+        Folds for the automatic λ.
+    tol : float, default=1e-6
+        Largest residual of an eigenvector, relative to the norm of the matrix.
+    random_state : int, RandomState or None, default=None
+        For folds, and the start of the eigen-solver.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The embedded training points, of orthonormal columns.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Those of ``C' + λP``, ascending; of P alone where ``lam_`` is infinite.
+    transduction_ : ndarray of shape (n_samples,)
+        Labels of all training points; with labels only.
+    classes_ : ndarray
+        The classes; with labels only.
+    lam_ : float
+        λ as it was used; infinite where labels did not help.
+    lam_scores_ : dict
+        What the automatic choice compared: share of hidden labels found again, by λ.
+    label_mass_ : ndarray of shape (n_components,)
+        Share of each eigenvector's squared length on labelled points (or points in pairs).
+    n_matvecs_ : int
+        Products with the matrix that the last eigenproblem took; 0 for a dense one.
+    components_ : ndarray of shape (n_components, rank)
+        With a kernel: the linear map on the coordinates of ``space_``.
+    space_ : Space
+        With a kernel: the coordinates of its feature space.
+    n_features_in_ : int
+        Number of features seen in fit.
+
+    Notes
+    -----
+    O(n² d) time for exact neighbours; then sparse products, and blocks under the memory budget.
+
+    References
+    ----------
+    .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
+       dimensionality reduction", ICML 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from kernelmetric import TransductiveDistance
+    >>> X, truth = load_digits(return_X_y=True)
+    >>> y = np.full(len(X), -1)
+    >>> y[::20] = truth[::20]
+    >>> semi = TransductiveDistance(n_neighbors=10, lam=100.0).fit(X, y)
+    >>> bool(np.mean(semi.transduction_ == truth) > 0.9)
+    True
+    """
+
+    classes_: Any
+    lam_scores_: dict[float, float]
+
+    def __init__(
+        self,
+        n_components=None,
+        lam="auto",
+        n_neighbors=20,
+        *,
+        penalty="laplacian",
+        graph="neighbors",
+        prior=None,
+        cost="robust",
+        n_votes=1,
+        cv=5,
+        tol=1e-6,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.lam = lam
+        self.n_neighbors = n_neighbors
+        self.penalty = penalty
+        self.graph = graph
+        self.prior = prior
+        self.cost = cost
+        self.n_votes = n_votes
+        self.cv = cv
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        similar: Any = None,
+        dissimilar: Any = None,
+        pairs: Any = None,
+        cost_graph: Any = None,
+    ) -> TransductiveDistance:
+        """Embed the points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points, labelled or not.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, -1 where the class is not known.
+        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
+            Instead of labels: row numbers of points that are alike, and that differ.
+        pairs : Pairs, default=None
+            The same as an object.
+        cost_graph : sparse or dense array of shape (n_samples, n_samples), default=None
+            Instead of labels or pairs: symmetric weights, positive where points should be near.
+            Where all are zero, the method is that of the penalty alone.
+
+        Returns
+        -------
+        TransductiveDistance
+            The fitted metric.
+        """
+        self._check_parameters()
+        X = check_points(self, X, reset=True, ensure_min_samples=2)
+        require_memory(
+            self.estimate_memory(*X.shape),
+            f"TransductiveDistance on {X.shape[0]} points",
+            "try graph='neighbors', or fewer components.",
+        )
+        source = read_source(y, X.shape[0], similar, dissimilar, pairs, cost_graph)
+        points = prior_points(self.prior, X)
+        penalty = as_penalty(self.penalty)
+        graph = as_graph(self.graph, points, self.n_neighbors) if penalty.uses_graph else None
+        geometry = penalty.geometry(points, graph)
+        found, labelled = self._solve(points, source, geometry)
+        self._store(found, geometry, X)
+        self._points, self._codes = points, source.codes
+        self._look_at_labels(labelled)
+        if source.codes is not None:
+            self.classes_, E = source.classes, self.embedding_
+            voted = vote(E, source.codes, E, self.n_votes)
+            self.transduction_ = self.classes_[np.where(labelled, source.codes, voted)]
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params) -> np.ndarray:
+        """Embed the points, and return them embedded.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points, labelled or not.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, -1 where the class is not known.
+        **fit_params : dict
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            ``embedding_``.
+        """
+        return self.fit(X, y, **fit_params).embedding_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
+
+        With a kernel the embedding is a function, ``f(x) = Σ α_i k(x_i, x)``. Without one, a
+        point gets the mean of its ``n_neighbors`` nearest training points, weighed by the inverse
+        squared distance. Either gives training points their own embedding.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            One block of rows at a time is in memory besides the result.
+        """
+        check_is_fitted(self)
+        X = check_points(self, X, reset=False)
+        points = prior_points(self.prior, X)
+        if hasattr(self, "space_"):
+            with config_context(transform_output="default"):
+                E = self.space_.transform(points) @ self.components_.T
+        else:
+            k = min(self.n_neighbors, len(self._points))
+            E = interpolate(self._points, self.embedding_, points, k)
+        return E.astype(self.embedding_.dtype, copy=False)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Classes of points, by their nearest labelled training points in the embedding.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels. Those of the training points are in ``transduction_``.
+        """
+        check_is_fitted(self)
+        if self._codes is None:
+            raise ValueError(
+                "Got no labels in fit, but predict expected some: pairs have no names to give."
+            )
+        E = self._embed(X)
+        return self.classes_[vote(self.embedding_, self._codes, E, self.n_votes)]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Share of points whose class is predicted right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,)
+            Their labels.
+
+        Returns
+        -------
+        float
+            The accuracy.
+        """
+        return float(np.mean(self.predict(X) == np.asarray(y)))
+
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two where the graph is ours.
+        """
+        n, d = n_samples, self.n_components or N_COMPONENTS
+        penalty = as_penalty(self.penalty)
+        total = 8 * n * (2 * n_features + 8 * d) + 2**26  # points, eigenvectors, blocks
+        total += 60 * n * self.n_neighbors  # graph and penalty: indices and values, both ways
+        if isinstance(self.graph, str) and self.graph == "gaussian" and penalty.uses_graph:
+            total += 8 * 4 * n * n
+        if isinstance(penalty, IsomapPenalty):
+            total += 8 * 5 * n * n
+        if isinstance(penalty, KernelPenalty):
+            total += penalty.fresh_space(n).estimate_memory(n, n_features)
+        return int(total)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def _check_parameters(self) -> None:
+        for name, low in (("n_neighbors", 1), ("n_votes", 1), ("cv", 2)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+                raise ValueError(f"Got {name}={value!r}, but expected an integer >= {low}.")
+        automatic = isinstance(self.lam, str) and self.lam == "auto"
+        if not automatic and not (isinstance(self.lam, Real) and float(self.lam) > 0):
+            raise ValueError(
+                f"Got lam={self.lam!r}, but expected a positive number, infinity for no cost, or "
+                "'auto': without a penalty only labelled points would have a place."
+            )
+
+    def _solve(
+        self, points: np.ndarray, source: Source, geometry: Geometry
+    ) -> tuple[Any, np.ndarray]:
+        """Choose λ, solve; and tell which points the cost speaks of."""
+        cost, d = as_cost(self.cost), check_n_components(self.n_components, geometry, len(points))
+        rng = check_random_state(self.random_state)
+        options = {"tol": self.tol, "random_state": rng.randint(2**31 - 1)}
+        parts = source.graphs(points, cost.n_neighbors)
+        C = cost.weights(*parts)
+        start, self.lam_scores_ = None, {}
+        if not isinstance(self.lam, str):
+            self.lam_ = max(float(self.lam), cost.least_lam(geometry.scale))
+        else:  # every λ starts from the embedding without labels
+            start = solve(geometry, C, np.inf, d, **options).vectors
+
+            def embed(known: np.ndarray, lam: float) -> np.ndarray:
+                V = start
+                if np.isfinite(lam):
+                    C = cost.weights(*label_graphs(points, known, cost.n_neighbors))
+                    V = solve(geometry, C, lam, d, start=start, **options).vectors
+                return V if geometry.basis is None else geometry.basis @ V
+
+            self.lam_, self.lam_scores_ = choose_lam(
+                embed, source.codes, geometry.scale, n_folds=self.cv, n_votes=self.n_votes, rng=rng
+            )
+        found = solve(geometry, C, self.lam_, d, start=start, **options)
+        spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
+        return found, spoken_of if source.codes is None else source.codes >= 0
+
+    def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
+        if not found.converged:
+            warnings.warn(
+                f"The eigenvectors have residuals up to {found.residuals.max():.1e}: raise tol if "
+                "that is good enough, or try a larger lam.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        V = found.vectors
+        E = V if geometry.basis is None else geometry.basis @ V
+        # Signs are arbitrary: the largest entry of each column is made positive.
+        signs = np.where(E.max(axis=0) >= -E.min(axis=0), 1.0, -1.0)
+        dtype = np.float32 if str(X.dtype).endswith("float32") else np.float64
+        self.embedding_ = (E * signs).astype(dtype, copy=False)
+        self.eigenvalues_ = found.values
+        self.n_matvecs_ = found.n_matvecs
+        for name in ("space_", "components_", "transduction_", "classes_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if geometry.space is not None and geometry.values is not None:
+            self.space_ = geometry.space
+            self.components_ = (V * signs / np.sqrt(geometry.values)[:, None]).T
+
+    def _look_at_labels(self, labelled: np.ndarray) -> None:
+        """Keep the mass of eigenvectors on labelled points; warn where that is most of it."""
+        E = self.embedding_.astype(np.float64)
+        self.label_mass_ = np.sum(E[labelled] ** 2, axis=0) / np.sum(E**2, axis=0)
+        captured = int(np.sum(self.label_mass_ > (1.0 + labelled.mean()) / 2))
+        if 2 * captured > len(self.label_mass_) and not labelled.all():  # there are others
+            warnings.warn(
+                f"{captured} of {len(self.label_mass_)} eigenvectors live on the "
+                f"{int(labelled.sum())} labelled points and say little of the others: try a larger "
+                "lam, or cost='robust'.",
+                UserWarning,
+                stacklevel=3,
+            )
