@@ -68,7 +68,8 @@ class Talk:
             BarColumn(),
             TimeElapsedColumn(),
         )
-        with Progress(*columns, console=self._err, disable=self.silent, transient=True) as bar:
+        hidden = self.silent or not self._err.is_terminal  # a log file wants no bar
+        with Progress(*columns, console=self._err, disable=hidden, transient=True) as bar:
             task = bar.add_task("reading".ljust(28), total=total)
             begun = False
 
