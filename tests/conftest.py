@@ -177,4 +177,4 @@ def deadline():
 
 def pytest_make_parametrize_id(config, val, argname):
     """Name a test case by its value, without memory addresses: they differ between workers."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(val))
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(val))
