@@ -7,11 +7,9 @@ classifiers, ``_multimodal.py`` compares ideas for alignment where classes have 
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
-from kernelmetric.experiments._cells import read_cells
+from kernelmetric.experiments._cells import CellFile, CellFileError, read_cells
 from kernelmetric.experiments._defaults import (
     CLASSIFIERS,
-    GROUPS,
-    Problem,
     SelectingRidge,
     default_cells,
 )
@@ -20,10 +18,16 @@ from kernelmetric.experiments._demo import (
     METHODS,
     Dataset,
     Demo,
-    Split,
     fig2_panels,
     run_cells,
 )
+from kernelmetric.experiments._kernelization import (
+    TABLES_OF_000,
+    TABLES_OF_003,
+    SearchedKernel,
+    distinct_kernels,
+)
+from kernelmetric.experiments._measure import Measured, measured, provenance
 from kernelmetric.experiments._multimodal import (
     ALIGNMENTS,
     MULTIMODAL,
@@ -31,7 +35,21 @@ from kernelmetric.experiments._multimodal import (
     multimodal_cells,
     noise_curve,
 )
+from kernelmetric.experiments._printed import read_printed
+from kernelmetric.experiments._problems import GROUPS, Problem, Split
+from kernelmetric.experiments._table import (
+    Method,
+    MissingMethodError,
+    Plan,
+    Smoke,
+    Table,
+    plan,
+    run_table,
+)
 from kernelmetric.experiments._widths import width_accuracies
+
+#: All tables, by name.
+TABLES = {table.name: table for table in (*TABLES_OF_000, *TABLES_OF_003)}
 
 __all__ = [
     "ALIGNMENTS",
@@ -42,19 +60,35 @@ __all__ = [
     "LEARNERS",
     "METHODS",
     "MULTIMODAL",
+    "TABLES",
     "UCI",
+    "CellFile",
+    "CellFileError",
     "Clustered",
     "Dataset",
     "Demo",
+    "Measured",
+    "Method",
+    "MissingMethodError",
+    "Plan",
     "Problem",
+    "SearchedKernel",
     "SelectingRidge",
+    "Smoke",
     "Split",
+    "Table",
     "aligned_cells",
     "default_cells",
+    "distinct_kernels",
     "fig2_panels",
+    "measured",
     "multimodal_cells",
     "noise_curve",
+    "plan",
+    "provenance",
     "read_cells",
+    "read_printed",
     "run_cells",
+    "run_table",
     "width_accuracies",
 ]

@@ -15,14 +15,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import ThreadpoolController
 
 from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._defaults import GROUPS, Problem, split_of
+from kernelmetric.experiments._problems import GROUPS, Problem, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel, KernelAlignment
 from kernelmetric.learners import DNE, LMNN, NCA
 from kernelmetric.report import Cell
 
 #: The nine UCI sets of 000, with its numbers of training points.
-UCI = tuple(problem for problem in GROUPS["ten"] if not problem.pixels)
+UCI = tuple(problem for problem in GROUPS["ten"] if problem.scaling == "features")
 
 #: The learners of 000; LMNN to one percent of its objective, for both kinds of kernels.
 LEARNERS = {"NCA": NCA(), "LMNN": LMNN(tol=1e-2), "DNE": DNE()}

@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._defaults import Problem, _stored, make_gaussians, split_of
+from kernelmetric.experiments._problems import Problem, make_gaussians, split_of, stored
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
@@ -134,7 +134,7 @@ MULTIMODAL: dict[str, tuple[Problem, ...]] = {
         Problem("moons, 6 noise", 200, _moons),
     ),
     "clean": (Problem("rings", 200, _rings), Problem("XOR", 200, _clean_xor)),
-    "uci": tuple(Problem(k, 100 if k in _SMALL else 200, _stored(k)) for k in _UCI.split()),
+    "uci": tuple(Problem(k, 100 if k in _SMALL else 200, stored(k)) for k in _UCI.split()),
 }
 
 

@@ -21,13 +21,14 @@ from kernelmetric.report._plots import (
     plot_fig2,
     png_bytes,
 )
-from kernelmetric.report._records import Cell, Panel, Summary
+from kernelmetric.report._records import Cell, Panel, Printed, Summary
 from kernelmetric.report._tables import csv_text, markdown_table, rich_table, summarize
 
 __all__ = [
     "Cell",
     "MissingExtraError",
     "Panel",
+    "Printed",
     "Summary",
     "csv_text",
     "markdown_table",
