@@ -7,6 +7,7 @@ classifiers, ``_multimodal.py`` compares ideas for alignment where classes have 
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
+from kernelmetric.experiments._beyond import BEYOND
 from kernelmetric.experiments._cells import CellFile, CellFileError, read_cells
 from kernelmetric.experiments._defaults import (
     CLASSIFIERS,
@@ -21,6 +22,8 @@ from kernelmetric.experiments._demo import (
     fig2_panels,
     run_cells,
 )
+from kernelmetric.experiments._few_labels import TABLE1_OF_001, TABLE2_OF_001, TABLES_OF_004
+from kernelmetric.experiments._figures import FIGURES, Figure
 from kernelmetric.experiments._kernelization import (
     TABLES_OF_000,
     TABLES_OF_003,
@@ -37,6 +40,7 @@ from kernelmetric.experiments._multimodal import (
 )
 from kernelmetric.experiments._printed import read_printed
 from kernelmetric.experiments._problems import GROUPS, Problem, Split
+from kernelmetric.experiments._reproduction import reproduced, write_pages
 from kernelmetric.experiments._table import (
     Method,
     MissingMethodError,
@@ -49,13 +53,24 @@ from kernelmetric.experiments._table import (
 from kernelmetric.experiments._widths import width_accuracies
 
 #: All tables, by name.
-TABLES = {table.name: table for table in (*TABLES_OF_000, *TABLES_OF_003)}
+TABLES = {
+    table.name: table
+    for table in (
+        *TABLES_OF_000,
+        TABLE1_OF_001,
+        TABLE2_OF_001,
+        *TABLES_OF_003,
+        *TABLES_OF_004,
+        BEYOND,
+    )
+}
 
 __all__ = [
     "ALIGNMENTS",
     "CHOICES",
     "CLASSIFIERS",
     "DATASETS",
+    "FIGURES",
     "GROUPS",
     "LEARNERS",
     "METHODS",
@@ -67,6 +82,7 @@ __all__ = [
     "Clustered",
     "Dataset",
     "Demo",
+    "Figure",
     "Measured",
     "Method",
     "MissingMethodError",
@@ -88,7 +104,9 @@ __all__ = [
     "provenance",
     "read_cells",
     "read_printed",
+    "reproduced",
     "run_cells",
     "run_table",
     "width_accuracies",
+    "write_pages",
 ]

@@ -167,6 +167,7 @@ def resumed_cells(
     out: str | os.PathLike | CellFile,
     run: Callable[[Any, Any, int], Cell],
     *,
+    left_out: frozenset[tuple[str, str]] = frozenset(),
     n_jobs: int | None = None,
     made_by: Mapping[str, Any] | None = None,
 ) -> Iterator[Cell]:
@@ -185,6 +186,8 @@ def resumed_cells(
         A file of JSON lines; made if missing.
     run : callable
         ``run(problem, method, seed) -> Cell``.
+    left_out : frozenset of (str, str)
+        Names of data sets and methods that are not run.
     n_jobs : int, default=None
         Processes that share the cells; this one alone writes.
     made_by : mapping, default=None
@@ -203,7 +206,8 @@ def resumed_cells(
         for seed in range(n_splits)
         for problem in problems
         for method in methods
-        if (problem.name, getattr(method, "name", method), seed) not in done
+        if (problem.name, getattr(method, "name", method)) not in left_out
+        and (problem.name, getattr(method, "name", method), seed) not in done
     ]
     if not tasks:
         return

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from kernelmetric.experiments._cells import CellFile, resumed_cells
 from kernelmetric.experiments._measure import measured, provenance
 from kernelmetric.experiments._printed import read_printed
@@ -109,6 +111,10 @@ class Table:
         percent.
     against : mapping of str to str
         For the win / draw / loss row: a method, and the one it is compared with.
+    left_out : frozenset of (str, str)
+        Data sets and methods whose cell is empty.
+    is_smoke : bool
+        Whether this is the small version.
 
     Examples
     --------
@@ -130,12 +136,13 @@ class Table:
     evaluate: Callable[[Problem, Method, int], float] = classify
     printed: str = "fraction"
     against: Mapping[str, str] = field(default_factory=dict)
+    left_out: frozenset[tuple[str, str]] = frozenset()
     is_smoke: bool = False
 
     @property
     def n_cells(self) -> int:
         """Number of fits."""
-        return len(self.problems) * len(self.methods) * self.n_splits
+        return Plan(list(self.problems), list(self.methods), []).n_cells(self)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -209,6 +216,22 @@ class Plan(NamedTuple):
     methods: list[Method]
     skipped: list[str]
 
+    def n_cells(self, table: Table) -> int:
+        """Number of fits.
+
+        Parameters
+        ----------
+        table : Table
+            The table, which may leave cells empty.
+
+        Returns
+        -------
+        int
+            Over all splits.
+        """
+        pairs = {(p.name, m.name) for p in self.problems for m in self.methods}
+        return len(pairs - table.left_out) * table.n_splits
+
 
 def plan(table: Table) -> Plan:
     """See which data sets and methods of a table are there.
@@ -226,7 +249,7 @@ def plan(table: Table) -> Plan:
     problems, methods, skipped = [], [], []
     for problem in table.problems:
         try:
-            split_of(problem, 0)
+            problem.draw(1, np.random.RandomState(0))
         except OSError as error:
             skipped.append(f"{table.name}, {problem.name}: skipped, the data are missing. {error}")
         else:
@@ -269,6 +292,7 @@ def run_table(
         table.n_splits,
         table.file_in(folder),
         partial(_run, table.evaluate),
+        left_out=table.left_out,
         n_jobs=n_jobs,
         made_by=provenance() | {"fingerprint": table.fingerprint},
     )

@@ -6,12 +6,25 @@ not at all::
     _records.py   Cell: one fit; Panel: one embedding; Summary: mean and spread
     _tables.py    cells as a table: for the terminal, as Markdown, as CSV
     _plots.py     embeddings, the grid of Fig. 2, accuracies of linear and kernelized learners
+    _comparison.py    verdicts on cells beside a paper's, wins and losses, paired tests
+    _reproduction.py  pages that set our tables beside the papers'
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
+    _figures.py       the two tricks, Gram matrices side by side
     _files.py     atomic writing
 
 rich and matplotlib are optional, and imported by the functions that use them.
 """
 
+from kernelmetric.report._comparison import (
+    Compared,
+    PairedTest,
+    Reproduction,
+    compare,
+    paired_tests,
+    verdict,
+    win_draw_loss,
+)
+from kernelmetric.report._figures import TrickPoint, plot_grams, plot_tricks
 from kernelmetric.report._files import write_atomically
 from kernelmetric.report._kernel_plots import plot_gram, plot_kernel_weights
 from kernelmetric.report._plots import (
@@ -22,23 +35,49 @@ from kernelmetric.report._plots import (
     png_bytes,
 )
 from kernelmetric.report._records import Cell, Panel, Printed, Summary
+from kernelmetric.report._reproduction import (
+    comparison_grid,
+    reproduction_csv,
+    reproduction_html,
+    reproduction_markdown,
+    summary_line,
+    tally,
+    tests_grid,
+)
 from kernelmetric.report._tables import csv_text, markdown_table, rich_table, summarize
 
 __all__ = [
     "Cell",
+    "Compared",
     "MissingExtraError",
+    "PairedTest",
     "Panel",
     "Printed",
+    "Reproduction",
     "Summary",
+    "TrickPoint",
+    "compare",
+    "comparison_grid",
     "csv_text",
     "markdown_table",
+    "paired_tests",
     "plot_accuracies",
     "plot_embedding",
     "plot_fig2",
     "plot_gram",
+    "plot_grams",
     "plot_kernel_weights",
+    "plot_tricks",
     "png_bytes",
+    "reproduction_csv",
+    "reproduction_html",
+    "reproduction_markdown",
     "rich_table",
     "summarize",
+    "summary_line",
+    "tally",
+    "tests_grid",
+    "verdict",
+    "win_draw_loss",
     "write_atomically",
 ]
