@@ -1,9 +1,23 @@
-"""Comparisons described as data, and the loops that run them; nothing here draws.
+"""Comparisons described as data, and the one loop that runs them.
 
-``_demo.py`` is the one behind ``kernelmetric demo``: data sets × methods × splits, one finished
-cell at a time. ``_widths.py`` is the papers' protocol with a cross-validated kernel width,
-``_aligned.py`` sets aligned kernels beside it, ``_defaults.py`` the automatic kernel beside tuned
-classifiers, ``_multimodal.py`` compares ideas for alignment where classes have several clusters.
+A table of a paper is a :class:`Table`: data sets × methods × splits, a protocol in sentences, and
+the printed numbers in ``printed/*.csv``. :func:`run_table` runs what is not finished yet, one cell
+at a time, and :func:`reproduced` sets the cells beside the paper's::
+
+    _table.py          Table, Method, and how they are run
+    _kernelization.py  Tables 1-3 of 000 and 003: NCA, LMNN, DNE and their kernel versions
+    _few_labels.py     Tables 1-2 of 001 (transductive distances), 2-4 of 004 (idealized kernels)
+    _beyond.py         a table that no paper has: all methods beside tuned classifiers
+    _figures.py        what the figures show
+    _printed.py        what the papers print
+    _reproduction.py   from cells to pages
+    _cells.py          the file of finished cells, and the loop that resumes
+    _measure.py        one fit: score, seconds, memory, warnings
+    _problems.py       data sets: training points, scaling, splits
+
+``_demo.py`` is behind ``kernelmetric demo``, ``_aligned.py`` compares the time to choose a kernel,
+``_defaults.py`` the automatic kernel with tuned classifiers, ``_multimodal.py`` ideas for
+alignment where classes have several clusters.
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
@@ -50,7 +64,6 @@ from kernelmetric.experiments._table import (
     plan,
     run_table,
 )
-from kernelmetric.experiments._widths import width_accuracies
 
 #: All tables, by name.
 TABLES = {
@@ -107,6 +120,5 @@ __all__ = [
     "reproduced",
     "run_cells",
     "run_table",
-    "width_accuracies",
     "write_pages",
 ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
-from threadpoolctl import ThreadpoolController
 
 from kernelmetric.experiments._cells import resumed_cells
+from kernelmetric.experiments._measure import measured
 from kernelmetric.experiments._problems import Problem, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta
@@ -129,9 +127,7 @@ def default_cells(
 def _run(problem: Problem, method: str, seed: int) -> Cell:
     split = split_of(problem, seed)
     model = CLASSIFIERS[method](split.X_train.shape[1])
-    begin = time.perf_counter()
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes with fewer members than folds or neighbours
-        accuracy = float(model.fit(split.X_train, split.y_train).score(split.X_test, split.y_test))
-    seconds = round(time.perf_counter() - begin, 3)
-    return Cell(problem.name, method, seed, accuracy, seconds)
+    found = measured(
+        lambda: model.fit(split.X_train, split.y_train).score(split.X_test, split.y_test)
+    )
+    return Cell(problem.name, method, seed, float(found.value), found.seconds)

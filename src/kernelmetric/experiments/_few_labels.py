@@ -12,8 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from kernelmetric import datasets
+from kernelmetric.compute import nearest_neighbors
 from kernelmetric.experiments._problems import Problem, stored
 from kernelmetric.experiments._table import Method, MissingMethodError, Smoke, Table
 
@@ -96,13 +98,16 @@ def _digits(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=1)
 def _digit_graph(tangent: bool, n: int) -> Any:
-    (neighbor_graph,) = _part("graphs", "neighbor_graph")
+    """Weight one between two digits when either is among the 20 neighbours of the other."""
     X, _ = _digits(n)
-    neighbors = None
     if tangent:
         (tangent_neighbors,) = _part("transductive", "tangent_neighbors")
-        neighbors = tangent_neighbors(X, 20, shape=_DIGITS)
-    return neighbor_graph(X, 20, neighbors=neighbors)
+        _, indices = tangent_neighbors(X, 20, shape=_DIGITS)
+    else:
+        indices, _ = nearest_neighbors(X, 20)
+    rows = np.repeat(np.arange(n), indices.shape[1])
+    W = sparse.csr_array((np.ones(indices.size), (rows, indices.ravel())), shape=(n, n))
+    return W.maximum(W.T)
 
 
 def _on_digits(lam: float) -> Callable[[Problem], Any]:

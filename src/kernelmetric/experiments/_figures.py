@@ -68,16 +68,16 @@ def trick_panels(smoke: bool = False) -> list[Panel]:
     """
     problem = _raw("ionosphere", 40 if smoke else 150)
     split = split_of(problem, 0)
-    panels = []
+    panels: list[Panel] = []
     for name, space in _TRICKS.items():
         metric = Kernelized(DNE(2), Polynomial(degree=2), space)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong with a basis is what the figure shows
             Z = metric.fit_transform(split.X_train, split.y_train)
         Z_test = metric.transform(split.X_test[:N_DRAWN])
-        # Of equal length, and with the same sign: eigenvectors have neither.
-        length = np.abs(Z).max(axis=0) * np.sign(np.sum(Z**3, axis=0))
-        Z, Z_test = Z / length, Z_test / length
+        if panels:  # eigenvectors have no sign: take that of the other trick
+            sign = np.sign(np.sum((Z - Z.mean(axis=0)) * panels[0].Z_train, axis=0))
+            Z, Z_test = Z * sign, Z_test * sign
         predicted = KNeighborsClassifier(1).fit(Z, split.y_train).predict(Z_test)
         truth = split.y_test[:N_DRAWN]
         panels.append(Panel("ionosphere", name, Z, split.y_train, Z_test, truth, predicted))
@@ -110,8 +110,8 @@ def trick_points(names: tuple[str, ...], smoke: bool = False) -> list[TrickPoint
                 kernel = Polynomial(degree=degree, gamma="auto", coef0=0.0)
                 condition = _condition(kernel, split.X_train)
                 for k in (1,) if smoke else range(1, 6):
-                    accuracies = [_dne_accuracy(split, kernel, s, k) for s in _TRICKS.values()]
-                    points.append(TrickPoint(name, degree, n, k, *accuracies, condition))
+                    kpca, trick = (_dne_accuracy(split, kernel, s, k) for s in _TRICKS.values())
+                    points.append(TrickPoint(name, degree, n, k, kpca, trick, condition))
     return points
 
 
@@ -156,12 +156,14 @@ def moon_panels(smoke: bool = False) -> list[Panel]:
     try:
         distance = importlib.import_module("kernelmetric.transductive").TransductiveDistance
         gaussian_graph = importlib.import_module("kernelmetric.graphs").gaussian_graph
+        make_moons = importlib.import_module("kernelmetric.datasets").make_close_moons
     except (ImportError, AttributeError) as error:
         raise MissingMethodError(
             f"this version of kernelmetric has no TransductiveDistance ({error})."
         ) from error
-    X, y = _near_moons(80 if smoke else 200, np.random.RandomState(0))
-    some = np.concatenate([np.flatnonzero(y == c)[:10] for c in (0, 1)])
+    X, y = make_moons(80 if smoke else 200, random_state=0)
+    rng = np.random.RandomState(0)
+    some = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:10] for c in (0, 1)])
     known = np.full(len(y), -1)
     known[some] = y[some]
     W = gaussian_graph(X, width=0.25)
@@ -178,16 +180,6 @@ def _panel(title: str, Z: np.ndarray, y: np.ndarray, some: np.ndarray) -> Panel:
     used = Z if title == "the data" else Z[:, :1]
     predicted = KNeighborsClassifier(1).fit(used[some], y[some]).predict(used[rest])
     return Panel("two moons", title, Z[some], y[some], Z[rest], y[rest], predicted)
-
-
-def _near_moons(n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Two half circles of radius 2, pushed into each other."""
-    y = np.arange(n) % 2
-    angle = np.pi * rng.uniform(size=n)
-    upper = 2.0 * np.column_stack([np.cos(angle), np.sin(angle)])
-    lower = np.array([2.0, 0.15]) - upper
-    X = np.where(y[:, None] == 0, upper, lower)
-    return X + 0.15 * rng.standard_normal((n, 2)), y
 
 
 def _raw(name: str, n_train: int) -> Problem:

@@ -155,7 +155,8 @@ def distinct_kernels(kernels: list[Kernel], X: np.ndarray) -> list[Kernel]:
     list of Kernel
         Those kept, in their order.
     """
-    kept, grams = [], []
+    kept: list[Kernel] = []
+    grams: list[np.ndarray] = []
     for kernel in kernels:
         K = as_kernel(kernel).bind(X)(X)
         K = K - K.mean(axis=0)

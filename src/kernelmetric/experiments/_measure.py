@@ -23,7 +23,7 @@ class Measured(NamedTuple):
 
     Parameters
     ----------
-    value : float
+    value : object
         What the function returned.
     seconds : float
         Processor time, which other programs on the machine do not change much.
@@ -34,13 +34,13 @@ class Measured(NamedTuple):
         Warnings, each once.
     """
 
-    value: float
+    value: Any
     seconds: float
     megabytes: float
     note: str
 
 
-def measured(function: Callable[..., float], *arguments: Any) -> Measured:
+def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
     """Call a function on one thread, and look at the clock, the memory and the warnings.
 
     One thread: on matrices of a few hundred rows the threads of a BLAS wait for each other, and
@@ -68,7 +68,7 @@ def measured(function: Callable[..., float], *arguments: Any) -> Measured:
     begin = time.process_time()
     with ThreadpoolController().limit(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        value = float(function(*arguments))
+        value = function(*arguments)
     seconds = round(time.process_time() - begin, 3)
     note = " ".join(dict.fromkeys(str(warning.message) for warning in caught))
     return Measured(value, seconds, _peak(), note[:_LONGEST_NOTE])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +14,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import ThreadpoolController
 
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.experiments._cells import resumed_cells
+from kernelmetric.experiments._measure import measured
 from kernelmetric.experiments._problems import Problem, make_gaussians, split_of, stored
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
@@ -242,9 +240,7 @@ def _run(problem: Problem, method: str, seed: int) -> Cell:
     # The splits from 0 on were looked at when the prior of AlignedScales was set.
     split = split_of(problem, 100 + seed)
     model = _model(method, split.X_train.shape[1])
-    begin = time.perf_counter()
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes with fewer members than folds or neighbours
-        model.fit(split.X_train, split.y_train)
-        accuracy = float(model.score(split.X_test, split.y_test))
-    return Cell(problem.name, method, seed, accuracy, round(time.perf_counter() - begin, 3))
+    found = measured(
+        lambda: model.fit(split.X_train, split.y_train).score(split.X_test, split.y_test)
+    )
+    return Cell(problem.name, method, seed, float(found.value), found.seconds)

@@ -302,7 +302,7 @@ def _run(
     evaluate: Callable[[Problem, Method, int], float], problem: Problem, method: Method, seed: int
 ) -> Cell:
     found = measured(evaluate, problem, method, seed)
-    accuracy = round(found.value, 6)
+    accuracy = round(float(found.value), 6)
     return Cell(
         problem.name, method.name, seed, accuracy, found.seconds, found.note, found.megabytes
     )
