@@ -235,6 +235,21 @@ def test_kill_9_loses_and_repeats_no_finished_cell(tmp_path):
     assert sum(b'"dataset"' in line for line in lines) == wanted
 
 
+def test_a_fit_that_fails_is_left_out_and_tried_again(tmp_path, caplog):
+    def broken(problem):
+        class Broken(KNeighborsClassifier):
+            def fit(self, X, y):
+                raise FloatingPointError("no number")
+
+        return Broken()
+
+    table = make_table()
+    fails = replace(table, methods=(table.methods[0], replace(table.methods[1], build=broken)))
+    assert {c.method for c in run_table(fails, tmp_path)} == {"1-NN"}
+    assert "clouds, 3-NN, split 1 failed" in caplog.text
+    assert {c.method for c in run_table(table, tmp_path)} == {"3-NN"}
+
+
 # --- what is skipped ----------------------------------------------------------------------------
 
 
@@ -456,10 +471,12 @@ def test_an_unknown_table_is_refused_with_those_that_are_near(run, tmp_path):
 
 
 def test_a_table_is_run_rendered_and_resumed(run, tmp_path):
-    arguments = ("003-table3", "--smoke", "--out", tmp_path)
+    names = ("003-table1", "003-table2", "003-table3")
+    arguments = (*names, "--smoke", "--out", tmp_path)
     result = run(*arguments)
     assert result.exit_code == 0, result.output
-    assert "003-table3: 2 fits" in result.stdout
+    for name in names:
+        assert f"{name}: 2 fits" in result.stdout
     lines = (tmp_path / "003-table3-smoke.jsonl").read_bytes()
     about = json.loads(lines.splitlines()[0])["about"]
     assert about["table"] == "003-table3"

@@ -138,6 +138,11 @@ def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, sm
     if not finished:
         click.echo("Interrupted: what was finished is kept, the same command goes on.", err=True)
         return INTERRUPTED
+    wanted = sum(planned.n_cells(t) for t, planned in zip(tables, plans, strict=True))
+    failed = wanted - sum(len(result.cells) for result in results)
+    if failed > 0:
+        click.echo(f"{failed} fits failed, see above; the same command tries again.", err=True)
+        return 1
     return 0
 
 

@@ -165,7 +165,7 @@ def resumed_cells(
     methods: Iterable[Any],
     n_splits: int,
     out: str | os.PathLike | CellFile,
-    run: Callable[[Any, Any, int], Cell],
+    run: Callable[[Any, Any, int], Cell | None],
     *,
     left_out: frozenset[tuple[str, str]] = frozenset(),
     n_jobs: int | None = None,
@@ -185,7 +185,8 @@ def resumed_cells(
     out : path-like or CellFile
         A file of JSON lines; made if missing.
     run : callable
-        ``run(problem, method, seed) -> Cell``.
+        ``run(problem, method, seed) -> Cell``, or None for a fit that failed: it is not kept, and
+        tried again another time.
     left_out : frozenset of (str, str)
         Names of data sets and methods that are not run.
     n_jobs : int, default=None
@@ -213,13 +214,14 @@ def resumed_cells(
         return
     file.begin(made_by)
     for cell in _finished(run, tasks, n_jobs):
-        file.append(cell)
-        yield cell
+        if cell is not None:
+            file.append(cell)
+            yield cell
 
 
 def _finished(
-    run: Callable[..., Cell], tasks: list[tuple[Any, Any, int]], n_jobs: int | None
-) -> Iterable[Cell]:
+    run: Callable[..., Cell | None], tasks: list[tuple[Any, Any, int]], n_jobs: int | None
+) -> Iterable[Cell | None]:
     if effective_n_jobs(n_jobs) == 1:
         return (run(*task) for task in tasks)
     # Unordered: a cell that waited for its turn would be lost to whoever pulls the plug.

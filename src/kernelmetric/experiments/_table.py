@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +18,8 @@ from kernelmetric.experiments._measure import measured, provenance
 from kernelmetric.experiments._printed import read_printed
 from kernelmetric.experiments._problems import Problem, split_of
 from kernelmetric.report import Cell, Printed
+
+log = logging.getLogger(__name__)
 
 
 class MissingMethodError(ImportError):
@@ -269,6 +272,8 @@ def run_table(
 ) -> Iterator[Cell]:
     """Run the cells of a table that are not in the folder yet; each is kept when it is finished.
 
+    A fit that fails is logged and left out; the next run tries it again.
+
     Parameters
     ----------
     table : Table
@@ -300,8 +305,12 @@ def run_table(
 
 def _run(
     evaluate: Callable[[Problem, Method, int], float], problem: Problem, method: Method, seed: int
-) -> Cell:
-    found = measured(evaluate, problem, method, seed)
+) -> Cell | None:
+    try:
+        found = measured(evaluate, problem, method, seed)
+    except Exception:  # one bad fit must not end a run of hours
+        log.exception("%s, %s, split %d failed and is left out.", problem.name, method.name, seed)
+        return None
     accuracy = round(float(found.value), 6)
     return Cell(
         problem.name, method.name, seed, accuracy, found.seconds, found.note, found.megabytes
