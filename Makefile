@@ -26,7 +26,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format typecheck docstrings pytest test-oldest test-torch test-peers test-paper \
-	test-slow test-browser bench bench-quick import-time docs wheel hooks clean
+	test-slow test-browser reproduce bench bench-quick import-time docs wheel hooks clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,12 @@ test-browser: $(DEV) ## Try the report page in a real browser (installs Debian's
 		if [ "$$(id -u)" = 0 ]; then SUDO=; else SUDO=sudo; fi; \
 		$$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq --no-install-recommends chromium; }
 	MPLBACKEND=Agg $(BIN)/python -m pytest -m browser $(ARGS)
+
+reproduce: $(DEV) ## Run the papers' tables and figures (hours; resumes), and write docs/reproduction.md
+	@test -n "$$KERNELMETRIC_DATA" || echo "KERNELMETRIC_DATA is not set: cells whose data is" \
+		"found nowhere else are skipped, with a sentence."
+	$(BIN)/kernelmetric reproduce all --out reproduction --jobs -1
+	$(BIN)/python benchmarks/reproduction_page.py reproduction
 
 bench: $(DEV) .venv-peers/.stamp ## Run the benchmarks beside the peers, and write docs/benchmarks.md (an hour)
 	$(BIN)/python benchmarks/run.py $(ARGS)

@@ -76,7 +76,7 @@ def test_the_terminal_shows_the_same_numbers():
 def test_the_csv_has_a_line_per_cell_and_quotes_commas():
     lines = csv_text(CELLS).splitlines()
     assert len(lines) == 1 + len(CELLS)
-    assert lines[3].endswith('"a note, with a comma"')
+    assert lines[3].endswith('"a note, with a comma",0.0')
 
 
 def test_an_embedding_shows_every_point(pyplot):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,7 +60,5 @@ def build_application() -> click.Group:
         """
 
     for name in COMMANDS:
-        module = f"kernelmetric.cli._{name}"
-        if find_spec(module) is not None:
-            application.add_command(import_module(module).command())
+        application.add_command(import_module(f"kernelmetric.cli._{name}").command())
     return application

@@ -1,19 +1,31 @@
-"""Comparisons described as data, and the loops that run them; nothing here draws.
+"""Comparisons described as data, and the one loop that runs them.
 
-``_demo.py`` is the one behind ``kernelmetric demo``: data sets × methods × splits, one finished
-cell at a time. ``_widths.py`` is the papers' protocol with a cross-validated kernel width,
-``_aligned.py`` sets aligned kernels beside it, ``_defaults.py`` the automatic kernel beside tuned
-classifiers, ``_multimodal.py`` compares ideas for alignment where classes have several clusters,
-``_idealized.py`` has the tables of metrics learned from pairs,
-``_transductive.py`` learns from few labels among many points.
+A table of a paper is a :class:`Table`: data sets × methods × splits, a protocol in sentences, and
+the printed numbers in ``printed/*.csv``. :func:`run_table` runs what is not finished yet, one cell
+at a time, and :func:`reproduced` sets the cells beside the paper's::
+
+    _table.py          Table, Method, and how they are run
+    _kernelization.py  Tables 1-3 of 000 and 003: NCA, LMNN, DNE and their kernel versions
+    _few_labels.py     Tables 1-2 of 001 (transductive distances), 2-4 of 004 (idealized kernels)
+    _beyond.py         a table that no paper has: all methods beside tuned classifiers
+    _figures.py        what the figures show
+    _printed.py        what the papers print
+    _reproduction.py   from cells to pages
+    _cells.py          the file of finished cells, and the loop that resumes
+    _measure.py        one fit: score, seconds, memory, warnings
+    _problems.py       data sets: training points, scaling, splits
+
+``_demo.py`` is behind ``kernelmetric demo``, ``_aligned.py`` compares the time to choose a kernel,
+``_defaults.py`` the automatic kernel with tuned classifiers, ``_multimodal.py`` ideas for
+alignment where classes have several clusters, ``_idealized.py`` metrics learned from pairs,
+``_transductive.py`` few labels among many points.
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
-from kernelmetric.experiments._cells import read_cells, resumed_cells
+from kernelmetric.experiments._beyond import BEYOND
+from kernelmetric.experiments._cells import CellFile, CellFileError, read_cells, resumed_cells
 from kernelmetric.experiments._defaults import (
     CLASSIFIERS,
-    GROUPS,
-    Problem,
     SelectingRidge,
     default_cells,
 )
@@ -22,10 +34,11 @@ from kernelmetric.experiments._demo import (
     METHODS,
     Dataset,
     Demo,
-    Split,
     fig2_panels,
     run_cells,
 )
+from kernelmetric.experiments._few_labels import TABLE1_OF_001, TABLE2_OF_001, TABLES_OF_004
+from kernelmetric.experiments._figures import FIGURES, Figure
 from kernelmetric.experiments._idealized import (
     IDEALIZED,
     PRINTED,
@@ -33,12 +46,31 @@ from kernelmetric.experiments._idealized import (
     idealized_cells,
     idealized_points,
 )
+from kernelmetric.experiments._kernelization import (
+    TABLES_OF_000,
+    TABLES_OF_003,
+    SearchedKernel,
+    distinct_kernels,
+)
+from kernelmetric.experiments._measure import Measured, measured, provenance
 from kernelmetric.experiments._multimodal import (
     ALIGNMENTS,
     MULTIMODAL,
     Clustered,
     multimodal_cells,
     noise_curve,
+)
+from kernelmetric.experiments._printed import read_printed
+from kernelmetric.experiments._problems import GROUPS, Problem, Split
+from kernelmetric.experiments._reproduction import reproduced, write_pages
+from kernelmetric.experiments._table import (
+    Method,
+    MissingMethodError,
+    Plan,
+    Smoke,
+    Table,
+    plan,
+    run_table,
 )
 from kernelmetric.experiments._transductive import (
     FEW_LABEL_METHODS,
@@ -48,7 +80,19 @@ from kernelmetric.experiments._transductive import (
     FewLabels,
     few_label_cells,
 )
-from kernelmetric.experiments._widths import width_accuracies
+
+#: All tables, by name.
+TABLES = {
+    table.name: table
+    for table in (
+        *TABLES_OF_000,
+        TABLE1_OF_001,
+        TABLE2_OF_001,
+        *TABLES_OF_003,
+        *TABLES_OF_004,
+        BEYOND,
+    )
+}
 
 __all__ = [
     "ALIGNMENTS",
@@ -56,6 +100,7 @@ __all__ = [
     "CLASSIFIERS",
     "DATASETS",
     "FEW_LABEL_METHODS",
+    "FIGURES",
     "GROUPS",
     "IDEALIZED",
     "LAMS",
@@ -65,25 +110,43 @@ __all__ = [
     "MULTIMODAL",
     "PRINTED",
     "TABLE1",
+    "TABLES",
     "UCI",
+    "CellFile",
+    "CellFileError",
     "Clustered",
     "Dataset",
     "Demo",
     "FewLabels",
+    "Figure",
+    "Measured",
+    "Method",
+    "MissingMethodError",
+    "Plan",
     "Problem",
+    "SearchedKernel",
     "SelectingRidge",
+    "Smoke",
     "Split",
+    "Table",
     "Task",
     "aligned_cells",
     "default_cells",
+    "distinct_kernels",
     "few_label_cells",
     "fig2_panels",
     "idealized_cells",
     "idealized_points",
+    "measured",
     "multimodal_cells",
     "noise_curve",
+    "plan",
+    "provenance",
     "read_cells",
+    "read_printed",
+    "reproduced",
     "resumed_cells",
     "run_cells",
-    "width_accuracies",
+    "run_table",
+    "write_pages",
 ]

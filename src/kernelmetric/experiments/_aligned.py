@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,18 +9,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
-from threadpoolctl import ThreadpoolController
 
 from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._defaults import GROUPS, Problem, split_of
+from kernelmetric.experiments._kernelization import nearest
+from kernelmetric.experiments._measure import measured
+from kernelmetric.experiments._problems import GROUPS, Problem, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel, KernelAlignment
 from kernelmetric.learners import DNE, LMNN, NCA
 from kernelmetric.report import Cell
 
 #: The nine UCI sets of 000, with its numbers of training points.
-UCI = tuple(problem for problem in GROUPS["ten"] if not problem.pixels)
+UCI = tuple(problem for problem in GROUPS["ten"] if problem.scaling == "features")
 
 #: The learners of 000; LMNN to one percent of its objective, for both kinds of kernels.
 LEARNERS = {"NCA": NCA(), "LMNN": LMNN(tol=1e-2), "DNE": DNE()}
@@ -83,18 +81,8 @@ def aligned_cells(
 
 def _run(problem: Problem, method: str, seed: int) -> Cell:
     name, choice = method.split(", ")
-    accuracy, seconds = _accuracy(LEARNERS[name], choice, split_of(problem, seed))
-    return Cell(problem.name, method, seed, accuracy, round(seconds, 4))
-
-
-def _accuracy(learner: Any, choice: str, split: Any) -> tuple[float, float]:
-    """Accuracy on the test points, and the seconds that choosing the kernel took."""
-    X, y = split.X_train, split.y_train
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes with fewer members than folds or neighbours
-        begin = time.perf_counter()
-        kernel = chosen_kernel(choice, clone(learner), X, y)
-        seconds = time.perf_counter() - begin
-        metric = Kernelized(clone(learner), kernel=kernel)
-        nearest = KNeighborsClassifier(1).fit(metric.fit_transform(X, y), y)
-        return float(nearest.score(metric.transform(split.X_test), split.y_test)), seconds
+    X, y, X_test, y_test = split_of(problem, seed)
+    chosen = measured(chosen_kernel, choice, clone(LEARNERS[name]), X, y)
+    model = nearest(Kernelized(clone(LEARNERS[name]), chosen.value))
+    found = measured(lambda: model.fit(X, y).score(X_test, y_test))
+    return Cell(problem.name, method, seed, float(found.value), chosen.seconds)

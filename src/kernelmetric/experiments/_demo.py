@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import ThreadpoolController
 
 from kernelmetric.datasets import make_fig2_circles, make_fig2_hyperbolas
+from kernelmetric.experiments._problems import Split
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Polynomial
 from kernelmetric.learners import DNE, LMNN, NCA
@@ -25,23 +26,6 @@ from kernelmetric.report import Cell, Panel
 N_TEST = 1000  # generated test points: enough to read an accuracy to a percent
 N_DRAWN = 400  # of them in a picture: more only hide each other
 SEED_STEP = 1000  # neighbouring seeds share no split
-
-
-class Split(NamedTuple):
-    """Training and test points of one split.
-
-    Parameters
-    ----------
-    X_train, X_test : ndarray of shape (n, d)
-        Points, scaled as the training points say.
-    y_train, y_test : ndarray of shape (n,)
-        Labels.
-    """
-
-    X_train: np.ndarray
-    y_train: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
 
 
 @dataclass(frozen=True)

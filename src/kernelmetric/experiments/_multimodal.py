@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,11 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import ThreadpoolController
 
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._defaults import Problem, _stored, make_gaussians, split_of
+from kernelmetric.experiments._measure import measured
+from kernelmetric.experiments._problems import Problem, make_gaussians, split_of, stored
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
@@ -134,7 +132,7 @@ MULTIMODAL: dict[str, tuple[Problem, ...]] = {
         Problem("moons, 6 noise", 200, _moons),
     ),
     "clean": (Problem("rings", 200, _rings), Problem("XOR", 200, _clean_xor)),
-    "uci": tuple(Problem(k, 100 if k in _SMALL else 200, _stored(k)) for k in _UCI.split()),
+    "uci": tuple(Problem(k, 100 if k in _SMALL else 200, stored(k)) for k in _UCI.split()),
 }
 
 
@@ -242,9 +240,7 @@ def _run(problem: Problem, method: str, seed: int) -> Cell:
     # The splits from 0 on were looked at when the prior of AlignedScales was set.
     split = split_of(problem, 100 + seed)
     model = _model(method, split.X_train.shape[1])
-    begin = time.perf_counter()
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes with fewer members than folds or neighbours
-        model.fit(split.X_train, split.y_train)
-        accuracy = float(model.score(split.X_test, split.y_test))
-    return Cell(problem.name, method, seed, accuracy, round(time.perf_counter() - begin, 3))
+    found = measured(
+        lambda: model.fit(split.X_train, split.y_train).score(split.X_test, split.y_test)
+    )
+    return Cell(problem.name, method, seed, float(found.value), found.seconds)

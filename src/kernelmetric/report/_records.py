@@ -22,6 +22,8 @@ class Cell(NamedTuple):
         Time of fit and transform.
     note : str
         What the method warned about, or nothing.
+    megabytes : float
+        The most memory of the process meanwhile; 0 where it was not measured.
     """
 
     dataset: str
@@ -30,6 +32,22 @@ class Cell(NamedTuple):
     accuracy: float
     seconds: float
     note: str = ""
+    megabytes: float = 0.0
+
+
+class Printed(NamedTuple):
+    """A number that a paper prints.
+
+    Parameters
+    ----------
+    value : float
+        The mean, as a fraction where larger is better.
+    std : float or None
+        Standard deviation over the paper's splits, where it is printed.
+    """
+
+    value: float
+    std: float | None = None
 
 
 class Panel(NamedTuple):

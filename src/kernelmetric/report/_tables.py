@@ -133,8 +133,8 @@ def csv_text(cells: Iterable[Cell]) -> str:
     --------
     >>> from kernelmetric.report import Cell, csv_text
     >>> print(csv_text([Cell("iris", "NCA", 0, 0.9, 0.1)]), end="")
-    dataset,method,split,accuracy,seconds,note
-    iris,NCA,0,0.9,0.1,
+    dataset,method,split,accuracy,seconds,note,megabytes
+    iris,NCA,0,0.9,0.1,,0.0
     """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

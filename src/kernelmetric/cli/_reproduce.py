@@ -1,0 +1,202 @@
+"""``kernelmetric reproduce``: the papers' tables and figures, ours beside theirs."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import click
+
+    from kernelmetric.experiments import Table
+    from kernelmetric.report import Reproduction
+
+INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
+
+
+def command() -> click.Command:
+    """The command, for the group of commands.
+
+    Returns
+    -------
+    click.Command
+        ``reproduce``.
+    """
+    import click
+
+    @click.command()
+    @click.argument("names", nargs=-1, metavar="[TABLE|FIGURE|all]...")
+    @click.option("--smoke", is_flag=True, help="Few points, one split: does all of it run?")
+    @click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("reproduction"),
+        show_default=True,
+        help="Folder of the cells and pages; what is there is continued.",
+    )
+    @click.option("--splits", type=click.IntRange(1), help="Splits, if not the paper's number.")
+    @click.option(
+        "--jobs",
+        type=click.IntRange(-1),
+        default=1,
+        show_default=True,
+        help="Processes that share the work; -1 for one per core.",
+    )
+    def reproduce(
+        names: tuple[str, ...], smoke: bool, out: Path, splits: int | None, jobs: int
+    ) -> None:
+        """Reproduce tables and figures of the papers, ours beside theirs.
+
+        Each finished cell is kept at once: stop whenever you like, the same command goes on. What
+        needs data or methods that are missing is skipped, with a sentence. Without arguments, all
+        tables and figures are listed.
+        """
+        from kernelmetric.experiments import CellFileError
+
+        if not names:
+            _list()
+            return
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.BadParameter(f"cannot make the folder {out}: {error}") from error
+        tables, figures = _chosen(names, smoke, splits)
+        try:
+            sys.exit(_reproduce(tables, figures, out, jobs, smoke))
+        except CellFileError as error:
+            raise click.ClickException(str(error)) from error
+        except OSError as error:
+            raise click.ClickException(f"cannot write to {out}: {error}") from error
+
+    return reproduce
+
+
+def _list() -> None:
+    import click
+
+    from kernelmetric.experiments import FIGURES, TABLES
+
+    for name, table in TABLES.items():
+        click.echo(f"{name:<16}{table.title} ({table.n_cells} fits)")
+    for name, figure in FIGURES.items():
+        click.echo(f"{name:<16}{figure.title}")
+    click.echo("Try: kernelmetric reproduce 000-table1 --smoke")
+
+
+def _chosen(
+    names: tuple[str, ...], smoke: bool, splits: int | None
+) -> tuple[list[Table], list[str]]:
+    import click
+
+    from kernelmetric.experiments import FIGURES, TABLES
+
+    known = [*TABLES, *FIGURES]
+    unknown = [name for name in names if name not in known and name != "all"]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], known, 3) or known
+        raise click.UsageError(
+            f"Got {unknown[0]!r}, but expected a table or a figure: try {', '.join(near)} or all."
+        )
+    chosen = known if "all" in names else list(dict.fromkeys(names))
+    tables = [TABLES[name] for name in chosen if name in TABLES]
+    tables = [table.smoked() if smoke else table for table in tables]
+    if splits is not None:
+        tables = [replace(table, n_splits=splits) for table in tables]
+    return tables, [name for name in chosen if name in FIGURES]
+
+
+def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, smoke: bool) -> int:
+    """Run, render and save; return the exit code."""
+    import click
+
+    from kernelmetric.experiments import plan, reproduced, write_pages
+    from kernelmetric.report import compare, summary_line
+
+    plans = [plan(table) for table in tables]
+    for planned in plans:
+        for sentence in planned.skipped:
+            click.echo(sentence, err=True)
+    finished = _run(list(zip(tables, plans, strict=True)), out, jobs)
+    results: list[Reproduction] = [
+        reproduced(table, table.file_in(out).read(), planned.skipped)
+        for table, planned in zip(tables, plans, strict=True)
+    ]
+    for result in results:
+        compared = compare(result)
+        n_cells = f"{len(result.cells)} fits"
+        line = n_cells if not result.paper else f"{n_cells}. {summary_line(compared)}"
+        click.echo(f"{result.name}: {line}")
+    saved = write_pages(results, out) if results else []
+    if finished:
+        saved += _draw(figures, out, smoke)
+    for path in saved:
+        click.echo(f"Saved {path}")
+    if not finished:
+        click.echo("Interrupted: what was finished is kept, the same command goes on.", err=True)
+        return INTERRUPTED
+    wanted = sum(planned.n_cells(t) for t, planned in zip(tables, plans, strict=True))
+    failed = wanted - sum(len(result.cells) for result in results)
+    if failed > 0:
+        click.echo(f"{failed} fits failed, see above; the same command tries again.", err=True)
+        return 1
+    return 0
+
+
+def _run(work: list[tuple[Table, Any]], out: Path, jobs: int) -> bool:
+    """Run all cells under a progress bar; whether Ctrl-C left them complete."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from kernelmetric.experiments import run_table
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    try:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            for table, planned in work:
+                done = len(table.file_in(out).read())
+                total = planned.n_cells(table)
+                task = bar.add_task(table.name.ljust(32), total=max(total, done), completed=done)
+                for cell in run_table(table, out, n_jobs=jobs, planned=planned):
+                    what = f"{table.name} {cell.dataset} {cell.method}"
+                    bar.update(task, advance=1, description=what[:32].ljust(32))
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _draw(figures: list[str], out: Path, smoke: bool) -> list[Path]:
+    """Draw figures; what cannot be drawn is a sentence."""
+    import click
+
+    from kernelmetric.experiments import FIGURES
+    from kernelmetric.report import png_bytes, write_atomically
+
+    os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
+    saved = []
+    for name in figures:
+        figure = FIGURES[name]
+        try:
+            image = png_bytes(figure.draw(figure.compute(smoke)))
+        except (ImportError, OSError) as error:
+            click.echo(f"{name}: skipped, {error}", err=True)
+            continue
+        saved.append(write_atomically(out / f"{name}.png", image))
+    return saved

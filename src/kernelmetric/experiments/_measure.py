@@ -1,0 +1,119 @@
+"""One fit, measured: its score, its seconds, its memory, and what it warned about."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from threadpoolctl import ThreadpoolController
+
+_MADE_BY = ("kernelmetric", "numpy", "scipy", "scikit-learn")
+_LONGEST_NOTE = 300  # characters
+
+
+class Measured(NamedTuple):
+    """What came of a fit.
+
+    Parameters
+    ----------
+    value : object
+        What the function returned.
+    seconds : float
+        Processor time, which other programs on the machine do not change much.
+    megabytes : float
+        The most memory of the process meanwhile, with all it held before; 0 where the system
+        does not say.
+    note : str
+        Warnings, each once.
+    """
+
+    value: Any
+    seconds: float
+    megabytes: float
+    note: str
+
+
+def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
+    """Call a function on one thread, and look at the clock, the memory and the warnings.
+
+    One thread: on matrices of a few hundred rows the threads of a BLAS wait for each other, and
+    where other programs run too that takes many times longer than the work.
+
+    Parameters
+    ----------
+    function : callable
+        What to call.
+    *arguments : object
+        Its arguments.
+
+    Returns
+    -------
+    Measured
+        Its value and what it took.
+
+    Examples
+    --------
+    >>> from kernelmetric.experiments import measured
+    >>> measured(max, 1.0, 2.0).value
+    2.0
+    """
+    _forget_peak()
+    begin = time.process_time()
+    with ThreadpoolController().limit(limits=1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value = function(*arguments)
+    seconds = round(time.process_time() - begin, 3)
+    note = " ".join(dict.fromkeys(str(warning.message) for warning in caught))
+    return Measured(value, seconds, _peak(), note[:_LONGEST_NOTE])
+
+
+def provenance() -> dict[str, str]:
+    """Versions and machine, to be kept with results.
+
+    Returns
+    -------
+    dict of str
+        Package versions, Python, system.
+
+    Examples
+    --------
+    >>> from kernelmetric.experiments import provenance
+    >>> "numpy" in provenance()
+    True
+    """
+    versions = {}
+    for name in _MADE_BY:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:  # run from a source tree
+            versions[name] = "source"
+    return versions | {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "when": time.strftime("%Y-%m-%d"),
+    }
+
+
+def _forget_peak() -> None:
+    """Let Linux count the peak of memory anew; elsewhere it is that of the process's life."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak() -> float:
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return round(int(status.partition("VmHWM:")[2].split()[0]) / 1024, 1)
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    per_megabyte = 1024 * 1024 if platform.system() == "Darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / per_megabyte, 1)

@@ -1,0 +1,51 @@
+"""The numbers that the papers print, one CSV file per table in the folder ``printed``."""
+
+from __future__ import annotations
+
+import csv
+from functools import lru_cache
+from importlib import resources
+
+from kernelmetric.report import Printed
+
+#: How a paper prints: what makes its number a fraction where larger is better, and its spread.
+SCALES = {
+    "fraction": (lambda value: value, 1.0),
+    "percent": (lambda value: value / 100, 0.01),
+    "error": (lambda value: 1 - value / 100, 0.01),
+}
+
+
+@lru_cache
+def read_printed(table: str, scale: str = "fraction") -> dict[tuple[str, str], Printed]:
+    """The numbers of a table, as fractions where larger is better.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table.
+    scale : {"fraction", "percent", "error"}
+        How the paper prints them.
+
+    Returns
+    -------
+    dict
+        Printed numbers by (data set, method); empty for a table that no paper has.
+
+    Examples
+    --------
+    >>> from kernelmetric.experiments import read_printed
+    >>> read_printed("000-table1")["iris", "KNCA"]
+    Printed(value=0.96, std=0.01)
+    """
+    source = resources.files("kernelmetric.experiments") / "printed" / f"{table}.csv"
+    if not source.is_file():
+        return {}
+    turn, factor = SCALES[scale]
+    rows = csv.DictReader(source.read_text(encoding="utf-8").splitlines())
+    return {
+        (row["dataset"], row["method"]): Printed(
+            turn(float(row["value"])), factor * float(row["std"]) if row["std"] else None
+        )
+        for row in rows
+    }

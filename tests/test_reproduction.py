@@ -1,0 +1,512 @@
+"""Tables of the papers as data: what is printed, what is kept, what is refused, what is shown."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+import kernelmetric
+from kernelmetric import DNE, RBF
+from kernelmetric.experiments import (
+    FIGURES,
+    TABLES,
+    CellFile,
+    CellFileError,
+    Method,
+    MissingMethodError,
+    Problem,
+    SearchedKernel,
+    Smoke,
+    Table,
+    distinct_kernels,
+    measured,
+    plan,
+    read_printed,
+    reproduced,
+    run_table,
+    write_pages,
+)
+from kernelmetric.kernels import Delta, rbf_widths
+from kernelmetric.report import (
+    Cell,
+    Printed,
+    Reproduction,
+    Summary,
+    compare,
+    comparison_grid,
+    paired_tests,
+    reproduction_csv,
+    reproduction_html,
+    reproduction_markdown,
+    summary_line,
+    verdict,
+    win_draw_loss,
+)
+
+PACKAGE = Path(kernelmetric.__file__).parent
+
+
+def two_clouds(n, rng):
+    y = rng.randint(2, size=n)
+    return rng.standard_normal((n, 3)) + 3.0 * y[:, None], y
+
+
+def neighbours(problem):
+    return KNeighborsClassifier(1)
+
+
+def make_table(**changes):
+    table = Table(
+        name="clouds",
+        title="two clouds",
+        problems=(Problem("clouds", 30, two_clouds, n_test=50),),
+        methods=(
+            Method("1-NN", "One neighbour.", neighbours),
+            Method("3-NN", "Three neighbours.", lambda problem: KNeighborsClassifier(3)),
+        ),
+        n_splits=2,
+        protocol=("Random splits.",),
+        smoke=Smoke(("clouds",), n_train=10, n_test=10),
+        against={"3-NN": "1-NN"},
+    )
+    return replace(table, **changes)
+
+
+# --- what the papers print ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "kernel", "aligned"),
+    [(1, (9, 1, 0), (8, 0, 2)), (2, (10, 0, 0), (9, 1, 0)), (3, (9, 1, 0), (7, 3, 0))],
+)
+def test_the_printed_means_of_000_give_the_printed_wins_and_losses(number, kernel, aligned):
+    table = TABLES[f"000-table{number}"]
+    values = {key: printed.value for key, printed in table.paper.items()}
+    linear, searched, summed = (method.name for method in table.methods)
+    assert len(values) == 30
+    assert win_draw_loss(values, searched, linear) == kernel
+    assert win_draw_loss(values, summed, linear) == aligned
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "beyond"])
+def test_every_cell_of_a_paper_has_its_row_and_column(name):
+    table = TABLES[name]
+    rows, columns = {p.name for p in table.problems}, {m.name for m in table.methods}
+    quoted = {"GWPC", "KTDA"} if name == "001-table1" else set()
+    assert {dataset for dataset, _ in table.paper} == rows
+    assert {method for _, method in table.paper} - quoted <= columns
+    assert all(0 <= printed.value <= 1 for printed in table.paper.values())
+    printed = {(d, m) for d in rows for m in columns if (d, m) in table.paper}
+    assert not printed & table.left_out
+    assert set(table.smoke.problems) <= rows
+
+
+def test_errors_and_percents_become_accuracies():
+    assert read_printed("004-table4", "error")["toy, linear", "idealized"].value == pytest.approx(
+        1 - 0.0308
+    )
+    assert read_printed("001-table1", "percent")["wine", "TDL"] == pytest.approx((0.9309, 0.04))
+    assert read_printed("no-such-table") == {}
+
+
+# --- what is kept -------------------------------------------------------------------------------
+
+
+def test_a_table_goes_on_where_it_stopped(tmp_path):
+    table = make_table()
+    first = list(run_table(replace(table, n_splits=1), tmp_path))
+    rest = list(run_table(table, tmp_path))
+    assert [(c.method, c.split) for c in first] == [("1-NN", 0), ("3-NN", 0)]
+    assert {c.split for c in rest} == {1}
+    assert table.file_in(tmp_path).read() == first + rest
+    assert list(run_table(table, tmp_path)) == []
+    assert min(c.megabytes for c in first) > 0
+
+
+def test_processes_share_the_cells_of_a_table(tmp_path):
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    for folder, n_jobs in ((alone, 1), (shared, 2)):
+        folder.mkdir()
+        list(run_table(make_table(), folder, n_jobs=n_jobs))
+    one, two = (
+        {(c.method, c.split): c.accuracy for c in make_table().file_in(folder).read()}
+        for folder in (alone, shared)
+    )
+    assert one == two
+
+
+def test_half_a_line_counts_as_not_written_and_its_cell_is_run_again(tmp_path):
+    table = make_table()
+    cells = list(run_table(table, tmp_path))
+    path = table.file_in(tmp_path).path
+    content = path.read_bytes()
+    path.write_bytes(content[:-20])  # as kill -9 would leave it
+    assert table.file_in(tmp_path).read() == cells[:-1]
+    again = list(run_table(table, tmp_path))
+    assert [(c.method, c.split) for c in again] == [(cells[-1].method, cells[-1].split)]
+    assert len(table.file_in(tmp_path).read()) == len(cells)
+
+
+@pytest.mark.parametrize(
+    "line", ["{broken", "[1, 2]", '{"dataset": "iris"}', '{"no": "cell"}'], ids=repr
+)
+def test_a_corrupt_file_is_refused_and_left_as_it_is(tmp_path, line):
+    table = make_table()
+    list(run_table(table, tmp_path))
+    path = table.file_in(tmp_path).path
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(line + "\n")
+    before = path.read_bytes()
+    number = before.count(b"\n")
+    with pytest.raises(CellFileError, match=f"line {number} .* Nothing was changed"):
+        list(run_table(replace(table, n_splits=3), tmp_path))
+    assert path.read_bytes() == before
+
+
+def test_results_of_another_protocol_are_refused_and_left_as_they_are(tmp_path):
+    table = make_table()
+    list(run_table(table, tmp_path))
+    before = table.file_in(tmp_path).path.read_bytes()
+    changed = make_table(protocol=("Random splits, features scaled.",))
+    assert changed.fingerprint != table.fingerprint
+    with pytest.raises(CellFileError, match=r"another protocol \(it differs in protocol\)"):
+        list(run_table(changed, tmp_path))
+    assert table.file_in(tmp_path).path.read_bytes() == before
+
+
+def test_more_splits_and_the_smoke_version_are_no_other_protocol_of_the_same_file(tmp_path):
+    table = make_table()
+    assert replace(table, n_splits=9).fingerprint == table.fingerprint
+    assert table.smoked().file_in(tmp_path).path != table.file_in(tmp_path).path
+    assert table.smoked().problems[0].n_train == 10
+
+
+ENDLESS = """
+import sys, time
+from pathlib import Path
+from kernelmetric.experiments import Method, Problem, Smoke, Table, run_table
+
+def draw(n, rng):
+    return rng.standard_normal((n, 2)), rng.randint(2, size=n)
+
+def evaluate(problem, method, seed):
+    time.sleep(0.02)
+    return 0.5 + seed / 1000
+
+table = Table("slow", "slow", (Problem("noise", 5, draw, n_test=5),),
+              (Method("m", "Sleep.", lambda problem: None),), int(sys.argv[2]), (),
+              Smoke(("noise",)), evaluate)
+for cell in run_table(table, Path(sys.argv[1])):
+    print(cell.split, flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no kill -9")
+def test_kill_9_loses_and_repeats_no_finished_cell(tmp_path):
+    script = tmp_path / "slow.py"
+    script.write_text(ENDLESS, encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, str(script), str(tmp_path)]
+    with subprocess.Popen([*command, "100000"], env=environment, stdout=subprocess.PIPE) as endless:
+        seen = [endless.stdout.readline() for _ in range(5)]
+        time.sleep(0.05)
+        os.kill(endless.pid, signal.SIGKILL)
+        seen += endless.stdout.read().split(b"\n")
+    finished = CellFile(tmp_path / "slow.jsonl").read()
+    n_seen = sum(line.strip().isdigit() for line in seen)
+    assert n_seen <= len(finished) <= n_seen + 1  # kept before it is told
+    wanted = len(finished) + 3
+    result = subprocess.run(
+        [*command, str(wanted)], env=environment, capture_output=True, check=True
+    )
+    assert [int(line) for line in result.stdout.split()] == [*range(len(finished), wanted)]
+    cells = CellFile(tmp_path / "slow.jsonl").read()
+    assert [c.split for c in cells] == [*range(wanted)]
+    lines = (tmp_path / "slow.jsonl").read_bytes().splitlines()
+    assert sum(b'"dataset"' in line for line in lines) == wanted
+
+
+def test_a_fit_that_fails_is_left_out_and_tried_again(tmp_path, caplog):
+    def broken(problem):
+        class Broken(KNeighborsClassifier):
+            def fit(self, X, y):
+                raise FloatingPointError("no number")
+
+        return Broken()
+
+    table = make_table()
+    fails = replace(table, methods=(table.methods[0], replace(table.methods[1], build=broken)))
+    assert {c.method for c in run_table(fails, tmp_path)} == {"1-NN"}
+    assert "clouds, 3-NN, split 1 failed" in caplog.text
+    assert {c.method for c in run_table(table, tmp_path)} == {"3-NN"}
+
+
+# --- what is skipped ----------------------------------------------------------------------------
+
+
+def test_missing_data_and_missing_methods_are_named_and_the_rest_is_run(tmp_path):
+    def no_data(n, rng):
+        raise FileNotFoundError("No source has the data set.")
+
+    def no_method(problem):
+        raise MissingMethodError("this version has no such thing.")
+
+    table = make_table(
+        problems=(*make_table().problems, Problem("gone", 5, no_data)),
+        methods=(*make_table().methods, Method("future", "Not yet.", no_method)),
+    )
+    planned = plan(table)
+    assert len(planned.skipped) == 2
+    assert "gone: skipped, the data are missing" in planned.skipped[0]
+    assert "future: skipped, this version has no such thing" in planned.skipped[1]
+    cells = list(run_table(table, tmp_path, planned=planned))
+    assert len(cells) == planned.n_cells(table) == 4
+
+
+def test_empty_cells_of_a_paper_are_not_run(tmp_path):
+    table = make_table(left_out=frozenset({("clouds", "3-NN")}))
+    assert {c.method for c in run_table(table, tmp_path)} == {"1-NN"}
+    assert table.n_cells == 2
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "expected"),
+    [
+        (0.93, 0.0, "within"),
+        (0.929, 0.0, "below"),
+        (0.971, 0.0, "above"),
+        (0.92, 0.1, "within"),  # two standard errors are 0.032
+        (0.90, 0.1, "below"),
+    ],
+)
+def test_a_verdict_is_0_02_or_two_standard_errors(mean, std, expected):
+    assert verdict(Summary(mean, std, 40), Printed(0.95), 40) == expected
+
+
+def test_an_empty_test_set_difference_has_no_doubt():
+    cells = [Cell("a", m, s, 0.9, 0.0) for m in ("x", "y") for s in range(5)]
+    (test,) = paired_tests(cells, "x", "y")
+    assert (test.difference, test.p_t, test.p_wilcoxon) == (0.0, 1.0, 1.0)
+
+
+def test_a_clear_difference_is_significant_and_its_interval_leaves_out_zero():
+    rng = np.random.RandomState(0)
+    cells = [
+        Cell("a", m, s, 0.8 + 0.05 * (m == "x") + 0.01 * rng.standard_normal(), 0.0)
+        for s in range(20)
+        for m in ("x", "y")
+    ]
+    (test,) = paired_tests(cells, "x", "y")
+    assert 0 < test.low < 0.05 < test.high < 0.07
+    assert max(test.p_t, test.p_wilcoxon) < 1e-3
+    assert paired_tests(cells[:1], "x", "y") == []
+
+
+def example():
+    cells = [
+        Cell(dataset, method, split, value + 0.01 * split, 0.5)
+        for dataset, row in {"iris": (0.95, 0.90), "glass": (0.60, 0.62)}.items()
+        for method, value in zip(("NCA", "KNCA"), row, strict=True)
+        for split in range(2)
+    ]
+    paper = {("iris", "NCA"): Printed(0.96, 0.03), ("iris", "KNCA"): Printed(0.96, 0.01)}
+    paper |= {("glass", "NCA"): Printed(0.5), ("glass", "quoted"): Printed(0.7)}
+    reasons = {("iris", "KNCA"): "Too few <splits>."}
+    return Reproduction(
+        "a-table", "an example", cells, paper, 40, against={"KNCA": "NCA"}, reasons=reasons
+    )
+
+
+def test_ours_stands_beside_theirs_with_a_verdict_and_a_reason():
+    table = example()
+    found = {(c.dataset, c.method): (c.verdict, c.why) for c in compare(table)}
+    assert found == {
+        ("iris", "NCA"): ("within", ""),
+        ("iris", "KNCA"): ("below", "Too few <splits>."),
+        ("glass", "NCA"): ("above", ""),
+        ("glass", "KNCA"): ("ours", ""),
+        ("glass", "quoted"): ("quoted", ""),
+    }
+    assert summary_line(compare(table)).startswith("Of 3 cells, 2 are within 0.02 of or above")
+    grid = comparison_grid(table)
+    assert grid.header == ["", "NCA", "KNCA", "quoted"]
+    assert grid.rows[0] == ["iris", "0.95 ± 0.01 / 0.96 =", "0.91 ± 0.01 / 0.96 ▼", ""]
+    assert grid.rows[-1][2] == "1–0–1 / 0–1–0"
+
+
+def test_the_pages_say_the_same_and_html_is_escaped():
+    table = example()
+    markdown, html = reproduction_markdown([table]), reproduction_html([table])
+    assert "| iris | KNCA | Too few <splits>. |" in markdown
+    assert "Too few &lt;splits&gt;." in html
+    assert "<splits>" not in html
+    assert 'class="below"' in html
+    assert "http" not in html
+    assert "a-table,iris,KNCA,0.9050,0.0050,2,0.9600,0.01,below,0.5," in reproduction_csv([table])
+
+
+def test_errors_are_shown_as_errors():
+    cells = [Cell("toy", "idealized", 0, 0.97, 0.1)]
+    paper = {("toy", "idealized"): Printed(0.969)}
+    table = Reproduction("t", "t", cells, paper, 50, printed="error")
+    assert comparison_grid(table).rows == [["toy", "3.0 / 3.1 ="]]
+
+
+def test_a_table_without_a_paper_shows_ranks_and_seconds():
+    cells = [
+        Cell(d, m, 0, a, 0.25) for d in ("a", "b") for m, a in (("x", 0.9), ("y", 0.8), ("z", 0.8))
+    ]
+    rows = comparison_grid(Reproduction("t", "t", cells, {}, 1)).rows
+    assert rows[0] == ["a", "0.90", "0.80", "0.80"]
+    assert rows[-2] == ["mean rank, 2 sets", "1.0", "2.5", "2.5"]
+    assert rows[-1][1:] == ["0.25"] * 3
+
+
+def test_pages_are_written_for_what_is_there(tmp_path):
+    table = make_table()
+    cells = list(run_table(table, tmp_path))
+    paths = write_pages([reproduced(table, cells, ["glass: skipped."])], tmp_path)
+    assert [path.name for path in paths] == [
+        "reproduction.md", "reproduction.html", "reproduction.csv",
+    ]  # fmt: skip
+    text = paths[0].read_text(encoding="utf-8")
+    for part in ("clouds: two clouds", "glass: skipped.", "Random splits.", "3-NN − 1-NN"):
+        assert part in text
+
+
+def test_the_documented_page_is_what_the_stored_results_say():
+    script = PACKAGE.parents[1] / "benchmarks" / "reproduction_page.py"
+    if not script.exists():
+        pytest.skip("the page is not part of the installed package")
+    spec = importlib.util.spec_from_file_location("reproduction_page", script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    stored = (module.DOCS / "reproduction.md").read_text(encoding="utf-8")
+    assert module.page() == stored
+
+
+# --- how kernels are searched -------------------------------------------------------------------
+
+
+def test_kernels_that_are_multiples_of_each_other_are_tried_once():
+    X = np.random.RandomState(0).standard_normal((30, 4))
+    narrow = [RBF(sigma=s) for s in (1e-3, 1e-2)]
+    kept = distinct_kernels([*narrow, narrow[0] + Delta(), RBF(sigma=1.0)], X)
+    assert [kernel.sigma for kernel in kept] == [1e-3, 1.0]
+    assert 5 < len(distinct_kernels(rbf_widths(), X)) < 21
+
+
+def test_leaving_out_multiples_changes_no_choice():
+    rng = np.random.RandomState(0)
+    X, y = two_clouds(60, rng)
+    X_new, _ = two_clouds(40, rng)
+    kernels = rbf_widths()[::-1]
+    few = SearchedKernel(DNE(), DNE(), kernels).fit(X, y)
+    from sklearn.model_selection import StratifiedKFold
+
+    from kernelmetric.kernelized import KernelizedCV
+
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    every = KernelizedCV(DNE(), kernels, folds).fit(X, y)
+    assert few.n_tried_ < len(kernels)
+    np.testing.assert_array_equal(few.predict(X_new), every.predict(X_new))
+
+
+def test_warnings_time_and_memory_of_a_fit_are_kept():
+    import warnings
+
+    def warn_twice(value):
+        warnings.warn("look here", UserWarning, stacklevel=1)
+        warnings.warn("look here", UserWarning, stacklevel=1)
+        return value
+
+    found = measured(warn_twice, 0.5)
+    assert found.value == 0.5
+    assert found.note == "look here"
+    assert found.seconds >= 0
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run():
+    click_testing = pytest.importorskip("click.testing", reason="click comes with the extra `cli`")
+    pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+    path = PACKAGE / "cli" / "_reproduce.py"
+    spec = importlib.util.spec_from_file_location("kernelmetric_reproduce", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    try:
+        runner = click_testing.CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
+    except TypeError:
+        runner = click_testing.CliRunner()
+    return lambda *arguments: runner.invoke(module.command(), [str(a) for a in arguments])
+
+
+def test_without_arguments_all_tables_and_figures_are_listed(run):
+    result = run()
+    assert result.exit_code == 0
+    for name in (*TABLES, *FIGURES):
+        assert name in result.stdout
+
+
+def test_an_unknown_table_is_refused_with_those_that_are_near(run, tmp_path):
+    result = run("000-tabel1", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "000-table1" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_is_run_rendered_and_resumed(run, tmp_path):
+    names = ("003-table1", "003-table2", "003-table3")
+    arguments = (*names, "--smoke", "--out", tmp_path)
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    for name in names:
+        assert f"{name}: 2 fits" in result.stdout
+    lines = (tmp_path / "003-table3-smoke.jsonl").read_bytes()
+    about = json.loads(lines.splitlines()[0])["about"]
+    assert about["table"] == "003-table3"
+    assert "numpy" in json.loads(lines.splitlines()[1])["made_by"]
+    assert "iris" in (tmp_path / "reproduction.html").read_text(encoding="utf-8")
+    assert run(*arguments).exit_code == 0
+    assert (tmp_path / "003-table3-smoke.jsonl").read_bytes() == lines
+
+
+def test_a_corrupt_file_ends_the_command_in_a_sentence(run, tmp_path):
+    (tmp_path / "003-table3-smoke.jsonl").write_text("no cells\n", encoding="utf-8")
+    result = run("003-table3", "--smoke", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "line 1" in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+    assert (tmp_path / "003-table3-smoke.jsonl").read_text(encoding="utf-8") == "no cells\n"
+
+
+def test_figures_are_drawn(run, tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `plot`")
+    result = run("004-fig1", "--smoke", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "004-fig1.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_all_of_it_runs_in_small(run, tmp_path):
+    result = run("all", "--smoke", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    for name, table in TABLES.items():
+        planned = plan(table.smoked())
+        if planned.problems and planned.methods:
+            assert (tmp_path / f"{name}-smoke.jsonl").exists()
