@@ -90,7 +90,6 @@ def test_every_kernel_gives_the_same_bits(kernel, labelled, fresh, tmp_path):
         IdealizedKernel(C=10.0, psd="none"),
         MMC(),
     ],
-    ids=repr,
 )
 def test_other_metrics_give_the_same_bits(metric, labelled, fresh, tmp_path):
     X, y = labelled
