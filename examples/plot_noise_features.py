@@ -9,7 +9,7 @@ automatic kernel learns a scale for each feature first.
 from matplotlib import pyplot as plt
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import LMNN, RBF, Kernelized, datasets
+from kernelmetric import NCA, RBF, Kernelized, datasets
 
 X, y = datasets.make_checkerboard(300, n_noise=4, random_state=0)
 X_new, y_new = datasets.make_checkerboard(1000, n_noise=4, random_state=1)
@@ -17,8 +17,8 @@ X_new, y_new = datasets.make_checkerboard(1000, n_noise=4, random_state=1)
 # %%
 # Euclidean distance, a kernel of median width, and the kernel chosen from the data.
 metrics = {
-    "RBF of median width": Kernelized(LMNN(), kernel=RBF(gamma="median")).fit(X, y),
-    "kernel='auto'": Kernelized(LMNN()).fit(X, y),
+    "RBF of median width": Kernelized(NCA(), kernel=RBF(gamma="median")).fit(X, y),
+    "kernel='auto'": Kernelized(NCA()).fit(X, y),
 }
 accuracies = {"Euclidean": KNeighborsClassifier(1).fit(X, y).score(X_new, y_new)}
 for name, metric in metrics.items():
