@@ -35,5 +35,5 @@ for ax, (name, answer) in zip(axes, answers.items(), strict=True):
     ax.plot(*X[y >= 0].T, "k.", markersize=9)
 
 # %%
-# How much of each coordinate lies on labelled points; near one, a few labels would have captured it:
+# The share of each coordinate on labelled points; near one, few labels would have captured it:
 print(semi.label_mass_.round(2))
