@@ -61,7 +61,7 @@ def command() -> click.Command:
             else:
                 trials = _trials(study, talk, test, folds)
                 scores = _by_method(trials)
-                how = f"mean±std over {folds} folds" if test is None else f"on {test}"
+                how = f"mean±std over {folds} folds" if test is None else f"on {test.name}"
                 what = f"Accuracy in %, {how}"
         cells = [
             Cell(data.stem, name, split, value, 0.0)
