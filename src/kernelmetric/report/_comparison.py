@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -254,8 +255,9 @@ def _paired(differences: np.ndarray) -> tuple[float, float, float, float, float,
         return mean, mean, mean, p, p, n
     reach = float(stats.t.ppf(0.975, n - 1)) * error
     p_t = float(2 * stats.t.sf(abs(mean) / error, n - 1))
-    # the normal approximation: exact p-values need differences without ties
-    p_wilcoxon = float(stats.wilcoxon(differences, method="approx").pvalue)
+    with warnings.catch_warnings():  # the normal approximation: exact p-values need no ties
+        warnings.simplefilter("ignore", UserWarning)  # older SciPy finds ten splits few
+        p_wilcoxon = float(stats.wilcoxon(differences, method="approx").pvalue)
     return mean, mean - reach, mean + reach, p_t, p_wilcoxon, n
 
 

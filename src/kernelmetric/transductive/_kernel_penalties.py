@@ -196,10 +196,11 @@ class IsomapPenalty(BaseEstimator):
         n = X.shape[0]
         require_memory(8.0 * 5 * n * n, f"Isomap of {n} points", "try penalty='laplacian'.")
         neighbors, squares = nearest_neighbors(X, min(self.n_neighbors, n - 1))
-        rows = np.repeat(np.arange(n), neighbors.shape[1])
+        columns = neighbors.ravel().astype(np.int32)  # older SciPy searches such graphs only
+        rows = np.repeat(np.arange(n, dtype=np.int32), neighbors.shape[1])
         # a path of length zero would be no edge: duplicates keep the least positive number
         lengths = np.maximum(np.sqrt(squares.ravel()), np.finfo(np.float64).tiny)
-        graph = sparse.csr_array((lengths, (rows, neighbors.ravel())), shape=(n, n))
+        graph = sparse.csr_array((lengths, (rows, columns)), shape=(n, n))
         D = shortest_path(graph, directed=False)
         if not np.all(np.isfinite(D)):
             raise ValueError(
