@@ -65,6 +65,9 @@ class TransductiveDistance(Metric, BaseEstimator):
         Folds for the automatic λ.
     tol : float, default=1e-6
         Largest residual of an eigenvector, relative to the norm of the matrix.
+    warm_start : bool, default=False
+        Whether a second fit on as many points starts from the embedding of the first, for other
+        labels or another λ. The result is the same within the tolerance, and sooner there.
     random_state : int, RandomState or None, default=None
         For folds, and the start of the eigen-solver.
 
@@ -131,6 +134,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         n_votes=1,
         cv=5,
         tol=1e-6,
+        warm_start=False,
         random_state=None,
     ):
         self.n_components = n_components
@@ -143,6 +147,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         self.n_votes = n_votes
         self.cv = cv
         self.tol = tol
+        self.warm_start = warm_start
         self.random_state = random_state
 
     def fit(
@@ -341,11 +346,11 @@ class TransductiveDistance(Metric, BaseEstimator):
         options = {"tol": self.tol, "random_state": rng.randint(2**31 - 1)}
         parts = source.graphs(points, cost.n_neighbors)
         C = cost.weights(*parts)
-        start, self.lam_scores_ = None, {}
+        start, self.lam_scores_ = self._warm_start(len(points)), {}
         if not isinstance(self.lam, str):
             self.lam_ = max(float(self.lam), cost.least_lam(geometry.scale))
         else:  # every λ starts from the embedding without labels
-            start = solve(geometry, C, np.inf, d, **options).vectors
+            start = solve(geometry, C, np.inf, d, start=start, **options).vectors
 
             def embed(known: np.ndarray, lam: float) -> np.ndarray:
                 V = start
@@ -360,6 +365,11 @@ class TransductiveDistance(Metric, BaseEstimator):
         found = solve(geometry, C, self.lam_, d, start=start, **options)
         spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
         return found, spoken_of if source.codes is None else source.codes >= 0
+
+    def _warm_start(self, n_samples: int) -> np.ndarray | None:
+        """The embedding of an earlier fit, where it is wanted and fits."""
+        earlier = getattr(self, "embedding_", None) if self.warm_start else None
+        return earlier if earlier is not None and len(earlier) == n_samples else None
 
     def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
         if not found.converged:
