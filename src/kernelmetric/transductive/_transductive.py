@@ -63,8 +63,9 @@ class TransductiveDistance(Metric, BaseEstimator):
         Labelled neighbours that vote, in the embedding, on the class of a point.
     cv : int, default=5
         Folds for the automatic λ.
-    tol : float, default=1e-6
-        Largest residual of an eigenvector, relative to the norm of the matrix.
+    tol : float, default=1e-4
+        Largest residual of an eigenvector, relative to the norm of the matrix. On 70,000 digits
+        ten times less changes no accuracy by 0.01 %; up to a thousand points it plays no part.
     warm_start : bool, default=False
         Whether a second fit on as many points starts from the embedding of the first, for other
         labels or another λ. The result is the same within the tolerance, and sooner there.
@@ -133,7 +134,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         cost="robust",
         n_votes=1,
         cv=5,
-        tol=1e-6,
+        tol=1e-4,
         warm_start=False,
         random_state=None,
     ):
