@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelmetric.compute import check_points, require_memory
 from kernelmetric.graphs import label_graphs
 from kernelmetric.metric import Metric
-from kernelmetric.transductive._choice import choose_lam, vote
+from kernelmetric.transductive._choice import check_lam, choose_lam, vote
 from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
 from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty, as_penalty
@@ -331,12 +331,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
                 raise ValueError(f"Got {name}={value!r}, but expected an integer >= {low}.")
-        automatic = isinstance(self.lam, str) and self.lam == "auto"
-        if not automatic and not (isinstance(self.lam, Real) and float(self.lam) > 0):
-            raise ValueError(
-                f"Got lam={self.lam!r}, but expected a positive number, infinity for no cost, or "
-                "'auto': without a penalty only labelled points would have a place."
-            )
+        check_lam(self.lam)
 
     def _solve(
         self, points: np.ndarray, source: Source, geometry: Geometry
@@ -347,7 +342,9 @@ class TransductiveDistance(Metric, BaseEstimator):
         options = {"tol": self.tol, "random_state": rng.randint(2**31 - 1)}
         parts = source.graphs(points, cost.n_neighbors)
         C = cost.weights(*parts)
-        start, self.lam_scores_ = self._warm_start(len(points)), {}
+        start = getattr(self, "embedding_", None) if self.warm_start else None
+        start = start if start is not None and len(start) == len(points) else None
+        self.lam_scores_ = {}
         if not isinstance(self.lam, str):
             self.lam_ = max(float(self.lam), cost.least_lam(geometry.scale))
         else:  # every λ starts from the embedding without labels
@@ -366,11 +363,6 @@ class TransductiveDistance(Metric, BaseEstimator):
         found = solve(geometry, C, self.lam_, d, start=start, **options)
         spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
         return found, spoken_of if source.codes is None else source.codes >= 0
-
-    def _warm_start(self, n_samples: int) -> np.ndarray | None:
-        """The embedding of an earlier fit, where it is wanted and fits."""
-        earlier = getattr(self, "embedding_", None) if self.warm_start else None
-        return earlier if earlier is not None and len(earlier) == n_samples else None
 
     def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
         if not found.converged:
