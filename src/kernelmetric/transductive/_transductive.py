@@ -342,9 +342,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         options = {"tol": self.tol, "random_state": rng.randint(2**31 - 1)}
         parts = source.graphs(points, cost.n_neighbors)
         C = cost.weights(*parts)
-        start = getattr(self, "embedding_", None) if self.warm_start else None
-        start = start if start is not None and len(start) == len(points) else None
-        self.lam_scores_ = {}
+        earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
+        start, self.lam_scores_ = (earlier if len(earlier) == len(points) else None), {}
         if not isinstance(self.lam, str):
             self.lam_ = max(float(self.lam), cost.least_lam(geometry.scale))
         else:  # every λ starts from the embedding without labels
