@@ -60,7 +60,7 @@ def test_new_points_fare_as_well_as_those_that_were_there_on_ionosphere():
         pytest.skip(f"ionosphere is not to be had: {error}")
     X, y = minmax_scale(X), np.unique(y, return_inverse=True)[1]
     differences = []
-    for seed in range(20):
+    for seed in range(20, 60):  # the factor below was chosen on the first twenty
         X_train, X_new, truth, y_new = train_test_split(
             X, y, test_size=1 / 3, stratify=y, random_state=seed
         )

@@ -146,6 +146,13 @@ def test_a_start_of_wrong_eigenvectors_is_left_behind(indefinite, truth):
     np.testing.assert_allclose(found.values, values[:K], atol=1e-7)
 
 
+def test_a_start_may_be_degenerate(indefinite, truth):
+    values, vectors = truth
+    for start in (np.zeros((N, K)), np.tile(vectors[:, :2], (1, K))):
+        found = smallest_eigenvectors(indefinite, K, null=np.ones(N), start=start, random_state=0)
+        np.testing.assert_allclose(found.values, values[:K], atol=1e-7)
+
+
 def test_a_random_state_makes_runs_equal(indefinite):
     first, second = (smallest_eigenvectors(indefinite, K, random_state=3) for _ in range(2))
     np.testing.assert_array_equal(first.vectors, second.vectors)

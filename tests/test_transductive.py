@@ -313,6 +313,24 @@ def test_the_robust_cost_keeps_eigenvalues_within_weyls_bound(cloud):
         assert np.all(np.abs(model.eigenvalues_ - model.lam_ * alone.eigenvalues_) <= 4.0)
 
 
+def test_other_labels_start_from_the_last_embedding():
+    X, truth = datasets.load("digits", return_X_y=True)
+    X, first = X / 16.0, np.where(np.arange(1797) % 20 == 0, truth, -1)
+    second = np.where(np.arange(1797) % 20 == 7, truth, -1)
+    options = {"penalty": "normalized", "n_neighbors": 10, "tol": 1e-7, "random_state": 0}
+    warm = TransductiveDistance(10, 500.0, warm_start=True, **options).fit(X, first)
+    cold = TransductiveDistance(10, 500.0, **options).fit(X, first)
+    assert warm.n_matvecs_ == cold.n_matvecs_  # nothing to start from yet
+    warm.fit(X, second)
+    cold.fit(X, second)
+    assert warm.n_matvecs_ < 0.7 * cold.n_matvecs_
+    assert up_to_sign(warm.embedding_, cold.embedding_) < 1e-5
+    assert_array_equal(warm.transduction_, cold.transduction_)
+    fewer = warm.fit(X[:1500], second[:1500])  # nothing that fits
+    assert fewer.embedding_.shape == (1500, 10)
+    assert fewer.set_params(n_components=12).fit(X[:1500], second[:1500]).embedding_.shape[1] == 12
+
+
 def test_labelled_hubs_capture_the_papers_cost_and_not_the_robust_one():
     X, truth = datasets.load("digits", return_X_y=True)
     X, truth = X[:600] / 16.0, truth[:600]

@@ -92,7 +92,7 @@ def _loaded(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 _FULL = partial(gaussian_graph, width=0.25)
-_DIGITS = {"n_components": 60, "penalty": "normalized", "n_votes": 10, "tol": 1e-4}
+_DIGITS = {"n_components": 60, "penalty": "normalized", "n_votes": 10}
 
 #: The sets of Table 1 of 001, as it sets them: full Gaussian graph, 1-NN in 10 dimensions.
 TABLE1 = tuple(

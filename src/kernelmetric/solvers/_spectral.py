@@ -1,14 +1,4 @@
-r"""Smallest eigenvectors of a large symmetric matrix, which may be indefinite.
-
-Rayleigh-Ritz on a growing basis (Davidson's method). What is added for a Ritz pair
-:math:`(\theta, v)` is the Ritz vector after a Chebyshev filter, less its part along itself,
-
-.. math:: T_d(X) v - T_d(x) v, \qquad X = \frac{A - c}{e}, \quad x = \frac{\theta - c}{e},
-
-where the filter is small on :math:`[c - e, c + e]`, the part of the spectrum that nobody asked for.
-The difference obeys a recurrence that starts from the residual, so it has all its digits however
-good v is: the filter, nearly all of the work, may run in float32, and the basis in float64 decides.
-"""
+"""Smallest eigenvectors of a large symmetric matrix, which may be indefinite."""
 
 from __future__ import annotations
 
@@ -21,18 +11,11 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import BlockProduct, is_sparse, require_memory
+from kernelmetric.compute import is_sparse, require_memory
+from kernelmetric.solvers._davidson import BLOCK, GUARD, TINY, Davidson, Deflated, column_norms
 
 _DENSE = 1000  # rows up to which LAPACK takes less than a second
-_BLOCK = 16  # vectors filtered together: narrow enough for the cache
-_GUARD = 10  # Ritz vectors kept beyond those wanted: the filter's edge lies behind them
 _ROUNDS = 4  # blocks added to the basis before it is cut back
-_DEGREE = 10
-_LARGEST = 1e6  # of the filter: beyond, float32 would show the smallest eigenvectors only
-_LANCZOS_STEPS = 12
-_ESTIMATE_FLOOR = 5e-7  # residuals from inner products lose half of the digits
-_MARGIN = 0.9  # of the tolerance, so that the residuals measured at the end are within it
-_TINY = np.finfo(np.float64).tiny
 
 
 class Eigenpairs(NamedTuple):
@@ -126,7 +109,7 @@ def smallest_eigenvectors(
     """
     rng = check_random_state(random_state)
     A, order = _near_rows(A)
-    multiply = _Deflated(A, _columns(null, len(order), "null")[order])
+    multiply = Deflated(A, _columns(null, len(order), "null")[order])
     multiply.require_symmetry(rng)
     n, c = multiply.null.shape
     if not 1 <= n_components <= n - c:
@@ -137,21 +120,21 @@ def smallest_eigenvectors(
     if not tol > 0:
         raise ValueError(f"Got tol={tol!r}, but expected a positive number: try 1e-6.")
     begin = _columns(start, n, "start")[order]
-    width = min(_BLOCK, max(4, n_components))
-    most = n_components + _GUARD + _ROUNDS * width
+    width = min(BLOCK, max(4, n_components))
+    most = n_components + GUARD + _ROUNDS * width
     if n <= _DENSE or 3 * most > n:
         values, vectors, scale = _dense(A, multiply, n_components)
         tol = max(tol, n * np.finfo(np.float64).eps)  # LAPACK gives no more
     else:
-        search = _Davidson(A, multiply, n_components, width, most, rng)
+        search = Davidson(A, multiply, n_components, width, most, rng)
         values, vectors = search.run(begin, tol, max_iter)
         scale = search.scale
-    residuals = _norms(multiply(vectors) - vectors * values)
+    residuals = column_norms(multiply(vectors) - vectors * values)
     converged = bool(np.all(residuals <= tol * scale))
     if not converged:
         warnings.warn(
             f"{int(np.sum(residuals > tol * scale))} of {n_components} eigenvectors have residuals "
-            f"above tol={tol:g}, the largest {residuals.max() / max(scale, _TINY):.1e} of the "
+            f"above tol={tol:g}, the largest {residuals.max() / max(scale, TINY):.1e} of the "
             f"largest eigenvalue. Try a larger max_iter (now {max_iter}) or tol.",
             ConvergenceWarning,
             stacklevel=2,
@@ -177,37 +160,7 @@ def _near_rows(A: Any) -> tuple[Any, np.ndarray]:
     return A[order][:, order], order
 
 
-class _Deflated:
-    """Products with P A P, counted; P projects onto the complement of some vectors."""
-
-    def __init__(self, A: Any, null: np.ndarray):
-        self.count = 0
-        self._product = BlockProduct(A)
-        Q, R, _ = linalg.qr(null, mode="economic", pivoting=True)
-        sizes = np.abs(np.diagonal(R))
-        self.null = Q[:, sizes > 1e-12 * np.max(sizes, initial=_TINY)]
-
-    def __call__(self, V: np.ndarray) -> np.ndarray:
-        self.count += V.shape[1]
-        return self.project(self._product(V))
-
-    def project(self, V: np.ndarray) -> np.ndarray:
-        Q = self.null.astype(V.dtype, copy=False)
-        return V - Q @ (Q.T @ V) if Q.shape[1] else V
-
-    def require_symmetry(self, rng: np.random.RandomState) -> None:
-        """Refuse an A with uᵀAv ≠ vᵀAu for two random vectors: by chance none passes."""
-        U = self.project(rng.standard_normal((len(self.null), 2)))
-        T = U.T @ self(U)
-        if not np.all(np.isfinite(T)):
-            raise ValueError("Got a matrix with NaN or infinity, but expected finite entries.")
-        if abs(T[0, 1] - T[1, 0]) > 1e-6 * np.linalg.norm(T):
-            raise ValueError(
-                "Got a matrix that is not symmetric, but expected A = Aᵀ: try (A + A.T) / 2."
-            )
-
-
-def _dense(A: Any, multiply: _Deflated, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+def _dense(A: Any, multiply: Deflated, k: int) -> tuple[np.ndarray, np.ndarray, float]:
     """The k smallest eigenpairs by LAPACK, and a bound of the largest absolute eigenvalue."""
     Q, n = multiply.null, len(multiply.null)
     require_memory(4 * 8 * n * n, "A dense eigendecomposition", "ask for fewer eigenvectors.")
@@ -217,151 +170,6 @@ def _dense(A: Any, multiply: _Deflated, k: int) -> tuple[np.ndarray, np.ndarray,
     A = A + (2 * scale + 1) * (Q @ Q.T)  # what is projected out comes last
     values, vectors = linalg.eigh(A, subset_by_index=(0, k - 1), overwrite_a=True)
     return values, vectors, scale
-
-
-class _Davidson:
-    """An orthonormal basis V with its image AV, and the inner products that tell its quality."""
-
-    def __init__(
-        self,
-        A: Any,
-        multiply: _Deflated,
-        k: int,
-        width: int,
-        most: int,
-        rng: np.random.RandomState,
-    ):
-        self.multiply, self.k, self.width, self.rng = multiply, k, width, rng
-        self.kept = k + _GUARD
-        self._rough = BlockProduct(A, np.float32)
-        lowest, self.upper = _spectral_interval(multiply, rng)
-        self.scale = max(abs(lowest), abs(self.upper))
-        self.m = 0
-        self.V, self.AV = np.empty((2, len(multiply.null), most))
-        self.H, self.G = np.zeros((2, most, most))
-
-    def run(self, start: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
-        """Grow the basis until the residuals and a last look around are fine."""
-        start = start[:, : self.kept]
-        self._grow(np.hstack([start, self.rng.standard_normal((len(start), self.width))]))
-        looked_around = False
-        needed = -(-self.k // self.width)  # steps to so many vectors, whatever their quality
-        for _ in range(max(max_iter, needed)):
-            self._rotate()
-            open_pairs = self._open_pairs(tol)
-            if len(open_pairs):
-                chosen = open_pairs[: self.width]
-                block = self._filter(self._residuals(chosen), self.theta[chosen])
-                looked_around = False
-            elif looked_around:
-                break
-            else:
-                block = self._filter(self.rng.standard_normal((len(start), self.width)), None)
-                looked_around = self.m >= self.k
-            self._grow(block)
-        self._rotate()
-        S = self.S[:, : self.k]
-        return self.theta[: self.k], self.V[:, : self.m] @ S
-
-    def _grow(self, block: np.ndarray) -> None:
-        """Add the directions of a block to the basis, which is cut back when it is full."""
-        if self.m + block.shape[1] > self.V.shape[1]:
-            self._restart()
-        m = self.m
-        W = block / np.maximum(_norms(block), _TINY)
-        for _ in range(2):  # twice is enough; it also repairs columns that QR had to invent
-            W = self.multiply.project(W)
-            W = W - self.V[:, :m] @ (self.V[:, :m].T @ W)
-            W = np.linalg.qr(W)[0]
-        new = slice(m, m + W.shape[1])
-        AW = self.multiply(W)
-        self.V[:, new], self.AV[:, new] = W, AW
-        self.m = new.stop
-        for products, basis in ((self.H, self.V), (self.G, self.AV)):
-            products[: self.m, new] = basis[:, : self.m].T @ AW
-            products[new, : self.m] = products[: self.m, new].T
-
-    def _rotate(self) -> None:
-        """Ritz values, ascending, and the coordinates S of their vectors in the basis."""
-        self.theta, self.S = np.linalg.eigh(self.H[: self.m, : self.m])
-
-    def _restart(self) -> None:
-        m, kept = self.m, min(self.kept, self.m)
-        S = self.S[:, :kept]
-        self.V[:, :kept], self.AV[:, :kept] = self.V[:, :m] @ S, self.AV[:, :m] @ S
-        self.G[:kept, :kept] = S.T @ self.G[:m, :m] @ S
-        self.H[:kept, :kept] = np.diag(self.theta[:kept])
-        self.m = kept
-
-    def _residuals(self, chosen: np.ndarray) -> np.ndarray:
-        S = self.S[:, chosen]
-        return self.AV[:, : self.m] @ S - (self.V[:, : self.m] @ S) * self.theta[chosen]
-
-    def _open_pairs(self, tol: float) -> np.ndarray:
-        """Which of the wanted Ritz pairs have residuals beyond the tolerance.
-
-        ‖Av - θv‖² = ‖Av‖² - θ² costs nothing, but loses half of the digits; below that, the
-        residuals themselves.
-        """
-        k = min(self.k, self.m)
-        S, theta = self.S[:, :k], self.theta[:k]
-        squared = np.sum(S * (self.G[: self.m, : self.m] @ S), axis=0) - theta**2
-        size = np.sqrt(np.maximum(squared, 0))
-        found = np.flatnonzero(size > _MARGIN * max(tol, _ESTIMATE_FLOOR) * self.scale)
-        if len(found) or tol >= _ESTIMATE_FLOOR:
-            return found
-        size = _norms(self._residuals(np.arange(k)))
-        return np.flatnonzero(size > _MARGIN * tol * self.scale)
-
-    def _filter(self, R: np.ndarray, theta: np.ndarray | None) -> np.ndarray:
-        """T_d(X) v - T_d(x) v from the residuals of Ritz pairs; T_d(X) R without Ritz values."""
-        edge = self.theta[min(self.kept, self.m) - 1]
-        center, half = (self.upper + edge) / 2, (self.upper - edge) / 2
-        if half <= 1e-12 * self.scale:
-            return R  # nothing lies beyond the edge
-        lowest = max((center - self.theta[0]) / half, 1.0 + 1e-12)
-        most = _DEGREE if theta is not None else 10 * _DEGREE  # random vectors have a longer way
-        degree = int(np.clip(np.arccosh(_LARGEST) / np.arccosh(lowest), 1, most))
-        R = (R / np.maximum(_norms(R), _TINY)).astype(np.float32)
-        x = np.zeros(R.shape[1]) if theta is None else (theta - center) / half
-        t_before, t = np.ones_like(x), x
-        before, E = np.zeros_like(R), R
-        if theta is None:  # T_0 and T_1 of the block itself
-            before, E = R, self._shifted(R, center, half)
-        for _ in range(degree - 1):
-            after = 2 * self._shifted(E, center, half) - before
-            if theta is not None:
-                after += (2 * t).astype(np.float32) * R
-            before, E = E, after
-            t_before, t = t, 2 * x * t - t_before
-        return E.astype(np.float64)
-
-    def _shifted(self, V: np.ndarray, center: float, half: float) -> np.ndarray:
-        """X V with the spectrum beyond the edge moved to [-1, 1]."""
-        self.multiply.count += V.shape[1]
-        image = self.multiply.project(self._rough(V))
-        image -= np.float32(center) * V
-        image /= np.float32(half)
-        return image
-
-
-def _spectral_interval(multiply: _Deflated, rng: np.random.RandomState) -> tuple[float, float]:
-    """Smallest Ritz value and an upper bound of the spectrum, by a few steps of Lanczos."""
-    v = multiply.project(rng.standard_normal((len(multiply.null), 1)))
-    before = np.zeros_like(v)
-    v /= np.linalg.norm(v)
-    diagonal: list[float] = []
-    beside: list[float] = []
-    for _ in range(_LANCZOS_STEPS):
-        w = multiply(v) - (beside[-1] if beside else 0.0) * before
-        diagonal.append(float(np.vdot(w, v)))
-        w -= diagonal[-1] * v
-        beside.append(float(np.linalg.norm(w)))
-        if beside[-1] <= 1e-12 * abs(diagonal[0]):
-            break  # the vector lies in an invariant subspace, whose spectrum this is
-        before, v = v, w / beside[-1]
-    ritz = linalg.eigh_tridiagonal(diagonal, beside[:-1], eigvals_only=True)
-    return float(ritz[0]), float(ritz[-1] + beside[-1])
 
 
 def _columns(vectors: Any, n: int, name: str) -> np.ndarray:
@@ -375,7 +183,3 @@ def _columns(vectors: Any, n: int, name: str) -> np.ndarray:
             f"Got {name} of shape {np.shape(vectors)}, but expected finite columns of {n} entries."
         )
     return columns
-
-
-def _norms(V: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.einsum("ij,ij->j", V, V))

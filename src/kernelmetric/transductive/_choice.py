@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
@@ -10,6 +12,16 @@ from sklearn.neighbors import KNeighborsClassifier
 #: Exponents of two, in units of one over the penalty's scale; the first is the default.
 GRID = (11, 5, 8, 14, 17, np.inf)
 _FEWEST = 10  # labelled points: below, no difference between two λ can be seen
+
+
+def check_lam(lam: Any) -> None:
+    """Refuse a λ that is neither positive nor 'auto'."""
+    automatic = isinstance(lam, str) and lam == "auto"
+    if not automatic and not (isinstance(lam, Real) and float(lam) > 0):
+        raise ValueError(
+            f"Got lam={lam!r}, but expected a positive number, infinity for no cost, or "
+            "'auto': without a penalty only labelled points would have a place."
+        )
 
 
 def choose_lam(

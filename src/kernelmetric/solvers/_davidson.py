@@ -1,0 +1,242 @@
+r"""Davidson's method with a Chebyshev filter.
+
+Rayleigh-Ritz on a growing basis (Davidson's method). What is added for a Ritz pair
+:math:`(\theta, v)` is the Ritz vector after a Chebyshev filter, less its part along itself,
+
+.. math:: T_d(X) v - T_d(x) v, \qquad X = \frac{A - c}{e}, \quad x = \frac{\theta - c}{e},
+
+where the filter is small on :math:`[c - e, c + e]`, the part of the spectrum that nobody asked for.
+The difference obeys a recurrence that starts from the residual, so it has all its digits however
+good v is: the filter, nearly all of the work, may run in float32, and the basis in float64 decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import BlockProduct
+
+BLOCK = 16  # vectors filtered together: narrow enough for the cache
+GUARD = 10  # Ritz vectors kept beyond those wanted: the filter's edge lies behind them
+_DEGREE = 10
+_LARGEST = 1e6  # of the filter: beyond, float32 would show the smallest eigenvectors only
+_LANCZOS_STEPS = 12
+_LOOKS = 4  # random vectors that look for overlooked eigenvectors: one would do
+_ESTIMATE_FLOOR = 5e-7  # residuals from inner products lose half of the digits
+_MARGIN = 0.9  # of the tolerance, so that the residuals measured at the end are within it
+TINY = np.finfo(np.float64).tiny
+
+
+class Deflated:
+    """Products with P A P, counted; P projects onto the complement of some vectors."""
+
+    def __init__(self, A: Any, null: np.ndarray):
+        self.count = 0
+        self._product = BlockProduct(A)
+        Q, R, _ = linalg.qr(null, mode="economic", pivoting=True)
+        sizes = np.abs(np.diagonal(R))
+        self.null = Q[:, sizes > 1e-12 * np.max(sizes, initial=TINY)]
+
+    def __call__(self, V: np.ndarray) -> np.ndarray:
+        self.count += V.shape[1]
+        return self.project(self._product(V))
+
+    def project(self, V: np.ndarray) -> np.ndarray:
+        Q = self.null.astype(V.dtype, copy=False)
+        return V - Q @ (Q.T @ V) if Q.shape[1] else V
+
+    def require_symmetry(self, rng: np.random.RandomState) -> None:
+        """Refuse an A with uᵀAv ≠ vᵀAu for two random vectors: by chance none passes."""
+        U = self.project(rng.standard_normal((len(self.null), 2)))
+        T = U.T @ self(U)
+        if not np.all(np.isfinite(T)):
+            raise ValueError("Got a matrix with NaN or infinity, but expected finite entries.")
+        if abs(T[0, 1] - T[1, 0]) > 1e-6 * np.linalg.norm(T):
+            raise ValueError(
+                "Got a matrix that is not symmetric, but expected A = Aᵀ: try (A + A.T) / 2."
+            )
+
+
+class Davidson:
+    """An orthonormal basis V with its image AV, and the inner products that tell its quality."""
+
+    def __init__(
+        self,
+        A: Any,
+        multiply: Deflated,
+        k: int,
+        width: int,
+        most: int,
+        rng: np.random.RandomState,
+    ):
+        self.multiply, self.k, self.width, self.rng = multiply, k, width, rng
+        self.kept = k + GUARD
+        self._rough = BlockProduct(A, np.float32)
+        lowest, self.upper = _spectral_interval(multiply, rng)
+        self.scale = max(abs(lowest), abs(self.upper))
+        self.m = 0
+        self.V, self.AV = np.empty((2, len(multiply.null), most))
+        self.H, self.G = np.zeros((2, most, most))
+
+    def run(self, start: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
+        """Grow the basis until the residuals and a last look around are fine."""
+        self._grow(start[:, : self.kept])
+        if self.m < self.k:
+            self._grow(self._random(self.width))
+        looked_around = False
+        found = np.full(self.k, np.inf)
+        needed = -(-self.k // self.width)  # steps to so many vectors, whatever their quality
+        for _ in range(max(max_iter, needed)):
+            self._rotate()
+            open_pairs = self._open_pairs(tol)
+            if looked_around and np.any(self.theta[: self.k] < found - tol * self.scale):
+                looked_around = False  # some had been overlooked
+            if len(open_pairs):
+                chosen = open_pairs[: self.width]
+                block = self._filter(self._residuals(chosen), self.theta[chosen])
+            elif looked_around:
+                break
+            else:
+                looked_around, found = self.m >= self.k, self.theta[: self.k]
+                block = self._filter(self._random(_LOOKS if looked_around else self.width), None)
+            self._grow(block)
+        self._rotate()
+        S = self.S[:, : self.k]
+        return self.theta[: self.k], self.V[:, : self.m] @ S
+
+    def _random(self, width: int) -> np.ndarray:
+        return self.rng.standard_normal((len(self.V), width))
+
+    def _grow(self, block: np.ndarray) -> None:
+        """Add the directions of a block to the basis, which is cut back when it is full."""
+        if self.m + block.shape[1] > self.V.shape[1]:
+            self._restart()
+        m = self.m
+        W = block
+        for _ in range(2):  # twice is enough
+            W = self.multiply.project(W)
+            W = W - self.V[:, :m] @ (self.V[:, :m].T @ W)
+            W = _orthonormal(W)
+        if not W.shape[1]:
+            return
+        new = slice(m, m + W.shape[1])
+        AW = self.multiply(W)
+        self.V[:, new], self.AV[:, new] = W, AW
+        self.m = new.stop
+        for products, basis in ((self.H, self.V), (self.G, self.AV)):
+            products[: self.m, new] = basis[:, : self.m].T @ AW
+            products[new, : self.m] = products[: self.m, new].T
+
+    def _rotate(self) -> None:
+        """Ritz values, ascending, and the coordinates S of their vectors in the basis."""
+        self.theta, self.S = np.linalg.eigh(self.H[: self.m, : self.m])
+
+    def _restart(self) -> None:
+        m, kept = self.m, min(self.kept, self.m)
+        S = self.S[:, :kept]
+        self.V[:, :kept], self.AV[:, :kept] = self.V[:, :m] @ S, self.AV[:, :m] @ S
+        self.G[:kept, :kept] = S.T @ self.G[:m, :m] @ S
+        self.H[:kept, :kept] = np.diag(self.theta[:kept])
+        self.m = kept
+
+    def _residuals(self, chosen: np.ndarray) -> np.ndarray:
+        S = self.S[:, chosen]
+        return self.AV[:, : self.m] @ S - (self.V[:, : self.m] @ S) * self.theta[chosen]
+
+    def _open_pairs(self, tol: float) -> np.ndarray:
+        """Which of the wanted Ritz pairs have residuals beyond the tolerance.
+
+        ‖Av - θv‖² = ‖Av‖² - θ² costs nothing, but loses half of the digits; below that, the
+        residuals themselves.
+        """
+        k = min(self.k, self.m)
+        S, theta = self.S[:, :k], self.theta[:k]
+        squared = np.sum(S * (self.G[: self.m, : self.m] @ S), axis=0) - theta**2
+        size = np.sqrt(np.maximum(squared, 0))
+        found = np.flatnonzero(size > _MARGIN * max(tol, _ESTIMATE_FLOOR) * self.scale)
+        if len(found) or tol >= _ESTIMATE_FLOOR:
+            return found
+        size = column_norms(self._residuals(np.arange(k)))
+        return np.flatnonzero(size > _MARGIN * tol * self.scale)
+
+    def _edge(self) -> float:
+        """Where the unwanted part of the spectrum begins: at the last Ritz value kept.
+
+        Until that is a good one, which it is not after a warm start, an eighth of the wanted
+        part behind its end.
+        """
+        last, m = self.theta[min(self.kept, self.m) - 1], self.m
+        behind = (self.theta[self.k - 1] - self.theta[0]) / 8 if m >= self.k else 0.0
+        if behind <= 1e-3 * self.scale:
+            return last
+        beyond = self.theta[self.k - 1] + behind
+        return beyond if m == self.k else min(last, beyond)
+
+    def _filter(self, R: np.ndarray, theta: np.ndarray | None) -> np.ndarray:
+        """T_d(X) v - T_d(x) v from the residuals of Ritz pairs; T_d(X) R without Ritz values."""
+        edge = self._edge()
+        center, half = (self.upper + edge) / 2, (self.upper - edge) / 2
+        if half <= 1e-12 * self.scale:
+            return R  # nothing lies beyond the edge
+        lowest = max((center - self.theta[0]) / half, 1.0 + 1e-12)
+        most = _DEGREE if theta is not None else 10 * _DEGREE  # random vectors have a longer way
+        degree = int(np.clip(np.arccosh(_LARGEST) / np.arccosh(lowest), 1, most))
+        R = (R / np.maximum(column_norms(R), TINY)).astype(np.float32)
+        x = np.zeros(R.shape[1]) if theta is None else (theta - center) / half
+        t_before, t = np.ones_like(x), x
+        before, E = np.zeros_like(R), R
+        if theta is None:  # T_0 and T_1 of the block itself
+            before, E = R, self._shifted(R, center, half)
+        for _ in range(degree - 1):
+            after = 2 * self._shifted(E, center, half) - before
+            if theta is not None:
+                after += (2 * t).astype(np.float32) * R
+            before, E = E, after
+            t_before, t = t, 2 * x * t - t_before
+        return E.astype(np.float64)
+
+    def _shifted(self, V: np.ndarray, center: float, half: float) -> np.ndarray:
+        """X V with the spectrum beyond the edge moved to [-1, 1]."""
+        self.multiply.count += V.shape[1]
+        image = self.multiply.project(self._rough(V))
+        image -= np.float32(center) * V
+        image /= np.float32(half)
+        return image
+
+
+def _orthonormal(W: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the span, without directions that only round-off gives it.
+
+    From the eigenvectors of WᵀW: half of the digits in one go, all in two, in the time of two
+    products; a Householder QR of so few columns takes five times as long.
+    """
+    W = W / np.maximum(column_norms(W), TINY)
+    squared, S = np.linalg.eigh(W.T @ W)
+    fine = squared > 1e-12 * np.max(squared, initial=0.0)
+    return W @ (S[:, fine] / np.sqrt(squared[fine]))
+
+
+def _spectral_interval(multiply: Deflated, rng: np.random.RandomState) -> tuple[float, float]:
+    """Smallest Ritz value and an upper bound of the spectrum, by a few steps of Lanczos."""
+    v = multiply.project(rng.standard_normal((len(multiply.null), 1)))
+    before = np.zeros_like(v)
+    v /= np.linalg.norm(v)
+    diagonal: list[float] = []
+    beside: list[float] = []
+    for _ in range(_LANCZOS_STEPS):
+        w = multiply(v) - (beside[-1] if beside else 0.0) * before
+        diagonal.append(float(np.vdot(w, v)))
+        w -= diagonal[-1] * v
+        beside.append(float(np.linalg.norm(w)))
+        if beside[-1] <= 1e-12 * abs(diagonal[0]):
+            break  # the vector lies in an invariant subspace, whose spectrum this is
+        before, v = v, w / beside[-1]
+    ritz = linalg.eigh_tridiagonal(diagonal, beside[:-1], eigvals_only=True)
+    return float(ritz[0]), float(ritz[-1] + beside[-1])
+
+
+def column_norms(V: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.einsum("ij,ij->j", V, V))
