@@ -11,7 +11,7 @@ from kernelmetric import IdealizedKernel, Pairs, PairVerifier, datasets
 pytestmark = pytest.mark.paper
 
 
-# Points that teach, and as many new ones; how they are prepared; ν. Digits overlap in 30 directions:
+# Points that teach, and as many new ones; their preparation; ν. Digits overlap in 30 directions:
 # with 20 % of the dissimilar pairs in error no margin is left, and the prior metric comes back.
 ROWS = {
     "wine": (89, StandardScaler(), 0.2),

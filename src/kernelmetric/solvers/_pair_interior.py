@@ -254,19 +254,18 @@ class _Hessian:
         self.problem, self.a = problem, a
         self.chosen = np.flatnonzero(free)
         self.scale = (np.sqrt(unit) * problem.signs * problem.upper)[free]
-        self.smoothed: _Smoothed | None = None
+        self.known = False  # whether the curvature of some point is
 
     def move_to(self, smoothed: _Smoothed) -> None:
         """Take the curvature at another point; without the kink it is the same everywhere."""
-        if self.smoothed is not None and not self.problem.psd:
+        if self.known and not self.problem.psd:
             return
-        a = self.a
-        self.smoothed, self.width = smoothed, len(smoothed.weights)
-        self.low_rank = len(a) > max(600, 2 * self.width)
+        self.known, self.smoothed, self.width = True, smoothed, len(smoothed.weights)
+        self.low_rank = len(self.a) > max(600, 2 * self.width)
         self._kept: list | None = None
         if not self.low_rank:
             self.matrix = self._formed()
-        elif 8.0 * self.width * len(a) <= min(4e8, 0.25 * current_budget()):
+        elif 8.0 * self.width * len(self.a) <= min(4e8, 0.25 * current_budget()):
             self._kept = list(self._feature_blocks())
 
     def factor(self, theta: np.ndarray, rho: float) -> None:
