@@ -34,20 +34,25 @@ def main():
 
 
 def table(number, cells):
-    """Markdown: errors in percent, the paper's first."""
+    """Markdown: errors in percent ± standard error of the mean, and the paper's."""
     found = summarize(cells)
-    lines = [
-        "| error, % | paper: kernel | learned | Xing | " + " | ".join(IDEALIZED) + " | splits |",
-        "|---" * (len(IDEALIZED) + 5) + "|",
-    ]
+    methods = [m for m in IDEALIZED if any(m in row for row in found.values())]
+    head = ["error, %", "paper: kernel", "learned", *methods, "repetitions"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name, printed in PRINTED[number].items():
         row = found.get(name, {})
-        paper = [f"{value:.1f}" if value is not None else "" for value in printed]
-        ours = [f"{100 * (1 - row[m].mean):.1f}" if m in row else "" for m in IDEALIZED]
-        splits = {row[m].n_splits for m in row}
-        count = f"{min(splits)}" + (f"-{max(splits)}" if len(splits) > 1 else "") if splits else ""
-        lines.append(f"| {name} | " + " | ".join([*paper, *ours, count]) + " |")
+        ours = [error(row[m]) if m in row else "" for m in methods]
+        counts = sorted({row[m].n_splits for m in row})
+        count = "-".join(str(n) for n in dict.fromkeys([*counts[:1], *counts[-1:]]))
+        paper = [f"{value:.1f}" for value in printed[:2]]
+        lines.append("| " + " | ".join([name, *paper, *ours, count]) + " |")
     return "\n".join(lines)
+
+
+def error(summary):
+    """Mean ± standard error, in percent."""
+    spread = 100 * summary.std / max(summary.n_splits - 1, 1) ** 0.5
+    return f"{100 * (1 - summary.mean):.1f} ± {spread:.1f}"
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         C_S and C_D where they shall differ from C.
     nu : float, default=0.2
         ν in (0, 1]: dissimilar pairs in error are at most this fraction, if γ > 0, and those with
-        α > 0 at least this fraction (Proposition 3).
+        α > 0 at least this fraction (Proposition 3). Where γ is zero a large C gives back
+        the prior metric: try a larger ν.
     psd : {'solve', 'clip', 'none'}, default='solve'
         The dual of [1]_ leaves out that M must be positive semi-definite. 'solve' keeps the
         constraint; 'clip' sets negative eigenvalues of the solution to zero; 'none' leaves them,

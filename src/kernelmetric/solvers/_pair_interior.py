@@ -119,6 +119,7 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
     low = high = np.ones(len(room))
     multiplier = 1.0 if tied else 0.0
     best, formed, stopped = beta.copy(), False, False
+    hessian = _Hessian(problem, free, unit, a)
     least_gap = least_mu = np.inf
     stalled = 0
     # Where the last digits are asked for, a step or two more part the pairs at a bound from others.
@@ -148,7 +149,7 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
             multiplier *= float(low[0])
         b = beta[free]
         try:
-            hessian = _Hessian(problem, smoothed, free, unit, a)
+            hessian.move_to(smoothed)
             formed = not hessian.low_rank
             move = _direction(hessian, gradient, b, room, low, high, multiplier, slack, tied)
         except linalg.LinAlgError:  # rounding has eaten the curvature: as far as it goes
@@ -249,31 +250,38 @@ class _Smoothed:
 class _Hessian:
     """``unit U (F Fᵀ) U + Θ + ρ a aᵀ`` and its inverse, formed or by its low rank."""
 
-    def __init__(self, problem: PairDual, smoothed: _Smoothed, free, unit: float, a):
-        self.problem, self.smoothed, self.a = problem, smoothed, a
+    def __init__(self, problem: PairDual, free, unit: float, a):
+        self.problem, self.a = problem, a
         self.chosen = np.flatnonzero(free)
         self.scale = (np.sqrt(unit) * problem.signs * problem.upper)[free]
-        self.width = len(smoothed.weights)
-        self.low_rank = len(a) > max(600, 2 * self.width)
+        self.known = False  # whether the curvature of some point is
+
+    def move_to(self, smoothed: _Smoothed) -> None:
+        """Take the curvature at another point; without the kink it is the same everywhere."""
+        if self.known and not self.problem.psd:
+            return
+        self.known, self.smoothed, self.width = True, smoothed, len(smoothed.weights)
+        self.low_rank = len(self.a) > max(600, 2 * self.width)
         self._kept: list | None = None
         if not self.low_rank:
             self.matrix = self._formed()
-        elif 8.0 * self.width * len(a) <= min(4e8, 0.25 * current_budget()):
+        elif 8.0 * self.width * len(self.a) <= min(4e8, 0.25 * current_budget()):
             self._kept = list(self._feature_blocks())
 
     def factor(self, theta: np.ndarray, rho: float) -> None:
         self.theta, self.rho = theta, rho
         if not self.low_rank:
-            H = self.matrix + rho * np.outer(self.a, self.a)
+            H = self.matrix.copy()
             H[np.diag_indices_from(H)] += theta
             self.factors = _cholesky(H)
-            return
-        S = np.zeros((self.width + 1, self.width + 1))
-        for rows, F in self._blocks():
-            F = self._with_sum(rows, F) / np.sqrt(theta[rows, None])
-            S += F.T @ F
-        S[np.diag_indices_from(S)] += 1.0
-        self.factors = _cholesky(S)
+        else:
+            S = np.eye(self.width)
+            for rows, F in self._blocks():
+                F = F / np.sqrt(theta[rows, None])
+                S += F.T @ F
+            self.factors = _cholesky(S)
+        # Near the end ρ exceeds all else by 1e18: added to the matrix it would leave no digits.
+        self.u = self._without_sum(self.a)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         x = self._inverse_times(rhs)
@@ -282,6 +290,11 @@ class _Hessian:
         return x
 
     def _inverse_times(self, rhs: np.ndarray) -> np.ndarray:
+        x = self._without_sum(rhs)  # the formula of Sherman and Morrison
+        return x - self.rho * (self.a @ x) / (1.0 + self.rho * (self.a @ self.u)) * self.u
+
+    def _without_sum(self, rhs: np.ndarray) -> np.ndarray:
+        """The inverse without ``ρ a aᵀ``, times a vector."""
         if not self.low_rank:
             return linalg.cho_solve(self.factors, rhs, check_finite=False)
         x = rhs / self.theta  # the formula of Woodbury
@@ -289,18 +302,14 @@ class _Hessian:
         return x - self._wide(y) / self.theta
 
     def _times(self, x: np.ndarray) -> np.ndarray:
-        if not self.low_rank:
-            return self.theta * x + self.matrix @ x + self.rho * (self.a @ x) * self.a
-        return self.theta * x + self._wide(self._narrow(x))
+        curved = self._wide(self._narrow(x)) if self.low_rank else self.matrix @ x
+        return self.theta * x + curved + self.rho * (self.a @ x) * self.a
 
     def _narrow(self, x: np.ndarray) -> np.ndarray:
-        return sum(self._with_sum(rows, F).T @ x[rows] for rows, F in self._blocks())
+        return sum(F.T @ x[rows] for rows, F in self._blocks())
 
     def _wide(self, x: np.ndarray) -> np.ndarray:
-        return np.concatenate([self._with_sum(rows, F) @ x for rows, F in self._blocks()])
-
-    def _with_sum(self, rows: slice, F: np.ndarray) -> np.ndarray:
-        return np.column_stack([F, np.sqrt(self.rho) * self.a[rows]])
+        return np.concatenate([F @ x for rows, F in self._blocks()])
 
     def _blocks(self) -> Any:
         return self._feature_blocks() if self._kept is None else self._kept
@@ -352,9 +361,10 @@ def _longest(*moves: tuple[Any, Any]) -> float:
 def _cleaned(problem, beta, free, n_iter, tol) -> PairSolution:
     """The same point with exact zeros and bounds, as far as that does not spoil the certificate."""
     found = problem.solution(problem.upper * beta, n_iter, tol, "interior")
-    pull = problem.signs * (problem.forms(found.metric) - problem.d2)
-    pull -= np.where(problem.apart, found.certificate.gamma, 0.0)
-    pull /= max(float(np.mean(problem.d2)), 1e-300)
+    q, gamma = problem.forms(found.metric), found.certificate.gamma
+    pull = problem.signs * (q - problem.d2) - np.where(problem.apart, gamma, 0.0)
+    # With C grow the learned distances and γ, and the rounding of pulls with them.
+    pull /= max(float(np.mean(problem.d2)), gamma, float(np.mean(np.abs(q))), 1e-300)
     weights = np.maximum(problem.upper, 1e-300) ** -2.0
     for margin in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10):
         zero = free & (beta < margin * np.minimum(1.0, 1e4 * pull))
