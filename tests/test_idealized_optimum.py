@@ -208,6 +208,25 @@ def test_both_solvers_certify_the_same_optimum(C, psd):
     assert rough.certificate.gap <= 1e-5
 
 
+@pytest.mark.parametrize("psd", [True, False])
+def test_steps_in_single_precision_end_in_a_certificate_of_double(psd):
+    problem = small_problem("toy", 100, 1e3, psd)
+    single = problem.in_single()
+    alpha = np.random.RandomState(0).uniform(size=len(problem)) * problem.upper
+    M = problem.matrix(alpha)
+    size = np.abs(M).max()
+    np.testing.assert_allclose(single.matrix(alpha), M, atol=1e-5 * size)
+    exact = problem.forms(problem.metric(M))
+    np.testing.assert_allclose(problem.learned_forms(M), exact, atol=1e-12 * exact.max())
+    np.testing.assert_allclose(single.learned_forms(M), exact, atol=1e-5 * exact.max())
+    found = solve_pairs(problem, solver="first-order", tol=1e-3, max_iter=3000)
+    again = problem.solution(found.alpha, found.n_iter, 1e-3, found.solver).certificate
+    assert found.converged
+    assert found.certificate.dual == pytest.approx(again.dual, rel=1e-12)
+    optimum = solve_pairs(problem, solver="interior").certificate
+    assert found.certificate.dual <= optimum.primal + 1e-9 * abs(optimum.primal)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_projection_is_the_nearest_feasible_point(seed):
     rng = np.random.RandomState(seed)

@@ -13,6 +13,7 @@ from kernelmetric.solvers._pair_interior import affordable, interior_point
 
 _CHECK_EVERY = 10  # steps between two certificates
 _POWER_STEPS = 12  # for the largest curvature, to a few per cent
+_SINGLE_TOL = 1e-4  # from here on, steps in float32 are good enough
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
 
 Report = Callable[[int, float], bool]
@@ -110,14 +111,15 @@ def first_order(
     PairSolution
         The best certified point.
     """
-    steps = _Steps(problem)
+    exact, problem = problem, problem.in_single() if tol >= _SINGLE_TOL else problem
+    steps = _Steps(problem, 1e-6 * tol)
     weights = steps.weights
     x = problem.project(np.zeros(len(problem)) if start is None else start, weights)
     Mx = problem.matrix(x)
     y, My, momentum, step = x, Mx, 1.0, steps.longest()
-    record, iteration = _Record(problem), 0
+    record, iteration = _Record(exact), 0
     for iteration in range(1, max_iter + 1):
-        gradient = problem.signs * (problem.forms(problem.metric(My)) - problem.d2)
+        gradient = problem.signs * (problem.learned_forms(My) - problem.d2)
         while True:
             candidate = steps.take(y, gradient, step)
             Mc = problem.matrix(candidate)
@@ -134,7 +136,7 @@ def first_order(
         y, My = candidate + ahead * (candidate - x), Mc + ahead * (Mc - Mx)
         x, Mx, momentum = candidate, Mc, following
         if iteration % _CHECK_EVERY == 0 or iteration == max_iter:
-            gap = record.see(x, Mx)
+            gap = record.see(x, Mx if problem is exact else exact.matrix(x))
             if gap <= tol or (report is not None and report(iteration, gap)):
                 break
     return record.solution(iteration, tol)
@@ -186,8 +188,8 @@ class _Record:
 class _Steps:
     """Steps in the metric ``diag(weights) / step + w wᵀ``, where ``wᵀα = ⟨B, M(α)⟩``."""
 
-    def __init__(self, problem: PairDual):
-        self.problem = problem
+    def __init__(self, problem: PairDual, precision: float):
+        self.problem, self.precision = problem, max(precision, 1e-12)
         lengths = problem.forms(np.eye(problem.Z.shape[1]))
         lengths = np.maximum(lengths, 1e-3 * max(float(np.mean(lengths)), 1e-300))
         self.weights = lengths**2
@@ -232,7 +234,7 @@ class _Steps:
             moved = goal - z * away
             alpha = self.problem.project(moved, self.weights)
             error = float(self.w @ alpha) - offset - z
-            if abs(error) <= 1e-12 * (abs(z) + abs(offset)):
+            if abs(error) <= self.precision * (abs(z) + abs(offset)):
                 break
             low, high = (z, high) if error > 0 else (low, z)
             inside = (alpha > 0) & (alpha < self.problem.upper)
