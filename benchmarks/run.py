@@ -125,14 +125,16 @@ def plan(quick: bool) -> list[tuple[str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results of these cases")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--out", type=Path, default=None, help="folder of the page")
     arguments = parser.parse_args()
     out = arguments.out or (HERE.parent / ("demo-output" if arguments.quick else "docs"))
     out.mkdir(parents=True, exist_ok=True)
     store = HERE / ("results-quick.json" if arguments.quick else "results.json")
-    results = {} if arguments.fresh or not store.exists() else json.loads(store.read_text())
+    results = json.loads(store.read_text()) if store.exists() else {}
+    if arguments.fresh:
+        results = {key: row for key, row in results.items() if arguments.only not in key}
     for case, name in plan(arguments.quick):
         key = f"{case} | {name}"
         if key in results or arguments.only not in case:
