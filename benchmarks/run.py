@@ -125,7 +125,9 @@ def plan(quick: bool) -> list[tuple[str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results of these cases")
+    parser.add_argument(
+        "--fresh", action="store_true", help="forget earlier results of these cases"
+    )
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--out", type=Path, default=None, help="folder of the page")
     arguments = parser.parse_args()
