@@ -17,6 +17,7 @@ n × n array::
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
+    _native.py      two passes over a tile of it, compiled from _native.c or in NumPy
     _threads.py     blocks shared among threads, BLAS kept calm
 """
 
@@ -40,6 +41,7 @@ from kernelmetric.compute._distances import (
 )
 from kernelmetric.compute._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
+from kernelmetric.compute._native import native
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._products import BlockProduct
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
@@ -67,6 +69,7 @@ __all__ = [
     "mine_impostors",
     "mine_softmax",
     "namespace",
+    "native",
     "nca_loss",
     "nca_loss_on",
     "nearest_neighbors",

@@ -221,17 +221,16 @@ def _whole_hinge(
     """The hinge, and the whole Laplacian times V, for few points."""
     E = E - E.mean(axis=0)
     squares = np.einsum("ij,ij->i", E, E)
-    D2 = squares[:, None] + squares - 2.0 * (E @ E.T)
+    D2 = E @ E.T
+    D2 *= -2.0
+    D2 += squares
+    D2 += squares[:, None]
     D2[codes[:, None] == codes] = np.inf  # farther than any margin
-    hinge, push = 0.0, np.zeros_like(D2)
-    for j in range(targets.shape[1]):
-        h, slope = _hinge(thresholds[:, j : j + 1].astype(E.dtype) - D2, smoothing, np)
-        hinge += c * float(np.sum(h))
-        pull[:, j] += c * slope.sum(axis=1)
-        push += slope
-    weights = push * E.dtype.type(-c)
+    hinge, row, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
+    weights = np.zeros_like(D2)
+    weights[row, impostor] = -values
     i, slot = np.nonzero(targets >= 0)
-    weights[i, targets[i, slot]] += pull[i, slot]
+    weights[i, targets[i, slot]] += (pull + per_target)[i, slot]
     weights += weights.T
     return hinge, weights.sum(axis=1)[:, None] * V - weights @ V
 
@@ -286,21 +285,15 @@ def _block_weights(
     D2: Any, thresholds: np.ndarray, c: float, smoothing: float, xp: Any
 ) -> tuple[float, Any, np.ndarray]:
     """Hinge value, weight of each pair (i, l), and weight each target pair collects."""
-    n_rows, k = thresholds.shape
     if is_numpy(D2):
-        i, impostor = np.nonzero(D2 < thresholds.max(axis=1)[:, None])
-        margin = thresholds[i] - D2[i, impostor][:, None]
-        h, slope = _hinge(margin, smoothing, np)
-        per_target = np.empty((n_rows, k))
-        for j in range(k):
-            per_target[:, j] = c * np.bincount(i, weights=slope[:, j], minlength=n_rows)
-        values = (c * slope.sum(axis=1)).astype(D2.dtype)
+        loss, i, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
         if len(i) > _SPARSE_BELOW * D2.shape[0] * D2.shape[1]:
             weights = np.zeros_like(D2)
             weights[i, impostor] = values
         else:
             weights = sparse.csr_array((values, (i, impostor)), shape=D2.shape)
-        return c * float(h.sum()), weights, per_target
+        return loss, weights, per_target
+    n_rows, k = thresholds.shape
     loss, weights, per_target = 0.0, xp.zeros_like(D2), np.empty((n_rows, k))
     for j in range(k):
         column = like(thresholds[:, j], D2)
@@ -309,6 +302,21 @@ def _block_weights(
         weights += c * slope
         per_target[:, j] = c * to_numpy(xp.sum(slope, axis=1))
     return loss, weights, per_target
+
+
+def _active_weights(
+    D2: np.ndarray, thresholds: np.ndarray, c: float, smoothing: float
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Hinge value, the pairs that have one, their weights, and weight each target pair collects."""
+    n_rows, k = thresholds.shape
+    i, impostor = np.nonzero(D2 < thresholds.max(axis=1)[:, None])
+    margin = thresholds[i] - D2[i, impostor][:, None]
+    h, slope = _hinge(margin, smoothing, np)
+    per_target = np.empty((n_rows, k))
+    for j in range(k):
+        per_target[:, j] = c * np.bincount(i, weights=slope[:, j], minlength=n_rows)
+    values = (c * slope.sum(axis=1)).astype(D2.dtype)
+    return c * float(h.sum()), i, impostor, values, per_target
 
 
 def _hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:

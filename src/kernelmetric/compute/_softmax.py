@@ -17,11 +17,12 @@ import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries
 from kernelmetric.compute._budget import current_budget, itemsize_of, row_blocks, tile_rows
+from kernelmetric.compute._native import exponentials, weigh
 from kernelmetric.compute._threads import over_threads, own_threads
 
 Block = tuple[Any, slice]  # rows of one class, as a slice or by number; the columns of that class
 
-_TILE_ROWS = 128  # a tile of float32 takes a megabyte: it stays in the second-level cache
+_TILE_ROWS = 256  # a tile of float32 takes two megabytes: smaller ones slow the products down
 _TILE_COLUMNS = 2048
 _ROW_BLOCK_BYTES = 2**22  # of rows that see every column
 _MOST_HELD = 2**29  # bytes of tiles kept from the first pass for the second, at most
@@ -41,6 +42,10 @@ class Tile(NamedTuple):
     def shape(self) -> tuple[int, int]:
         """Number of rows and columns."""
         return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+
+    def area(self) -> int:
+        """Number of entries."""
+        return self.shape[0] * self.shape[1]
 
     @property
     def beyond(self) -> slice:
@@ -193,10 +198,12 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
     def add_sums(cut: list[Tile]) -> np.ndarray:
         sums = np.zeros((2, len(E)))
         for tile in cut:
-            _add_sums(sums, tiles(tile, held[tile]), tile)
+            _, by_row, by_column = tiles(tile, held[tile])
+            sums[tile.kind, tile.rows] += by_row  # and by symmetry to the columns beyond
+            sums[tile.kind, tile.beyond] += by_column[tile.beyond.start - tile.columns.start :]
         return sums
 
-    inside, outside = np.sum(over_threads(add_sums, cut), axis=0)
+    inside, outside = np.sum(over_threads(add_sums, cut, cost=Tile.area), axis=0)
     s = inside + outside
     near = s > len(E) * limits.safe * np.exp(limits.lowest)
     s[~near] = 1.0
@@ -207,18 +214,17 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
 
     def multiply(cut: list[Tile]) -> np.ndarray:
         product = np.zeros_like(augmented)
-        buffer = np.empty(held.largest, dtype=E.dtype)
         for tile in cut:
             rows, columns, beyond = tile.rows, tile.columns, tile.beyond
             K = held[tile]
-            K = tiles(tile) if K is None else K
+            K = tiles(tile)[0] if K is None else K
             a = weights[tile.kind]
-            K *= np.add(a[rows, None], a[columns], out=buffer[: K.size].reshape(K.shape))
+            weigh(K, a[rows], a[columns])
             product[rows] += K @ augmented[columns]
             product[beyond] += K[:, beyond.start - columns.start :].T @ augmented[rows]
         return product
 
-    product = reduce(np.add, over_threads(multiply, cut))
+    product = reduce(np.add, over_threads(multiply, cut, cost=Tile.area))
     total = float(np.sum(p[near]))
     if not near.all():
         alone = [(rows.start + np.flatnonzero(~near[rows]), members) for rows, members in blocks]
@@ -242,24 +248,20 @@ class _Tiles:
         sample = np.unique(np.linspace(0, n - 1, 16).astype(int))
         exponents = self.augmented[sample] @ self.right[:-1] - square[sample, None]
         exponents[np.arange(len(sample)), sample] = -np.inf
-        typical = -float(np.median(np.max(exponents, axis=1)))
+        typical = -float(np.sort(np.max(exponents, axis=1))[len(sample) // 2])
         shift = E.dtype.type(min(max(typical, 0.0), limits.shift))  # typical rows sum to about 1
         self.left[:, -1] = shift - square
-        # The longest distance is at most twice the longest embedded point: often no need to clip.
-        wide = not shift - 4.0 * square.max() >= limits.lowest
         # None is beyond the shift but by rounding, which may be large where the points are.
-        self.clipped = (limits.lowest, shift) if wide else None
+        self.range = limits.lowest, float(shift)
 
-    def __call__(self, tile: Tile, out: np.ndarray | None = None) -> np.ndarray:
+    def __call__(
+        self, tile: Tile, out: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A tile, zero on the diagonal of the whole, and the sums of its rows and columns."""
         rows, columns = tile.rows, tile.columns
         K = np.matmul(self.left[rows], self.right[:, columns], out=out)
-        if self.clipped is not None:
-            np.clip(K, *self.clipped, out=K)
-        np.exp(K, out=K)
-        if columns.start == rows.start:
-            diagonal = np.arange(len(K))
-            K[diagonal, diagonal] = 0.0
-        return K
+        own = columns.start == rows.start
+        return K, *exponentials(K, *self.range, without_diagonal=own)
 
 
 class _Held:
@@ -267,9 +269,7 @@ class _Held:
 
     def __init__(self, cut: list[Tile], E: np.ndarray):
         most = min(_MOST_HELD, current_budget() // 8) // E.itemsize
-        sizes = [tile.shape[0] * tile.shape[1] for tile in cut]
-        ends = np.cumsum(sizes)
-        self.largest = max(sizes)
+        ends = np.cumsum([tile.area() for tile in cut])
         kept = ends[ends <= most].tolist()
         self._ends = {id(tile): end for tile, end in zip(cut, kept, strict=False)}
         self._memory = np.empty(kept[-1] if kept else 0, dtype=E.dtype)
@@ -287,17 +287,9 @@ def _cut(blocks: list[Block], n: int) -> list[Tile]:
     cut = []
     for rows, members in blocks:
         for kind, (start, stop) in enumerate([(rows.start, members.stop), (members.stop, n)]):
-            for part in row_blocks(stop - start, 1, most=_TILE_COLUMNS):
-                cut.append(Tile(rows, slice(start + part.start, start + part.stop), kind))
+            for first in range(start, stop, _TILE_COLUMNS):
+                cut.append(Tile(rows, slice(first, min(first + _TILE_COLUMNS, stop)), kind))
     return cut
-
-
-def _add_sums(sums: np.ndarray, K: np.ndarray, tile: Tile) -> None:
-    """Add what a tile gives to its rows, and by symmetry to its columns beyond them."""
-    rows, columns, beyond = tile.rows, tile.columns, tile.beyond
-    ones = np.ones(max(K.shape), dtype=K.dtype)
-    sums[tile.kind, rows] += K @ ones[: K.shape[1]]
-    sums[tile.kind, beyond] += ones[: len(K)] @ K[:, beyond.start - columns.start :]
 
 
 def _without_specks(a: np.ndarray, near: np.ndarray, least: float) -> np.ndarray:

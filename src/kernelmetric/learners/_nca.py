@@ -168,13 +168,15 @@ class NCA(GradientLearner):
         X, codes = self._check_training(X, y)
         gram = as_gram(gram)
         rank = self._check_n_components(X.shape[1])
-        start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
-        order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-        problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
-        report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
-        report.start(start)
-        with own_threads(6.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
-            L, self.loss_, converged = self._descend(problem, start, report)
+        # From the start on: threads of BLAS that were busy before would go on spinning for a while.
+        with own_threads(6.0 * X.shape[0] ** 2 * rank):
+            start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
+            order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
+            problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
+            report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
+            report.start(start)
+            with report.kept():
+                L, self.loss_, converged = self._descend(problem, start, report)
         self._store(L, X)
         self.loss_curve_ = report.loss_curve
         self.n_iter_ = len(report.loss_curve)

@@ -26,7 +26,7 @@ from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 Descent = tuple[np.ndarray, float, bool]  # the map, the objective there, whether it converged
 
-_ROUGH_TOL = 1e-6  # where float32 hands over to float64: its objective is good to 1e-8
+_ROUGH_TOL = 1e-6  # where float32 hands over to float64: its objective is good to 1e-7
 _LONGEST_LIST = 0.05  # share of all pairs above which looking at all of them is cheaper
 _FIRST_ROUND = 5  # iterations between two looks at all pairs
 _STEP = 0.02  # of Adam, relative to the entries of the first map
@@ -90,11 +90,11 @@ class NCAProblem:
 def descend_exactly(
     problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Descent:
-    """L-BFGS over all pairs: most of the way in float32, the finish in float64."""
-    stages = [(problem, tol)]
+    """L-BFGS over all pairs: in float32 as far as that can tell, the finish in float64."""
     rough = max(tol, _ROUGH_TOL)
+    stages = [(problem, tol)]
     if in_single(problem.points, rough, _ROUGH_TOL):
-        stages.insert(0, (problem.in_single(), rough))
+        stages = [(problem.in_single(), rough), *stages[: tol < rough]]
     for stage, stage_tol in stages:
         left = max_iter - len(report.loss_curve)
         if left == 0:
