@@ -245,7 +245,7 @@ class _Tiles:
         np.multiply(E.T, 2.0, out=self.right[:r])
         self.right[r], self.right[r + 1] = -square, 1.0
         self.augmented = self.left[:, :-1]
-        sample = np.unique(np.linspace(0, n - 1, 16).astype(int))
+        sample = np.arange(0, n, max(1, n // 8))
         exponents = self.augmented[sample] @ self.right[:-1] - square[sample, None]
         exponents[np.arange(len(sample)), sample] = -np.inf
         typical = -float(np.sort(np.max(exponents, axis=1))[len(sample) // 2])
@@ -343,8 +343,9 @@ def _class_blocks(codes: np.ndarray, E: Any) -> list[Block]:
     """Blocks of rows of one class, each with the columns of that class."""
     n = len(codes)
     most = _TILE_ROWS if is_numpy(E) else tile_rows(E, n, 0)
+    height = next(row_blocks(n, 6 * n * itemsize_of(E), most=most)).stop
     return [
-        (slice(start + block.start, start + block.stop), slice(start, stop))
+        (slice(first, min(first + height, stop)), slice(start, stop))
         for start, stop in class_slices(codes)
-        for block in row_blocks(stop - start, 6 * n * itemsize_of(E), most=most)
+        for first in range(start, stop, height)
     ]

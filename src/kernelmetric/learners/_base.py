@@ -26,7 +26,7 @@ from kernelmetric.compute import (
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import CallbackSupportMixin, Gram, Iterations, Minimum
 
-_SINGLE_ABOVE = 5e6  # products of coordinates that all pairs of points take
+_SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take
 
 
 class Learner(Metric, BaseEstimator):

@@ -69,6 +69,7 @@ class MarginProblem:
         # The margin is 1, so a cost well below 1 for each target pair is as good as none:
         # tolerances are relative to the objective or to that, whichever is larger.
         self.unit = float(np.count_nonzero(targets >= 0))
+        self.few = len(codes) <= _FEW_POINTS
         self.xp = namespace(points)
 
     def astype(self, dtype: str) -> MarginProblem:
@@ -82,15 +83,14 @@ class MarginProblem:
 
     def mine(self, L: np.ndarray, most: int = _WATCHED) -> tuple[float, np.ndarray]:
         """The objective, and the impostor pairs worth watching near L."""
-        E = self._embedded(L)
-        value, pairs = mine_impostors(E, self.targets, self.codes, self.c, most=most)
+        value, pairs = self._mined(self._embedded(L), most=most)
         return value + self.reg * frobenius(L, None)[0], pairs
 
     def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L, over the listed impostors or, if many, over all."""
         E = self._embedded(L)
         n = len(self.codes)
-        if n <= _FEW_POINTS or len(pairs) > _DENSE_ABOVE * n**2:
+        if self.few or len(pairs) > _DENSE_ABOVE * n**2:
             value, product = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
         else:
             value, product = lmnn_hinge_on(pairs, E, E, self.targets, self.c, corner)
@@ -118,11 +118,18 @@ class MarginProblem:
         squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
         every = max(1, len(self.codes) // _ROWS_FOR_LENGTH)
         values = [
-            mine_impostors(E * float(np.sqrt(s)), self.targets, self.codes, self.c, every=every)[0]
+            self._mined(E * float(np.sqrt(s)), every=every)[0]
             + self.reg * s * frobenius(L, None)[0]
             for s in squares
         ]
         return float(np.sqrt(squares[int(np.argmin(values))]))
+
+    def _mined(self, E: Any, **options: int) -> tuple[float, np.ndarray]:
+        """Objective without the penalty, and pairs worth watching: none where all are looked at."""
+        if self.few:
+            value, _ = lmnn_hinge(E, E, self.targets, self.codes, self.c)
+            return value, np.empty((0, 2), dtype=np.int32)
+        return mine_impostors(E, self.targets, self.codes, self.c, **options)
 
     def _embedded(self, L: np.ndarray) -> Any:
         return self.points @ like(L, self.points).T
@@ -161,7 +168,7 @@ def descend(
         )
         L, done = minimum.x, done + minimum.n_iter
         exact, nearby = problem.mine(L, most)
-        seen = problem.of_map(L, pairs, 0.0)[0]
+        seen = exact if problem.few else problem.of_map(L, pairs, 0.0)[0]
         missing, rounded = exact - seen, seen - minimum.value * unit
         near = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
         good = near and (finish or _STAGE_TOL * corner <= 0.1 * tol)

@@ -58,7 +58,7 @@ class NCA(GradientLearner):
         Weight of the squared Frobenius norm of L.
     max_iter : int, default=200
         The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
-    tol : float, default=1e-5
+    tol : float, default=5e-6
         Relative decrease of the objective in one iteration at which the fit has converged.
     solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
         'lbfgs' looks at all pairs in every step. 'truncated' leaves out far pairs whose share of
@@ -123,7 +123,7 @@ class NCA(GradientLearner):
         init="auto",
         reg=0.0,
         max_iter=200,
-        tol=1e-5,
+        tol=5e-6,
         solver="lbfgs",
         eps=1e-2,
         batch_size=1000,
