@@ -33,6 +33,7 @@ from kernelmetric import (
     rbf_widths,
 )
 from kernelmetric.compute import nca_loss, nearest_neighbors
+from kernelmetric.compute._native import exponentials
 from pairs import solved
 
 Row = dict[str, Any]
@@ -136,6 +137,9 @@ def softmax_floor(n: int, r: int) -> float:
     E = np.full((64, 1800), -1.0, dtype=np.float32)
     out = np.empty_like(E)
     exponential, _ = best_time(lambda: np.exp(E, out=out))
+    out[:] = -1.0
+    fused, _ = best_time(lambda: exponentials(out, -70.0, 0.0, without_diagonal=False))
+    exponential = min(exponential, fused)
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     return 1.5 * n * n * (r + 1) * product / 1500**3 + 0.5 * n * n * exponential / E.size / threads
 
@@ -184,6 +188,8 @@ def _nca_rows(case: str, fit: Callable[..., tuple[np.ndarray, float, int, Row]])
     """Times and errors added up over the splits; what each reached, and when, one by one."""
     row: Row = {"seconds": 0.0, "value": 0.0, "error": [], "iterations": 0, "values": []}
     for A, y, B, z, r in _nca_splits(case):
+        if not row["values"]:  # what every process does once is not the learner's work
+            fit(A[:200], y[:200], r)
         L, seconds, iterations, more = fit(A, y, r)
         value = nca_value(L, A, y)
         row["seconds"] += seconds
@@ -273,6 +279,8 @@ def _mnist_60000(model: Any, quick: bool) -> Row:
 MNIST_60000 = {
     ("lmnn-60000", "kernelmetric"): LMNN(tol=1e-2),
     ("nca-60000", "kernelmetric"): NCA(30, max_iter=50, tol=0),
+    # The weight with the least error of 0, 1, 3, 10, 30 and 100 on 10,000 training points held out.
+    ("nca-60000", "kernelmetric, reg=30"): NCA(30, max_iter=50, tol=0, reg=30.0),
     ("nca-60000", "kernelmetric, truncated"): NCA(30, solver="truncated", tol=1e-5),
     ("nca-60000", "kernelmetric, minibatch"): NCA(30, solver="minibatch", random_state=0),
 }

@@ -44,7 +44,12 @@ printed, ours / the paper's. Reasons for misses are conjectures, but for the fig
 What 000 and 003 leave open was settled once for all data sets, but not blindly: raw features were
 preferred to standardized ones after both were tried, linear and aligned, on splits 0 to 2 of the
 ten sets (53 and 47 of 60 cells within 0.02 of or above the paper), and principal components for
-M-USPS after splits 0 to 5. These splits are among those below.
+M-USPS after splits 0 to 5. These splits are among those below. Three neighbours in LMNN and DNE
+rather than one, and a start of NCA that depends on the data, are the library's defaults and were
+found better on these data sets before. Alignment is not centred, as printed, although centred it
+does better. The ridge that the cross-validated columns search besides the width is ours: the papers
+name none, and without it the prototype's KLMNN had 0.798 in the mean of the ten sets instead of
+0.832.
 """
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,26 +32,21 @@ _MOST_HELD = 2**29  # bytes of tiles kept from the first pass for the second, at
 _LOWEST_EXPONENT = -40.0
 
 
-class Tile(NamedTuple):
+class Tile:
     """Rows of one class, and columns from their diagonal on: of that class (0) or of others (1)."""
 
-    rows: slice
-    columns: slice
-    kind: int
+    __slots__ = ("area", "beyond", "columns", "kind", "rows", "shape")
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
-        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+    def __init__(self, rows: slice, columns: slice, kind: int):
+        self.rows, self.columns, self.kind = rows, columns, kind
+        self.shape = rows.stop - rows.start, columns.stop - columns.start
+        self.area = self.shape[0] * self.shape[1]
+        #: The columns that are not rows too.
+        self.beyond = slice(max(columns.start, rows.stop), columns.stop)
 
-    def area(self) -> int:
-        """Number of entries."""
-        return self.shape[0] * self.shape[1]
-
-    @property
-    def beyond(self) -> slice:
-        """The columns that are not rows too."""
-        return slice(max(self.columns.start, self.rows.stop), self.columns.stop)
+    def of(self, memory: np.ndarray) -> np.ndarray:
+        """The first part of some memory, in the shape of the tile."""
+        return memory[: self.area].reshape(self.shape)
 
 
 class _Range(NamedTuple):
@@ -196,14 +192,15 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
     held = _Held(cut, E)
 
     def add_sums(cut: list[Tile]) -> np.ndarray:
-        sums = np.zeros((2, len(E)))
+        sums, scratch = np.zeros((2, len(E))), held.scratch()
         for tile in cut:
-            _, by_row, by_column = tiles(tile, held[tile])
+            K = held[tile]
+            by_row, by_column = tiles(tile, tile.of(scratch) if K is None else K)
             sums[tile.kind, tile.rows] += by_row  # and by symmetry to the columns beyond
             sums[tile.kind, tile.beyond] += by_column[tile.beyond.start - tile.columns.start :]
         return sums
 
-    inside, outside = np.sum(over_threads(add_sums, cut, cost=Tile.area), axis=0)
+    inside, outside = np.sum(over_threads(add_sums, cut, cost=attrgetter("area")), axis=0)
     s = inside + outside
     near = s > len(E) * limits.safe * np.exp(limits.lowest)
     s[~near] = 1.0
@@ -213,18 +210,20 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
     augmented = tiles.augmented
 
     def multiply(cut: list[Tile]) -> np.ndarray:
-        product = np.zeros_like(augmented)
+        product, scratch = np.zeros_like(augmented), held.scratch()
         for tile in cut:
             rows, columns, beyond = tile.rows, tile.columns, tile.beyond
             K = held[tile]
-            K = tiles(tile)[0] if K is None else K
+            if K is None:
+                K = tile.of(scratch)
+                tiles(tile, K)
             a = weights[tile.kind]
             weigh(K, a[rows], a[columns])
             product[rows] += K @ augmented[columns]
             product[beyond] += K[:, beyond.start - columns.start :].T @ augmented[rows]
         return product
 
-    product = reduce(np.add, over_threads(multiply, cut, cost=Tile.area))
+    product = reduce(np.add, over_threads(multiply, cut, cost=attrgetter("area")))[:, : E.shape[1] + 1]
     total = float(np.sum(p[near]))
     if not near.all():
         alone = [(rows.start + np.flatnonzero(~near[rows]), members) for rows, members in blocks]
@@ -241,12 +240,15 @@ class _Tiles:
         square = np.einsum("ij,ij->i", E, E)
         self.left = np.empty((n, r + 2), dtype=E.dtype)
         self.left[:, :r], self.left[:, r] = E, 1.0
-        self.right = np.empty((r + 2, n), dtype=E.dtype)
-        np.multiply(E.T, 2.0, out=self.right[:r])
-        self.right[r], self.right[r + 1] = -square, 1.0
+        self.right = np.empty((n, r + 2), dtype=E.dtype)
+        np.multiply(E, 2.0, out=self.right[:, :r])
+        self.right[:, r], self.right[:, r + 1] = -square, 1.0
         self.augmented = self.left[:, :-1]
+        missing = -(r + 1) % 4
+        if 0 < missing < 3:  # products with a multiple of four columns are faster
+            self.augmented = np.pad(self.augmented, ((0, 0), (0, missing)))
         sample = np.arange(0, n, max(1, n // 8))
-        exponents = self.augmented[sample] @ self.right[:-1] - square[sample, None]
+        exponents = self.left[sample, :-1] @ self.right[:, :-1].T - square[sample, None]
         exponents[np.arange(len(sample)), sample] = -np.inf
         typical = -float(np.sort(np.max(exponents, axis=1))[len(sample) // 2])
         shift = E.dtype.type(min(max(typical, 0.0), limits.shift))  # typical rows sum to about 1
@@ -254,14 +256,12 @@ class _Tiles:
         # None is beyond the shift but by rounding, which may be large where the points are.
         self.range = limits.lowest, float(shift)
 
-    def __call__(
-        self, tile: Tile, out: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A tile, zero on the diagonal of the whole, and the sums of its rows and columns."""
+    def __call__(self, tile: Tile, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Let K become a tile, zero on the diagonal of the whole; the sums of rows and columns."""
         rows, columns = tile.rows, tile.columns
-        K = np.matmul(self.left[rows], self.right[:, columns], out=out)
+        np.matmul(self.left[rows], self.right[columns].T, out=K)
         own = columns.start == rows.start
-        return K, *exponentials(K, *self.range, without_diagonal=own)
+        return exponentials(K, *self.range, without_diagonal=own)
 
 
 class _Held:
@@ -269,17 +269,20 @@ class _Held:
 
     def __init__(self, cut: list[Tile], E: np.ndarray):
         most = min(_MOST_HELD, current_budget() // 8) // E.itemsize
-        ends = np.cumsum([tile.area() for tile in cut])
+        areas = [tile.area for tile in cut]
+        ends = np.cumsum(areas)
+        self._largest = max(areas)
         kept = ends[ends <= most].tolist()
         self._ends = {id(tile): end for tile, end in zip(cut, kept, strict=False)}
         self._memory = np.empty(kept[-1] if kept else 0, dtype=E.dtype)
 
     def __getitem__(self, tile: Tile) -> np.ndarray | None:
         end = self._ends.get(id(tile))
-        if end is None:
-            return None
-        height, width = tile.shape
-        return self._memory[end - height * width : end].reshape(height, width)
+        return None if end is None else tile.of(self._memory[end - tile.area :])
+
+    def scratch(self) -> np.ndarray:
+        """Room for one tile that is not kept."""
+        return np.empty(self._largest, dtype=self._memory.dtype)
 
 
 def _cut(blocks: list[Block], n: int) -> list[Tile]:

@@ -263,9 +263,12 @@ def _complete(
     if missing <= 0:
         return rows[:n_components]
     if Z is not None:
-        rest = (Z - Z.mean(axis=0)) @ (np.eye(n_features) - rows.T @ rows)
-        _, _, Vt = linalg.svd(rest, full_matrices=True)
-        return np.vstack([rows, Vt[:missing]])
+        span = rows.T @ rows
+        rest = (Z - Z.mean(axis=0)) @ (np.eye(n_features) - span)
+        scatter = rest.T @ rest
+        # The rows that are there come last, also after directions in which nothing varies.
+        _, V = linalg.eigh(scatter - (1.0 + np.trace(scatter)) * span)
+        return np.vstack([rows, V[:, ::-1][:, :missing].T])
     return np.vstack([rows, linalg.null_space(rows).T[:missing]])
 
 

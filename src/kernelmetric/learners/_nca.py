@@ -233,7 +233,7 @@ def softmax_start(L: np.ndarray, X: np.ndarray) -> np.ndarray:
     if not length > 0:
         return L
     rows = np.unique(np.linspace(0, len(E) - 1, _PERPLEXITY_ROWS).astype(int))
-    D2 = squared_distances(E[rows], E) / length
+    D2 = (squared_distances(E[rows], E) / length).astype(np.float32)
     D2[np.arange(len(rows)), rows] = np.inf
     low = high = _START_SQUARED_NORM
     while high < _LONGEST_START and _perplexity(high * D2) > _START_PERPLEXITY:
@@ -247,8 +247,8 @@ def softmax_start(L: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 def _perplexity(D2: np.ndarray) -> float:
     """Number of neighbours that the softmax of every row is worth, typically."""
-    nearest = np.min(D2, axis=1, keepdims=True)
-    P = np.exp(np.maximum(nearest - D2, -700.0))
+    farther = np.minimum(D2 - np.min(D2, axis=1, keepdims=True), 80.0)
+    P = np.exp(-farther)
     total = np.sum(P, axis=1)
-    entropy = np.log(total) + np.sum(P * np.minimum(D2 - nearest, 700.0), axis=1) / total
+    entropy = np.log(total) + np.einsum("ij,ij->i", P, farther) / total
     return float(np.exp(np.mean(entropy)))

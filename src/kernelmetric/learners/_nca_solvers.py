@@ -83,6 +83,8 @@ class NCAProblem:
         return value + self.reg * frobenius(L, self.gram)[0], listed
 
     def _with_penalty(self, L: np.ndarray, value: float, gradient: Any) -> tuple[float, np.ndarray]:
+        if not self.reg:
+            return value, to_numpy(gradient)
         penalty, penalty_gradient = frobenius(L, self.gram)
         return value + self.reg * penalty, to_numpy(gradient) + self.reg * penalty_gradient
 
