@@ -64,6 +64,11 @@ BLAS libraries are not in them.
 scikit-learn's ended with, added up over the splits; the fit goes on from there to its own
 tolerance. Where a split ends in a local optimum above that value, the whole time of its fit counts.
 
+Fifty iterations of NCA on 60,000 points fit them closely: 99 % of the softmax is within the class,
+and 1-NN on new points is no better for it. With a penalty on the map (`reg`), chosen among six on
+10,000 training points held out, it is. Where the descent starts matters less: from
+principal axes, without the fit of 4,000 points that comes first, it ended at 2.70 %.
+
 The search does the same work on both sides, kernel PCA at five ranks and NCA for each of 21 widths
 in three folds; its objective is the best cross-validated accuracy. NCA stops there when an
 iteration gains less than 0.1 %, scikit-learn's by its own rule.

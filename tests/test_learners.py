@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 from kernelmetric import DNE, KPCA, LMCA, LMNN, NCA, RBF, Kernelized, memory_budget
 from kernelmetric.compute import class_neighbors
 from kernelmetric.datasets import make_fig2_circles
+from kernelmetric.learners._base import _discriminant_directions
 from kernelmetric.solvers import minimize_lbfgs
 
 pytestmark = pytest.mark.usefixtures("deadline")
@@ -498,3 +499,14 @@ def test_an_interrupted_fit_keeps_its_last_iteration_and_can_go_on(learner, labe
             learner.fit(*labelled)
     assert np.all(np.isfinite(learner.transform(labelled[0])))
     assert learner.fit(*labelled).converged_
+
+
+def test_a_start_from_lda_is_orthonormal_and_needs_no_square_of_the_points():
+    # Directions that nothing varies in come before those that are there already.
+    rng = np.random.RandomState(0)
+    codes = np.arange(40_000) % 3
+    Z = np.zeros((len(codes), 8))
+    Z[:, :4] = rng.randn(len(codes), 4) + codes[:, None]
+    L = _discriminant_directions(Z, codes, 7)
+    assert L.shape == (7, 8)
+    np.testing.assert_allclose(L @ L.T, np.eye(7), atol=1e-8)

@@ -223,7 +223,9 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
             product[beyond] += K[:, beyond.start - columns.start :].T @ augmented[rows]
         return product
 
-    product = reduce(np.add, over_threads(multiply, cut, cost=attrgetter("area")))[:, : E.shape[1] + 1]
+    product = reduce(np.add, over_threads(multiply, cut, cost=attrgetter("area")))[
+        :, : E.shape[1] + 1
+    ]
     total = float(np.sum(p[near]))
     if not near.all():
         alone = [(rows.start + np.flatnonzero(~near[rows]), members) for rows, members in blocks]
