@@ -96,7 +96,7 @@ def _digits(n: int) -> tuple[np.ndarray, np.ndarray]:
     return X[order].astype(np.float32) / 255.0, np.unique(y[order], return_inverse=True)[1]
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # the table goes from one prior to the other and back
 def _digit_graph(tangent: bool, n: int) -> Any:
     """Weight one between two digits when either is among the 20 neighbours of the other."""
     X, _ = _digits(n)
