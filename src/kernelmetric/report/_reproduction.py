@@ -148,13 +148,15 @@ def tests_grid(table: Reproduction) -> Grid:
         for method, other in table.against.items()
         for test in paired_tests(table.cells, method, other)
     ]
-    header = ["", "compared", "difference", "95 % interval", "t: p", "Wilcoxon: p", "splits"]
+    fraction = table.printed == "fraction"
+    unit, scale, digits = ("", 1, 3) if fraction else (", points", 100, 2)  # of accuracy
+    header = ["", "compared", f"difference{unit}", "95 % interval", "t: p", "Wilcoxon: p", "splits"]
     rows = [
         [
             test.dataset,
             f"{test.method} − {test.other}",
-            f"{test.difference:+.3f}",
-            f"{test.low:+.3f} to {test.high:+.3f}",
+            f"{scale * test.difference:+.{digits}f}",
+            f"{scale * test.low:+.{digits}f} to {scale * test.high:+.{digits}f}",
             _p(test.p_t),
             _p(test.p_wilcoxon),
             str(test.n_splits),
