@@ -2,10 +2,13 @@
 
 ``python benchmarks/reproduction_page.py FOLDER`` first copies the cells of FOLDER, which
 ``kernelmetric reproduce`` filled, into docs/results; without FOLDER it takes what is there.
+``--restore FOLDER`` goes the other way: FOLDER then has the cells of docs/results, and
+``kernelmetric reproduce all --out FOLDER`` runs those that are missing.
 """
 
 import argparse
 import csv
+import json
 import os
 from pathlib import Path
 
@@ -26,6 +29,7 @@ from kernelmetric.report import (
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = DOCS / "results"
+PROTOCOLS = RESULTS / "protocols.json"  # of each table, the fingerprint of what its cells followed
 
 INTRODUCTION = """# Reproduction
 
@@ -56,12 +60,38 @@ name none, and without it the prototype's KLMNN had 0.798 in the mean of the ten
 def copy_cells(folder):
     """Keep the cells of all tables that have any, without their notes."""
     RESULTS.mkdir(exist_ok=True)
+    protocols = stored_protocols()
     for table in TABLES.values():
-        cells = table.file_in(folder).read()
+        cells = table.file_in(folder).read()  # refuses those of another protocol
         if cells:
+            protocols[table.name] = table.fingerprint
             cells.sort(key=lambda cell: (cell.dataset, cell.method, cell.split))
             small = [cell._replace(note="") for cell in cells]
             write_atomically(RESULTS / f"{table.name}.csv", csv_text(small))
+    write_atomically(PROTOCOLS, json.dumps(protocols, indent=1) + "\n")
+
+
+def stored_protocols():
+    """The protocol of each table in docs/results, as a fingerprint."""
+    return json.loads(PROTOCOLS.read_text(encoding="utf-8")) if PROTOCOLS.exists() else {}
+
+
+def restore(folder):
+    """Make a folder from which `kernelmetric reproduce` goes on; nothing in it is overwritten."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, fingerprint in stored_protocols().items():
+        table = TABLES[name]
+        file = table.file_in(folder)
+        if fingerprint != table.fingerprint:
+            raise SystemExit(
+                f"Got cells of {name} in {RESULTS} that followed another protocol ({fingerprint}), "
+                f"but expected {table.fingerprint}: run that table anew."
+            )
+        if file.path.exists():
+            raise SystemExit(f"Got {file.path}, which exists: try another folder.")
+        file.begin({"restored": str(RESULTS.relative_to(DOCS.parent)), "fingerprint": fingerprint})
+        for cell in stored_cells(name):
+            file.append(cell)
 
 
 def stored_cells(name):
@@ -160,8 +190,12 @@ def draw_figures(names):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="cells of kernelmetric reproduce")
+    parser.add_argument("--restore", type=Path, metavar="FOLDER", help="fill it from docs/results")
     parser.add_argument("--figures", nargs="*", default=[], choices=FIGURES, help="draw anew")
     arguments = parser.parse_args()
+    if arguments.restore is not None:
+        restore(arguments.restore)
+        return
     if arguments.folder is not None:
         copy_cells(arguments.folder)
     draw_figures(arguments.figures)

@@ -386,15 +386,40 @@ def test_pages_are_written_for_what_is_there(tmp_path):
         assert part in text
 
 
-def test_the_documented_page_is_what_the_stored_results_say():
+@pytest.fixture
+def page_script():
     script = PACKAGE.parents[1] / "benchmarks" / "reproduction_page.py"
     if not script.exists():
         pytest.skip("the page is not part of the installed package")
     spec = importlib.util.spec_from_file_location("reproduction_page", script)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    stored = (module.DOCS / "reproduction.md").read_text(encoding="utf-8")
-    assert module.page() == stored
+    return module
+
+
+def test_the_documented_page_is_what_the_stored_results_say(page_script):
+    stored = (page_script.DOCS / "reproduction.md").read_text(encoding="utf-8")
+    assert page_script.page() == stored
+
+
+def test_the_stored_results_follow_the_protocols_of_today(page_script):
+    stored = page_script.stored_protocols()
+    assert stored == {name: TABLES[name].fingerprint for name in stored}
+    assert {path.stem for path in page_script.RESULTS.glob("*.csv")} == set(stored)
+
+
+def test_a_run_goes_on_from_the_stored_results(page_script, tmp_path, monkeypatch):
+    table = TABLES["003-table3"]
+    cells = page_script.stored_cells(table.name)[:3]
+    monkeypatch.setattr(page_script, "stored_cells", lambda name: cells)
+    monkeypatch.setattr(page_script, "stored_protocols", lambda: {table.name: table.fingerprint})
+    page_script.restore(tmp_path)
+    assert table.file_in(tmp_path).read() == cells
+    with pytest.raises(SystemExit, match="which exists: try another folder"):
+        page_script.restore(tmp_path)
+    monkeypatch.setattr(page_script, "stored_protocols", lambda: {table.name: "0" * 12})
+    with pytest.raises(SystemExit, match="that followed another protocol"):
+        page_script.restore(tmp_path / "other")
 
 
 # --- how kernels are searched -------------------------------------------------------------------
