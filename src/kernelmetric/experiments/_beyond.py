@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +16,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from kernelmetric.experiments._defaults import CLASSIFIERS
 from kernelmetric.experiments._kernelization import nearest
 from kernelmetric.experiments._problems import GROUPS, Problem
-from kernelmetric.experiments._table import Method, MissingMethodError, Smoke, Table
+from kernelmetric.experiments._table import Method, Smoke, Table
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import KernelAlignment
 from kernelmetric.learners import DNE, LMCA, LMNN, MMC, NCA, IdealizedKernel
+from kernelmetric.transductive import TransductiveDistance
 
 
 class Transduced(ClassifierMixin, BaseEstimator):
@@ -33,24 +33,9 @@ class Transduced(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of X, learned from the labelled points and X itself."""
-        distance = _transductive_distance()
         known = np.concatenate([self.y_, np.full(len(X), -1)])
-        model = distance(min(10, len(self.y_) - 1), random_state=0)
+        model = TransductiveDistance(min(10, len(self.y_) - 1), random_state=0)
         return model.fit(np.vstack([self.X_, X]), known).transduction_[len(self.y_) :]
-
-
-def _transductive_distance() -> Any:
-    try:
-        return importlib.import_module("kernelmetric.transductive").TransductiveDistance
-    except (ImportError, AttributeError) as error:
-        raise MissingMethodError(
-            f"this version of kernelmetric has no TransductiveDistance ({error})."
-        ) from error
-
-
-def _transduced(problem: Problem) -> Transduced:
-    _transductive_distance()
-    return Transduced()
 
 
 def _folds() -> StratifiedKFold:
@@ -134,7 +119,9 @@ _METHODS = (
         "Idealized kernel from labels, C by cross-validation; 1-NN.",
         _metric(IdealizedKernel),
     ),
-    Method("TDL", "Transductive distance, all points seen, λ automatic; 1-NN.", _transduced),
+    Method(
+        "TDL", "Transductive distance, all points seen, λ automatic; 1-NN.", lambda p: Transduced()
+    ),
 )
 
 BEYOND = Table(

@@ -1,12 +1,7 @@
-"""Tables 1 and 2 of 001 (transductive distances) and 2-4 of 004 (idealized kernels), as data.
-
-Their methods live in modules that are looked up when a table is run; where one is missing, its
-columns are skipped with a sentence.
-"""
+"""Tables 1 and 2 of 001 (transductive distances) and 2-4 of 004 (idealized kernels), as data."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -16,22 +11,16 @@ from scipy import sparse
 
 from kernelmetric import datasets
 from kernelmetric.compute import nearest_neighbors
+from kernelmetric.experiments._idealized import Task
+from kernelmetric.experiments._idealized import _run as run_idealized
 from kernelmetric.experiments._problems import Problem, stored
-from kernelmetric.experiments._table import Method, MissingMethodError, Smoke, Table
+from kernelmetric.experiments._table import Method, Smoke, Table
+from kernelmetric.experiments._transductive import TABLE1
+from kernelmetric.experiments._transductive import _run as run_few_labels
+from kernelmetric.transductive import TransductiveDistance, tangent_neighbors
 
 _DIGITS = (28, 28)
 _MNIST_ROWS = 70_000
-
-
-def _part(module: str, *names: str) -> Any:
-    """Attributes of a module of ours that this version may not have."""
-    try:
-        found = importlib.import_module(f"kernelmetric.{module}")
-        return [getattr(found, name) for name in names]
-    except (ImportError, AttributeError) as error:
-        raise MissingMethodError(
-            f"this version of kernelmetric has no {module} with {', '.join(names)} ({error})."
-        ) from error
 
 
 # --- 001 ----------------------------------------------------------------------------------------
@@ -39,13 +28,8 @@ def _part(module: str, *names: str) -> Any:
 
 def _few_label_method(name: str) -> Callable[[Problem], Any]:
     def build(problem: Problem) -> Callable[[int], float]:
-        tasks, methods, run = _part(
-            "experiments._transductive", "TABLE1", "FEW_LABEL_METHODS", "_run"
-        )
-        if name not in methods:
-            raise MissingMethodError(f"this version of kernelmetric has no method {name}.")
-        task = next(task for task in tasks if task.name == problem.name)
-        return lambda seed: run(task, name, seed).accuracy
+        task = next(task for task in TABLE1 if task.name == problem.name)
+        return lambda seed: run_few_labels(task, name, seed).accuracy
 
     return build
 
@@ -101,7 +85,6 @@ def _digit_graph(tangent: bool, n: int) -> Any:
     """Weight one between two digits when either is among the 20 neighbours of the other."""
     X, _ = _digits(n)
     if tangent:
-        (tangent_neighbors,) = _part("transductive", "tangent_neighbors")
         _, indices = tangent_neighbors(X, 20, shape=_DIGITS)
     else:
         indices, _ = nearest_neighbors(X, 20)
@@ -112,17 +95,14 @@ def _digit_graph(tangent: bool, n: int) -> Any:
 
 def _on_digits(lam: float) -> Callable[[Problem], Any]:
     def build(problem: Problem) -> Callable[[int], float]:
-        (distance,) = _part("transductive", "TransductiveDistance")
         n, tangent = problem.n_train + problem.n_test, problem.name.endswith("tangent")
-        if tangent:
-            _part("transductive", "tangent_neighbors")
 
         def run(seed: int) -> float:
             X, y = _digits(n)
             known = np.full(len(y), -1)
             some = np.random.RandomState(seed).permutation(len(y))[: problem.n_train]
             known[some] = y[some]
-            model = distance(
+            model = TransductiveDistance(
                 min(60, n // 4),
                 lam,
                 penalty="normalized",
@@ -176,10 +156,7 @@ _XING = ("toy, linear", "soybean, linear", "wine, linear")
 
 def _idealized(number: int, theirs: str) -> Callable[[Problem], Any]:
     def build(problem: Problem) -> Callable[[int], float]:
-        task, methods, run = _part("experiments._idealized", "Task", "IDEALIZED", "_run")
-        if theirs not in methods:
-            raise MissingMethodError(f"this version of kernelmetric has no method {theirs}.")
-        return lambda seed: run(task(number, problem.name), theirs, seed).accuracy
+        return lambda seed: run_idealized(Task(number, problem.name), theirs, seed).accuracy
 
     return build
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,16 +10,16 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric.datasets import make_toy004
+from kernelmetric.datasets import make_close_moons, make_toy004
 from kernelmetric.experiments._demo import N_DRAWN, fig2_panels
 from kernelmetric.experiments._problems import GROUPS, Problem, Split, split_of
-from kernelmetric.experiments._table import MissingMethodError
-from kernelmetric.graphs import Pairs
+from kernelmetric.graphs import Pairs, gaussian_graph
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Kernel, Polynomial
 from kernelmetric.learners import DNE, MMC, IdealizedKernel
 from kernelmetric.report import Panel, TrickPoint, plot_fig2, plot_grams, plot_tricks
 from kernelmetric.spaces import KernelTrick
+from kernelmetric.transductive import TransductiveDistance
 
 _WELL, _ILL = ("pima", "m_usps"), ("ionosphere", "glass")
 
@@ -153,15 +152,7 @@ def moon_panels(smoke: bool = False) -> list[Panel]:
     list of Panel
         The points, Laplacian Eigenmaps, and with the labels of ten points of each moon.
     """
-    try:
-        distance = importlib.import_module("kernelmetric.transductive").TransductiveDistance
-        gaussian_graph = importlib.import_module("kernelmetric.graphs").gaussian_graph
-        make_moons = importlib.import_module("kernelmetric.datasets").make_close_moons
-    except (ImportError, AttributeError) as error:
-        raise MissingMethodError(
-            f"this version of kernelmetric has no TransductiveDistance ({error})."
-        ) from error
-    X, y = make_moons(80 if smoke else 200, random_state=0)
+    X, y = make_close_moons(80 if smoke else 200, random_state=0)
     rng = np.random.RandomState(0)
     some = np.concatenate([rng.permutation(np.flatnonzero(y == c))[:10] for c in (0, 1)])
     known = np.full(len(y), -1)
@@ -169,7 +160,9 @@ def moon_panels(smoke: bool = False) -> list[Panel]:
     W = gaussian_graph(X, width=0.25)
     panels = [_panel("the data", X, y, some)]
     for title, lam in (("Laplacian Eigenmaps", np.inf), ("TDL", 16.0)):
-        model = distance(2, lam, penalty="normalized", graph=W, cost="paper", random_state=0)
+        model = TransductiveDistance(
+            2, lam, penalty="normalized", graph=W, cost="paper", random_state=0
+        )
         panels.append(_panel(title, model.fit(X, known).embedding_, y, some))
     return panels
 

@@ -17,6 +17,7 @@ from kernelmetric import datasets
 from kernelmetric.evaluation import pair_counting_accuracy
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._demo import Split
+from kernelmetric.experiments._printed import read_printed
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import RBF, ideal_alignment
 from kernelmetric.learners import MMC, IdealizedKernel
@@ -26,46 +27,17 @@ from kernelmetric.spaces import KPCA
 _TRAINING = {"toy": 60, "colon": 50, "lymphoma": 60, "soybean": 30, "wine": 118}
 _KNOWN = 0.7  # groups connected by similar pairs, as a share of the points: section 4.1
 
+
+def _printed(number: int) -> dict[str, tuple[float | None, ...]]:
+    found = read_printed(f"004-table{number}", "percent")
+    errors = {key: round(100 * printed.value, 2) for key, printed in found.items()}
+    columns = ("Euclidean", "idealized", "Xing")
+    return {name: tuple(errors.get((name, c)) for c in columns) for name, _ in errors}
+
+
 #: Errors in percent that the paper prints: in the kernel's own metric, in the learned one, and in
 #: that of Xing et al. where there is one.
-PRINTED: dict[int, dict[str, tuple[float, float, float | None]]] = {
-    2: {
-        "toy, linear": (28.25, 9.83, 9.83),
-        "toy, rbf": (27.75, 16.50, None),
-        "colon, linear": (28.75, 17.08, None),
-        "colon, rbf": (27.83, 22.67, None),
-        "lymphoma, linear": (14.17, 8.50, None),
-        "lymphoma, rbf": (11.00, 9.94, None),
-        "soybean, linear": (2.82, 0.11, 0.71),
-        "soybean, rbf": (1.76, 0.94, None),
-        "wine, linear": (28.03, 12.00, 13.00),
-        "wine, rbf": (27.36, 26.28, None),
-    },
-    3: {
-        "toy, linear": (44.67, 0.00, 1.89),
-        "toy, rbf": (49.84, 0.00, None),
-        "colon, linear": (22.85, 17.72, None),
-        "colon, rbf": (17.77, 14.87, None),
-        "lymphoma, linear": (20.50, 11.14, None),
-        "lymphoma, rbf": (20.50, 15.08, None),
-        "soybean, linear": (16.37, 0.00, 0.00),
-        "soybean, rbf": (15.55, 0.00, None),
-        "wine, linear": (28.13, 22.37, 26.54),
-        "wine, rbf": (27.96, 26.88, None),
-    },
-    4: {
-        "toy, linear": (28.50, 3.08, 3.33),
-        "toy, rbf": (27.75, 7.92, None),
-        "colon, linear": (29.83, 14.67, None),
-        "colon, rbf": (27.83, 16.83, None),
-        "lymphoma, linear": (14.17, 8.11, None),
-        "lymphoma, rbf": (13.67, 11.17, None),
-        "soybean, linear": (2.82, 0.12, 0.59),
-        "soybean, rbf": (2.82, 1.17, None),
-        "wine, linear": (28.03, 10.13, 22.58),
-        "wine, rbf": (27.62, 26.82, None),
-    },
-}
+PRINTED = {number: _printed(number) for number in (2, 3, 4)}
 
 #: What is compared: the kernel's own metric, the learned one in every form, and Xing's, which the
 #: paper has for the linear kernel on few features.
@@ -96,7 +68,7 @@ class Task(NamedTuple):
     name: str
 
     @property
-    def printed(self) -> tuple[float, float, float | None]:
+    def printed(self) -> tuple[float | None, ...]:
         """The paper's errors in percent: before, learned, Xing's."""
         return PRINTED[self.table][self.name]
 
