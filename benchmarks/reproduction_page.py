@@ -19,6 +19,7 @@ from kernelmetric.report import (
     Cell,
     compare,
     csv_text,
+    plot_ranking,
     png_bytes,
     reproduction_markdown,
     summarize,
@@ -123,14 +124,18 @@ def page():
     parts.append("| table | | fits | |\n|---|---|---|---|\n" + "\n".join(rows))
     if missing:
         parts.append(f"Not run yet: {', '.join(missing)}.")
-    parts.append(reproduction_markdown(run))
+    for table in run:
+        heading, text = reproduction_markdown([table]).split("\n\n", 1)
+        picture = image(table.name, "Mean ranks of the methods, and accuracies on every data set")
+        parts += [heading, picture, text] if table.reference else [heading, text]
     for name, figure in FIGURES.items():
-        if (DOCS / "_static" / f"{name}.png").exists():
-            parts.append(
-                f"## {name}: {figure.title}\n\n"
-                f"```{{image}} _static/{name}.png\n:alt: {figure.title}\n:width: 100%\n```"
-            )
+        parts += [f"## {name}: {figure.title}", image(name, figure.title)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def image(name, title):
+    """A picture of docs/_static, as the page shows it."""
+    return f"```{{image}} _static/{name}.png\n:alt: {title}\n:width: 100%\n```"
 
 
 def summary_of_000(tables):
@@ -182,9 +187,16 @@ def _wins(values, table, prefix):
     return win_draw_loss(values, prefix + other, other)
 
 
+def draw_rankings():
+    """Draw the tables of many methods into docs/_static."""
+    for name, table in TABLES.items():
+        if table.reference:
+            axes = plot_ranking(stored_cells(name), table.reference, table.families)
+            write_atomically(DOCS / "_static" / f"{name}.png", png_bytes(axes, dpi=110))
+
+
 def draw_figures(names):
     """Draw figures into docs/_static."""
-    os.environ.setdefault("MPLBACKEND", "Agg")
     for name in names:
         figure = FIGURES[name]
         image = png_bytes(figure.draw(figure.compute(False)), dpi=110)
@@ -200,8 +212,10 @@ def main():
     if arguments.restore is not None:
         restore(arguments.restore)
         return
+    os.environ.setdefault("MPLBACKEND", "Agg")
     if arguments.folder is not None:
         copy_cells(arguments.folder)
+        draw_rankings()
     draw_figures(arguments.figures)
     write_atomically(DOCS / "reproduction.md", page())
 

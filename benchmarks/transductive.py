@@ -9,14 +9,12 @@ file of its own; ``--out`` with all the files only prints the table of them.
 import argparse
 import warnings
 from collections import defaultdict
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
 
-from kernelmetric import PaperCost, TransductiveDistance
-from kernelmetric.datasets import make_close_moons
+from kernelmetric import TransductiveDistance
 from kernelmetric.experiments import (
     FEW_LABEL_METHODS,
     LAMS,
@@ -25,7 +23,6 @@ from kernelmetric.experiments import (
     few_label_cells,
     read_cells,
 )
-from kernelmetric.graphs import gaussian_graph
 
 PROBLEMS = {problem.name: problem for problem in (*TABLE1, *MNIST)}
 
@@ -39,7 +36,6 @@ def main():
     parser.add_argument("--methods", nargs="*", default=["TDL", "LE", "1-NN"])
     arguments = parser.parse_args()
     if arguments.pictures:
-        draw_moons(arguments.pictures / "transductive-moons.png")
         draw_cliff(arguments.pictures / "transductive-cliff.png")
     if len(arguments.out) == 1:
         problems = [PROBLEMS[name] for name in arguments.sets]
@@ -71,34 +67,6 @@ def _entry(found, baseline):
         gain = np.array([found[split] - baseline[split] for split in found])
         text += f" ({gain.mean():+.2f} ± {gain.std() / np.sqrt(len(gain)):.2f})"
     return text
-
-
-def draw_moons(path):
-    """The moons of Fig. 1, and the first two coordinates without and with labels."""
-    import matplotlib.pyplot as plt
-
-    X, truth = make_close_moons(random_state=0)
-    rng = np.random.RandomState(0)
-    known = np.full(len(X), -1)
-    for code in (0, 1):
-        known[rng.permutation(np.flatnonzero(truth == code))[:10]] = code
-    graph = partial(gaussian_graph, width=0.25)
-    figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
-    panels = [("the data", X)]
-    for title, lam in (("Laplacian Eigenmaps", np.inf), ("TDL, λ = 16", 16.0)):
-        options = {"penalty": "normalized", "graph": graph, "lam": lam, "cost": PaperCost(5)}
-        first = TransductiveDistance(1, **options).fit(X, known)
-        rate = np.mean(first.transduction_[known < 0] == truth[known < 0])
-        E = TransductiveDistance(2, **options).fit(X, known).embedding_
-        panels.append((f"{title}: {100 * rate:.1f} % by the first axis", E))
-    for axis, (title, E) in zip(axes, panels, strict=True):
-        for code, colour in ((0, "tab:blue"), (1, "tab:orange")):
-            own = truth == code
-            axis.scatter(*E[own].T, s=8, color=colour, alpha=0.5)
-            axis.scatter(*E[own & (known >= 0)].T, s=34, color=colour, edgecolor="black")
-        axis.set_title(title, fontsize=9)
-        axis.tick_params(labelsize=7)
-    figure.savefig(path, dpi=110)
 
 
 def draw_cliff(path):

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
 import kernelmetric
-from kernelmetric import DNE, RBF
+from kernelmetric import DNE, LDA, LMNN, NCA, RBF, IdealizedKernel
 from kernelmetric.experiments import (
     FIGURES,
     TABLES,
@@ -27,12 +28,14 @@ from kernelmetric.experiments import (
     SearchedKernel,
     Smoke,
     Table,
+    TunedNeighbors,
     distinct_kernels,
     measured,
     plan,
     read_printed,
     reproduced,
     run_table,
+    settled,
     write_pages,
 )
 from kernelmetric.kernels import Delta, rbf_widths
@@ -44,6 +47,10 @@ from kernelmetric.report import (
     compare,
     comparison_grid,
     paired_tests,
+    plot_ranking,
+    png_bytes,
+    rank_methods,
+    ranking_grid,
     reproduction_csv,
     reproduction_html,
     reproduction_markdown,
@@ -364,14 +371,66 @@ def test_errors_are_shown_as_errors():
     assert comparison_grid(table).rows == [["toy", "3.0 / 3.1 ="]]
 
 
-def test_a_table_without_a_paper_shows_ranks_and_seconds():
-    cells = [
-        Cell(d, m, 0, a, 0.25) for d in ("a", "b") for m, a in (("x", 0.9), ("y", 0.8), ("z", 0.8))
-    ]
-    rows = comparison_grid(Reproduction("t", "t", cells, {}, 1)).rows
-    assert rows[0] == ["a", "0.90", "0.80", "0.80"]
-    assert rows[-2] == ["mean rank, 2 sets", "1.0", "2.5", "2.5"]
-    assert rows[-1][1:] == ["0.25"] * 3
+def make_ranking():
+    accuracies = {"x": 0.9, "y": 0.8, "z": 0.8}
+    return [Cell(d, m, 0, a, 0.25) for d in ("a", "b") for m, a in accuracies.items()]
+
+
+def test_a_table_of_many_methods_shows_ranks_wins_and_seconds():
+    table = Reproduction("t", "t", make_ranking(), {}, 1, reference="y")
+    assert comparison_grid(table).rows[0] == ["a", "0.90", "0.80", "0.80"]
+    rows = ranking_grid(table).rows
+    assert [row[:2] for row in rows] == [["x", "1.0"], ["y", "2.5"], ["z", "2.5"]]
+    assert [row[3] for row in rows] == ["2/0/0", "", "0/2/0"]
+    assert {row[-1] for row in rows} == {"0.25"}
+    assert "mean rank" in reproduction_markdown([table])
+
+
+def test_data_sets_without_all_methods_are_not_ranked():
+    cells = [*make_ranking(), Cell("c", "y", 0, 1.0, 9.0)]
+    assert rank_methods(cells, "y") == rank_methods(make_ranking(), "y")
+    assert rank_methods([*make_ranking()[:3], Cell("b", "w", 0, 1.0, 0.1)], "y") == []
+
+
+def test_the_signed_rank_test_over_data_sets_sees_a_difference():
+    rng = np.random.default_rng(0)
+    cells = []
+    for i in range(20):
+        base = rng.uniform(0.5, 0.9)
+        cells += [Cell(f"d{i}", "SVM", 0, base, 0.1), Cell(f"d{i}", "same", 0, base, 0.1)]
+        cells += [Cell(f"d{i}", "better", 0, base + rng.uniform(0.0, 0.1), 0.1)]
+    p = {row.method: row.p for row in rank_methods(cells, "SVM")}
+    assert p["better"] < 0.001
+    assert p["same"] == p["SVM"] == 1.0
+
+
+def test_a_ranking_is_drawn_with_the_best_on_top():
+    pytest.importorskip("matplotlib")
+    axes = plot_ranking(make_ranking(), "y", {"x": "linear", "y": "aligned"})
+    labels = [text.get_text() for text in axes[0].get_yticklabels()]
+    assert [label.split()[0] for label in labels] == ["x", "y", "z"]
+    assert axes[0].yaxis_inverted()
+    assert png_bytes(axes).startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="run more of the table"):
+        plot_ranking([Cell("a", "x", 0, 0.9, 0.1), Cell("b", "y", 0, 0.9, 0.1)], "y")
+
+
+def test_a_settled_metric_chooses_nothing_anew():
+    X, y = load_iris(return_X_y=True)
+    chosen = IdealizedKernel().fit(X[::3], y[::3])
+    assert settled(chosen).get_params()["C"] == chosen.C_
+    assert settled(LMNN(2)).get_params() == LMNN(2).get_params()
+
+
+def test_where_labels_are_noisy_more_than_one_neighbour_votes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y = (X[:, 0] > 0).astype(int)
+    y[rng.permutation(150)[:40]] ^= 1
+    model = TunedNeighbors(lambda d: NCA()).fit(X, y)
+    assert model.votes_["n_neighbors"] > 1
+    assert model.pca_ is None
+    assert TunedNeighbors(lambda d: LDA(1), n_pca=1).fit(X, y).pca_.n_components_ == 1
 
 
 def test_pages_are_written_for_what_is_there(tmp_path):

@@ -133,6 +133,7 @@ def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, sm
     saved = write_pages(results, out) if results else []
     if finished:
         saved += _draw(figures, out, smoke)
+        saved += _draw_rankings(tables, results, out)
     for path in saved:
         click.echo(f"Saved {path}")
     if not finished:
@@ -199,4 +200,23 @@ def _draw(figures: list[str], out: Path, smoke: bool) -> list[Path]:
             click.echo(f"{name}: skipped, {error}", err=True)
             continue
         saved.append(write_atomically(out / f"{name}.png", image))
+    return saved
+
+
+def _draw_rankings(tables: list[Table], results: list[Reproduction], out: Path) -> list[Path]:
+    """Draw the tables of many methods; what cannot be drawn is a sentence."""
+    import click
+
+    from kernelmetric.report import plot_ranking, png_bytes, write_atomically
+
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    saved = []
+    for table, result in zip(tables, results, strict=True):
+        if table.reference and result.cells:
+            try:
+                image = png_bytes(plot_ranking(result.cells, table.reference, table.families))
+            except (ImportError, ValueError) as error:
+                click.echo(f"{table.name}: no picture, {error}", err=True)
+                continue
+            saved.append(write_atomically(out / f"{table.name}.png", image))
     return saved

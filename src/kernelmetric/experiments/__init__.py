@@ -6,7 +6,8 @@ at a time, and :func:`reproduced` sets the cells beside the paper's::
 
     _table.py          Table, Method, and how they are run
     _kernelization.py  Tables 1-3 of 000 and 003: NCA, LMNN, DNE and their kernel versions
-    _few_labels.py     Tables 1-2 of 001 (transductive distances), 2-4 of 004 (idealized kernels)
+    _transductive.py   Tables 1-2 of 001: few labels among many points
+    _idealized.py      Tables 2-4 of 004: metrics learned from pairs
     _beyond.py         a table that no paper has: all methods beside tuned classifiers
     _figures.py        what the figures show
     _printed.py        what the papers print
@@ -17,12 +18,11 @@ at a time, and :func:`reproduced` sets the cells beside the paper's::
 
 ``_demo.py`` is behind ``kernelmetric demo``, ``_aligned.py`` compares the time to choose a kernel,
 ``_defaults.py`` the automatic kernel with tuned classifiers, ``_multimodal.py`` ideas for
-alignment where classes have several clusters, ``_idealized.py`` metrics learned from pairs,
-``_transductive.py`` few labels among many points.
+alignment where classes have several clusters.
 """
 
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
-from kernelmetric.experiments._beyond import BEYOND
+from kernelmetric.experiments._beyond import BEYOND, TunedNeighbors, settled
 from kernelmetric.experiments._cells import CellFile, CellFileError, read_cells, resumed_cells
 from kernelmetric.experiments._defaults import (
     CLASSIFIERS,
@@ -37,11 +37,11 @@ from kernelmetric.experiments._demo import (
     fig2_panels,
     run_cells,
 )
-from kernelmetric.experiments._few_labels import TABLE1_OF_001, TABLE2_OF_001, TABLES_OF_004
 from kernelmetric.experiments._figures import FIGURES, Figure
 from kernelmetric.experiments._idealized import (
     IDEALIZED,
     PRINTED,
+    TABLES_OF_004,
     Task,
     idealized_cells,
     idealized_points,
@@ -77,6 +77,8 @@ from kernelmetric.experiments._transductive import (
     LAMS,
     MNIST,
     TABLE1,
+    TABLE1_OF_001,
+    TABLE2_OF_001,
     FewLabels,
     few_label_cells,
 )
@@ -130,6 +132,7 @@ __all__ = [
     "Split",
     "Table",
     "Task",
+    "TunedNeighbors",
     "aligned_cells",
     "default_cells",
     "distinct_kernels",
@@ -148,5 +151,6 @@ __all__ = [
     "resumed_cells",
     "run_cells",
     "run_table",
+    "settled",
     "write_pages",
 ]

@@ -19,7 +19,7 @@ from kernelmetric.kernels import Kernel, Polynomial
 from kernelmetric.learners import DNE, MMC, IdealizedKernel
 from kernelmetric.report import Panel, TrickPoint, plot_fig2, plot_grams, plot_tricks
 from kernelmetric.spaces import KernelTrick
-from kernelmetric.transductive import TransductiveDistance
+from kernelmetric.transductive import PaperCost, TransductiveDistance
 
 _WELL, _ILL = ("pima", "m_usps"), ("ionosphere", "glass")
 
@@ -161,7 +161,7 @@ def moon_panels(smoke: bool = False) -> list[Panel]:
     panels = [_panel("the data", X, y, some)]
     for title, lam in (("Laplacian Eigenmaps", np.inf), ("TDL", 16.0)):
         model = TransductiveDistance(
-            2, lam, penalty="normalized", graph=W, cost="paper", random_state=0
+            2, lam, penalty="normalized", graph=W, cost=PaperCost(5), random_state=0
         )
         panels.append(_panel(title, model.fit(X, known).embedding_, y, some))
     return panels

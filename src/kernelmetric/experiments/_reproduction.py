@@ -78,6 +78,7 @@ def reproduced(table: Table, cells: Sequence[Cell], skipped: Sequence[str] = ())
         table.against,
         reasons(table.name),
         tuple(skipped),
+        table.reference,
     )
 
 

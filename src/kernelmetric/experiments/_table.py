@@ -39,11 +39,14 @@ class Method:
     build : callable
         ``build(problem) -> estimator``, or whatever the table's ``evaluate`` takes. Raises
         :class:`MissingMethodError` where a part of the library is not there.
+    family : str, default=""
+        What kind of method it is, where the table has many.
     """
 
     name: str
     text: str
     build: Callable[[Problem], Any]
+    family: str = ""
 
 
 class Smoke(NamedTuple):
@@ -87,6 +90,26 @@ def classify(problem: Problem, method: Method, seed: int) -> float:
     return float(model.score(split.X_test, split.y_test))
 
 
+def by_seed(problem: Problem, method: Method, seed: int) -> float:
+    """Score of a method that draws its own splits.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data set.
+    method : Method
+        Builds a function of the seed.
+    seed : int
+        Number of the split.
+
+    Returns
+    -------
+    float
+        What the function returns.
+    """
+    return method.build(problem)(seed)
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of a paper: its data sets, methods, protocol, and where its numbers are printed.
@@ -114,6 +137,8 @@ class Table:
         percent.
     against : mapping of str to str
         For the win / draw / loss row: a method, and the one it is compared with.
+    reference : str
+        For a table of many methods: the one that the others are ranked beside.
     left_out : frozenset of (str, str)
         Data sets and methods whose cell is empty.
     is_smoke : bool
@@ -139,6 +164,7 @@ class Table:
     evaluate: Callable[[Problem, Method, int], float] = classify
     printed: str = "fraction"
     against: Mapping[str, str] = field(default_factory=dict)
+    reference: str = ""
     left_out: frozenset[tuple[str, str]] = frozenset()
     is_smoke: bool = False
 
@@ -157,6 +183,11 @@ class Table:
             "problems": {p.name: [p.n_train, p.n_test, p.scaling] for p in self.problems},
             "methods": {method.name: method.text for method in self.methods},
         }
+
+    @property
+    def families(self) -> dict[str, str]:
+        """Kinds of the methods, where the table tells them apart."""
+        return {method.name: method.family for method in self.methods if method.family}
 
     @property
     def fingerprint(self) -> str:

@@ -10,6 +10,7 @@ not at all::
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
     _page.py      report_page: one self-contained HTML file; its parts are _page_*.py and page/
     _comparison.py    verdicts on cells beside a paper's, wins and losses, paired tests
+    _ranking.py       many methods on many data sets: mean ranks, and a picture of them
     _reproduction.py  pages that set our tables beside the papers'
     _figures.py       the two tricks, Gram matrices side by side
 
@@ -35,9 +36,11 @@ from kernelmetric.report._plots import (
     plot_fig2,
     png_bytes,
 )
+from kernelmetric.report._ranking import Ranked, plot_ranking, rank_methods
 from kernelmetric.report._records import Cell, Panel, Printed, Summary
 from kernelmetric.report._reproduction import (
     comparison_grid,
+    ranking_grid,
     reproduction_csv,
     reproduction_html,
     reproduction_markdown,
@@ -55,6 +58,7 @@ __all__ = [
     "PairedTest",
     "Panel",
     "Printed",
+    "Ranked",
     "Reproduction",
     "Summary",
     "TrickPoint",
@@ -71,8 +75,11 @@ __all__ = [
     "plot_kernel_weights",
     "plot_loss_curve",
     "plot_neighbors",
+    "plot_ranking",
     "plot_tricks",
     "png_bytes",
+    "rank_methods",
+    "ranking_grid",
     "report_page",
     "reproduction_csv",
     "reproduction_html",

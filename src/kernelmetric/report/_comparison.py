@@ -42,6 +42,8 @@ class Reproduction:
         Why a cell is not the paper's, by data set and method; "*" stands for all.
     skipped : tuple of str
         What could not be run, in sentences.
+    reference : str
+        For a table of many methods: the one that the others are ranked beside.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Reproduction:
     against: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    reference: str = ""
 
 
 class Compared(NamedTuple):

@@ -9,9 +9,6 @@ from functools import partial
 from html import escape
 from typing import NamedTuple
 
-import numpy as np
-from scipy.stats import rankdata
-
 from kernelmetric.report._comparison import (
     Compared,
     Reproduction,
@@ -19,6 +16,7 @@ from kernelmetric.report._comparison import (
     paired_tests,
     win_draw_loss,
 )
+from kernelmetric.report._ranking import rank_methods
 from kernelmetric.report._records import Printed, Summary
 from kernelmetric.report._tables import summarize
 
@@ -123,8 +121,6 @@ def comparison_grid(table: Reproduction) -> Grid:
         [d, *(text(compared[d, m]) if (d, m) in compared else "" for m in methods)]
         for d in datasets
     ]
-    if not table.paper and len(methods) > 2:
-        rows += _rank_rows(table, methods)
     if table.against:
         rows.append(["W/D/L", *(_wdl(table, method) for method in methods)])
     return Grid(["", *methods], rows)
@@ -162,6 +158,36 @@ def tests_grid(table: Reproduction) -> Grid:
             str(test.n_splits),
         ]
         for test in found
+    ]
+    return Grid(header, rows)
+
+
+def ranking_grid(table: Reproduction) -> Grid:
+    """How the methods do on all data sets together, the best first.
+
+    Parameters
+    ----------
+    table : Reproduction
+        A table with a reference.
+
+    Returns
+    -------
+    Grid
+        One row per method; empty where no data set has all methods.
+    """
+    ranked = rank_methods(table.cells, table.reference)
+    wins = f"W/D/L against {table.reference}"
+    header = ["", "mean rank", "mean accuracy, %", wins, "Wilcoxon: p", "seconds of a fit"]
+    rows = [
+        [
+            row.method,
+            f"{row.rank:.1f}",
+            f"{100 * row.accuracy:.1f}",
+            "" if row.method == table.reference else "/".join(map(str, row.counts)),
+            "" if row.method == table.reference else _p(row.p),
+            f"{row.seconds:.2g}",
+        ]
+        for row in ranked
     ]
     return Grid(header, rows)
 
@@ -255,6 +281,13 @@ def _parts(table: Reproduction, grid: Callable[[Grid], str], heading: str) -> li
             f"{summary_line(compared)} Ours over {few} splits (paper: {table.n_splits}), then "
             "the paper's, then = within, ▲ above, ▼ below."
         )
+    ranking = ranking_grid(table) if table.reference else Grid([], [])
+    if ranking.rows:
+        n_datasets = rank_methods(table.cells, table.reference)[0].n_datasets
+        parts.append(
+            f"Over {n_datasets} data sets and {few} splits of each; the test is one over data sets."
+        )
+        parts.append(grid(ranking))
     parts.append(grid(comparison_grid(table)))
     misses = [c for c in compared if c.verdict == "below"]
     if misses:
@@ -268,25 +301,12 @@ def _parts(table: Reproduction, grid: Callable[[Grid], str], heading: str) -> li
     return [*parts, *table.skipped]
 
 
-def _rank_rows(table: Reproduction, methods: list[str]) -> list[list[str]]:
-    """Mean ranks over the data sets that have all methods, and typical seconds of a fit."""
-    means = summarize(table.cells)
-    whole = [[row[m].mean for m in methods] for row in means.values() if len(row) == len(methods)]
-    seconds = _mean_seconds(table)
-    took = [[s for (_, m), s in seconds.items() if m == method] for method in methods]
-    rows = [["seconds of a fit, median", *(f"{np.median(times):.2g}" for times in took)]]
-    if whole:
-        ranks = rankdata(-np.round(whole, 4), axis=1).mean(axis=0)
-        rows.insert(0, [f"mean rank, {len(whole)} sets", *(f"{rank:.1f}" for rank in ranks)])
-    return rows
-
-
 def _text(cell: Compared, printed: str, alone: bool) -> str:
     ours = "–" if cell.ours is None else _number(cell.ours.mean, printed)
+    if alone:  # many columns, no room: the spreads are in the CSV file
+        return ours
     if cell.ours is not None and cell.ours.n_splits > 1:
         ours += f" ± {_spread(cell.ours.std, printed)}"
-    if alone:
-        return ours
     theirs = "–" if cell.paper is None else _number(cell.paper.value, printed)
     return f"{ours} / {theirs} {_SIGNS.get(cell.verdict, '')}".rstrip()
 
