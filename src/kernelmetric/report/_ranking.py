@@ -136,7 +136,14 @@ def plot_ranking(
         colour = colours.get(one.method, PALETTE[0])
         axes[0].plot([0, one.rank], [row, row], color="#D5D5D5", lw=1.2, zorder=1)
         axes[0].plot(one.rank, row, "o", ms=8, color=colour, zorder=2)
-        axes[0].text(one.rank + 0.6, row, f"{one.rank:.1f}", va="center", fontsize=9)
+        axes[0].annotate(
+            f"{one.rank:.1f}",
+            (one.rank, row),
+            (7, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+        )
     axes[0].set(xlim=(0, 1.15 * ranked[-1].rank + 1), xlabel="mean rank (less is better)")
     labels = [f"{one.method}   {one.seconds:.2g} s" for one in ranked]
     axes[0].set_yticks(range(len(methods)), labels=labels)

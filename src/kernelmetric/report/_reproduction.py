@@ -285,7 +285,8 @@ def _parts(table: Reproduction, grid: Callable[[Grid], str], heading: str) -> li
     if ranking.rows:
         n_datasets = rank_methods(table.cells, table.reference)[0].n_datasets
         parts.append(
-            f"Over {n_datasets} data sets and {few} splits of each; the test is one over data sets."
+            f"Over {n_datasets} data sets, {few} splits of each. W/D/L counts data sets, by means "
+            "of two digits; p is Wilcoxon's, over the data sets, not corrected for many methods."
         )
         parts.append(grid(ranking))
     parts.append(grid(comparison_grid(table)))
