@@ -60,10 +60,10 @@ The cells were made over one day, in which NCA and LMNN became faster: NCA's def
 the size from which on both descend in float32 changed meanwhile. A single cell made anew may
 therefore differ (of two that were, one by 0.004 and one by 0.026); no table was run in both states.
 
-In the table that no paper has, the last five sets (digits, colon, soybean, wdbc, moons) played no part in the
-making of the [automatic kernel](guide/automatic.md), whose candidates were settled while looking at other splits
-of the rest. That votes are tuned for every metric, and that linear learners see 50 principal components, was
-decided after a look at the first split of five sets.
+In the table that no paper has, the last five sets (digits, colon, soybean, wdbc, moons) played no
+part in the making of the [automatic kernel](guide/automatic.md), whose candidates were settled
+while looking at other splits of the rest. That votes are tuned for every metric, and that linear
+learners see 50 principal components, was decided after a look at the first split of five sets.
 """
 
 
