@@ -19,6 +19,7 @@ import kernelmetric
 from kernelmetric import DNE, LDA, LMNN, NCA, RBF, IdealizedKernel
 from kernelmetric.experiments import (
     FIGURES,
+    PAPERS,
     TABLES,
     CellFile,
     CellFileError,
@@ -41,12 +42,14 @@ from kernelmetric.experiments import (
 from kernelmetric.kernels import Delta, rbf_widths
 from kernelmetric.report import (
     Cell,
+    Compared,
     Printed,
     Reproduction,
     Summary,
     compare,
     comparison_grid,
     paired_tests,
+    plot_agreement,
     plot_ranking,
     png_bytes,
     rank_methods,
@@ -413,6 +416,21 @@ def test_a_ranking_is_drawn_with_the_best_on_top():
     assert png_bytes(axes).startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="run more of the table"):
         plot_ranking([Cell("a", "x", 0, 0.9, 0.1), Cell("b", "y", 0, 0.9, 0.1)], "y")
+
+
+def test_cells_are_drawn_over_the_papers_with_one_mark_for_each():
+    pytest.importorskip("matplotlib")
+    both = Compared("iris", "NCA", Summary(0.9, 0.0, 1), Printed(0.95), "below")
+    alone = Compared("wine", "NCA", Summary(0.9, 0.0, 1), None, "ours")
+    axes = plot_agreement({"000": [both, alone], "001": []})
+    assert [ax.get_title() for ax in axes] == ["000, 1 cells", "001, 0 cells"]
+    marks = np.vstack([np.asarray(drawn.get_offsets()) for drawn in axes[0].collections[1:]])
+    np.testing.assert_allclose(marks, [[95.0, 90.0]])
+    assert png_bytes(axes).startswith(b"\x89PNG")
+
+
+def test_every_table_and_figure_is_named_after_a_paper_that_is_listed():
+    assert {name.split("-")[0] for name in (*TABLES, *FIGURES)} == {*PAPERS, "beyond"}
 
 
 def test_a_settled_metric_chooses_nothing_anew():

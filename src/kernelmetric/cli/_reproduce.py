@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,12 +80,15 @@ def command() -> click.Command:
 def _list() -> None:
     import click
 
-    from kernelmetric.experiments import FIGURES, TABLES
+    from kernelmetric.experiments import FIGURES, PAPERS, TABLES
 
-    for name, table in TABLES.items():
-        click.echo(f"{name:<16}{table.title} ({table.n_cells} fits)")
-    for name, figure in FIGURES.items():
-        click.echo(f"{name:<16}{figure.title}")
+    lines = {name: f"{table.title} ({table.n_cells} fits)" for name, table in TABLES.items()}
+    lines |= {name: figure.title for name, figure in FIGURES.items()}
+    for paper, title in {**PAPERS, "beyond": "In none of the papers"}.items():
+        click.echo(click.wrap_text(title, 100))
+        for name, line in lines.items():
+            if name.startswith(paper):
+                click.echo(f"  {name:<14}{line}")
     click.echo("Try: kernelmetric reproduce 000-table1 --smoke")
 
 
@@ -133,7 +138,7 @@ def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, sm
     saved = write_pages(results, out) if results else []
     if finished:
         saved += _draw(figures, out, smoke)
-        saved += _draw_rankings(tables, results, out)
+        saved += _draw_results(tables, results, out)
     for path in saved:
         click.echo(f"Saved {path}")
     if not finished:
@@ -203,20 +208,33 @@ def _draw(figures: list[str], out: Path, smoke: bool) -> list[Path]:
     return saved
 
 
-def _draw_rankings(tables: list[Table], results: list[Reproduction], out: Path) -> list[Path]:
-    """Draw the tables of many methods; what cannot be drawn is a sentence."""
+def _draw_results(tables: list[Table], results: list[Reproduction], out: Path) -> list[Path]:
+    """Draw our cells over the papers', and the tables of many methods."""
     import click
 
-    from kernelmetric.report import plot_ranking, png_bytes, write_atomically
+    from kernelmetric.report import (
+        compare,
+        plot_agreement,
+        plot_ranking,
+        png_bytes,
+        write_atomically,
+    )
 
     os.environ.setdefault("MPLBACKEND", "Agg")
+    drawings: dict[str, Callable[[], Any]] = {
+        table.name: partial(plot_ranking, result.cells, table.reference, table.families)
+        for table, result in zip(tables, results, strict=True)
+        if table.reference and result.cells
+    }
+    groups = {result.name: compare(result) for result in results if result.paper and result.cells}
+    if groups:
+        drawings["agreement"] = partial(plot_agreement, groups)
     saved = []
-    for table, result in zip(tables, results, strict=True):
-        if table.reference and result.cells:
-            try:
-                image = png_bytes(plot_ranking(result.cells, table.reference, table.families))
-            except (ImportError, ValueError) as error:
-                click.echo(f"{table.name}: no picture, {error}", err=True)
-                continue
-            saved.append(write_atomically(out / f"{table.name}.png", image))
+    for name, draw in drawings.items():
+        try:
+            image = png_bytes(draw())
+        except (ImportError, ValueError) as error:
+            click.echo(f"{name}: no picture, {error}", err=True)
+            continue
+        saved.append(write_atomically(out / f"{name}.png", image))
     return saved

@@ -60,7 +60,7 @@ from kernelmetric.experiments._multimodal import (
     multimodal_cells,
     noise_curve,
 )
-from kernelmetric.experiments._printed import read_printed
+from kernelmetric.experiments._printed import PAPERS, read_printed
 from kernelmetric.experiments._problems import GROUPS, Problem, Split
 from kernelmetric.experiments._reproduction import reproduced, write_pages
 from kernelmetric.experiments._table import (
@@ -110,6 +110,7 @@ __all__ = [
     "METHODS",
     "MNIST",
     "MULTIMODAL",
+    "PAPERS",
     "PRINTED",
     "TABLE1",
     "TABLES",

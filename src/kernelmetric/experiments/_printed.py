@@ -16,6 +16,18 @@ SCALES = {
 }
 
 
+#: The papers that tables and figures are named after.
+PAPERS = {
+    "000": "Chatpatanasiri, Korsrilabutr, Tangchanachaianan and Kijsirikul: A new kernelization "
+    "framework for Mahalanobis distance learning algorithms. Neurocomputing, 2010",
+    "001": "Li, Yang and Wang: A transductive framework of distance metric learning by spectral "
+    "dimensionality reduction. ICML, 2007",
+    "003": "Chatpatanasiri, Korsrilabutr, Tangchanachaianan and Kijsirikul: On kernelizing "
+    "Mahalanobis distance learning algorithms. The earlier version of 000",
+    "004": "Kwok and Tsang: Learning with idealized kernels. ICML, 2003",
+}
+
+
 @lru_cache
 def read_printed(table: str, scale: str = "fraction") -> dict[tuple[str, str], Printed]:
     """The numbers of a table, as fractions where larger is better.

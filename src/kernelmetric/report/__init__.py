@@ -12,7 +12,7 @@ not at all::
     _comparison.py    verdicts on cells beside a paper's, wins and losses, paired tests
     _ranking.py       many methods on many data sets: mean ranks, and a picture of them
     _reproduction.py  pages that set our tables beside the papers'
-    _figures.py       the two tricks, Gram matrices side by side
+    _figures.py       the two tricks, Gram matrices side by side, our cells over the papers'
 
 rich and matplotlib are optional, and imported by the functions that use them.
 """
@@ -26,7 +26,7 @@ from kernelmetric.report._comparison import (
     verdict,
     win_draw_loss,
 )
-from kernelmetric.report._figures import TrickPoint, plot_grams, plot_tricks
+from kernelmetric.report._figures import TrickPoint, plot_agreement, plot_grams, plot_tricks
 from kernelmetric.report._fit_plots import plot_loss_curve, plot_neighbors
 from kernelmetric.report._kernel_plots import plot_gram, plot_kernel_weights
 from kernelmetric.report._page import report_page
@@ -68,6 +68,7 @@ __all__ = [
     "markdown_table",
     "paired_tests",
     "plot_accuracies",
+    "plot_agreement",
     "plot_embedding",
     "plot_fig2",
     "plot_gram",

@@ -1,14 +1,15 @@
-"""Pictures of the papers' other figures: the two tricks, and Gram matrices side by side."""
+"""Pictures of the papers' other figures, and of how our numbers agree with theirs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from kernelmetric.report._comparison import TOLERANCE, Compared
 from kernelmetric.report._kernel_plots import plot_gram
-from kernelmetric.report._plots import _pyplot
+from kernelmetric.report._plots import PALETTE, _pyplot
 
 
 class TrickPoint(NamedTuple):
@@ -93,3 +94,47 @@ def plot_grams(grams: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> np.ndarra
     for ax, (title, K, y) in zip(axes, grams, strict=True):
         plot_gram(K, y=y, ax=ax, title=title)
     return axes
+
+
+def plot_agreement(groups: Mapping[str, Sequence[Compared]]) -> np.ndarray:
+    """Draw our accuracies over the papers', one plot per group.
+
+    Parameters
+    ----------
+    groups : mapping of str to sequence of Compared
+        Titles and cells; those that only one side has are left out.
+
+    Returns
+    -------
+    ndarray of matplotlib axes
+        One per group; the band is as wide as the tolerance.
+    """
+    plt = _pyplot()
+    figure, grid = plt.subplots(
+        1, len(groups), figsize=(2.9 * len(groups) + 0.3, 3.6), squeeze=False, layout="constrained"
+    )
+    looks = {"within": (PALETTE[6], "o"), "above": (PALETTE[2], "^"), "below": (PALETTE[5], "v")}
+    for ax, (title, cells) in zip(grid[0], groups.items(), strict=True):
+        known = [(c.paper.value, c.ours.mean, c.verdict) for c in cells if c.paper and c.ours]
+        ends = np.array([min(min(p, o) for p, o, _ in known) - 0.03, 1.02]) if known else [0.0, 1.0]
+        ends, near = 100 * np.asarray(ends), 100 * TOLERANCE
+        ax.fill_between(ends, ends - near, ends + near, color="#EEEEEE", lw=0, zorder=0)
+        ax.plot(ends, ends, color="#BBBBBB", lw=1, zorder=1)
+        for name, (colour, marker) in looks.items():
+            x, y = ([100 * cell[i] for cell in known if cell[2] == name] for i in (0, 1))
+            ax.scatter(x, y, s=26, color=colour, marker=marker, alpha=0.75, lw=0, zorder=2)
+        ax.set(xlim=ends, ylim=ends, xlabel="the paper, accuracy in %")
+        ax.set_aspect("equal")
+        ax.set_title(f"{title}, {len(known)} cells", fontsize=11)
+        ax.spines[["top", "right"]].set_visible(False)
+    grid[0][0].set_ylabel("ours, accuracy in %")
+    figure.legend(
+        handles=[
+            plt.Line2D([], [], ls="", marker=marker, ms=7, color=colour, label=name)
+            for name, (colour, marker) in looks.items()
+        ],
+        loc="outside upper center",
+        ncols=len(looks),
+        frameon=False,
+    )
+    return grid[0]
