@@ -430,3 +430,13 @@ def test_another_number_of_features_is_refused(estimator, labelled):
         estimator.transform(X[:, :3])
     with pytest.raises(ValueError, match=r"X has 3 features"):
         estimator.pairwise_distances(X, X[:, :3])
+
+
+def test_lmnn_warns_of_more_features_than_points_and_kernels_do_not():
+    X = np.random.RandomState(0).randn(20, 30)
+    y = np.arange(20) % 2
+    with pytest.warns(UserWarning, match="Got 30 features of 20 points.*PCA"):
+        LMNN().fit(X, y)
+    LMNN().fit(X[:, :20], y)  # warnings are errors here
+    LMCA(2).fit(X, y)
+    Kernelized(LMNN()).fit(X, y)

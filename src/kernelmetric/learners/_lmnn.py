@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -84,6 +85,7 @@ class LargeMargin(GradientLearner):
         X, codes = self._check_training(X, y)
         gram = as_gram(gram)
         rank = self._check_n_components(X.shape[1])
+        self._warn_if_wide(X.shape)
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         targets = self._sorted_targets(X, codes, gram, neighbors, order)
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
@@ -120,6 +122,9 @@ class LargeMargin(GradientLearner):
 
     def _start_rank(self, rank: int) -> int:
         raise NotImplementedError
+
+    def _warn_if_wide(self, shape: tuple[int, int]) -> None:
+        """Say that so many features let the map fit any labels, where that is so."""
 
     def _minimise(self, problem: MarginProblem, start: np.ndarray, report: Iterations):
         """Descend on L with L-BFGS, the corner of the hinge narrowing from stage to stage."""
@@ -267,6 +272,16 @@ class LMNN(LargeMargin):
 
     def _start_rank(self, rank: int) -> int:
         return self.n_features_in_  # M is optimised whole, and truncated at the end
+
+    def _warn_if_wide(self, shape: tuple[int, int]) -> None:
+        if shape[1] > shape[0]:
+            warnings.warn(
+                f"Got {shape[1]} features of {shape[0]} points: the map can then draw each class "
+                "together whatever its points are, and new points may fare worse than without "
+                "learning. Try sklearn.decomposition.PCA(50) before, or Kernelized(LMNN()).",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _minimise(self, problem: MarginProblem, start: np.ndarray, report: Iterations):
         if self.solver == "lbfgs":
