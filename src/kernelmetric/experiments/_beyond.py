@@ -217,27 +217,19 @@ def _classifier(name: str, text: str, build: Callable[[Problem], Any]) -> Method
     return Method(name, text, build, "no metric learned")
 
 
-def _linear(name: str, make: Callable[[], Any], text: str = "") -> Method:
-    text = text or f"{name}, as it is."
+def _linear(name: str, make: Callable[[], Any], text: str = "As it is.") -> Method:
     return Method(name, text, lambda problem: TunedNeighbors(lambda d: make(), _N_PCA), "linear")
 
 
-def _automatic(make: Callable[[], Any]) -> Method:
-    name = f"K{make().__class__.__name__}"
-    text = "kernel='auto': the kernel and ridge of the best leave-one-out ridge regression."
-    build = lambda problem: TunedNeighbors(lambda d: Kernelized(make()))  # noqa: E731
-    return Method(name, text, build, "kernelized")
+def _kernelized(prefix: str, kind: type, kernel: Any, text: str, family: str) -> Method:
+    def build(problem: Problem) -> TunedNeighbors:
+        return TunedNeighbors(lambda d: Kernelized(kind(), kernel))
+
+    return Method(f"{prefix}{kind.__name__}", text, build, family)
 
 
-def _aligned(make: Callable[[], Any]) -> Method:
-    def metric(n_features: int) -> Kernelized:
-        return Kernelized(make(), KernelAlignment(centered=True))
-
-    name = f"AK{make().__class__.__name__}"
-    text = "21 widths aligned, centred."
-    return Method(name, text, lambda problem: TunedNeighbors(metric), "aligned")
-
-
+_AUTO = "kernel='auto': the kernel and ridge of the best leave-one-out ridge regression."
+_ALIGNED = "21 widths aligned, centred."
 _METHODS = (
     _classifier("Euclidean", "1-NN on the features.", lambda problem: KNeighborsClassifier(1)),
     _classifier("kNN", "k and weights by 3-fold cross-validation.", _tuned_neighbors),
@@ -254,8 +246,11 @@ _METHODS = (
     ),
     *(_linear(kind.__name__, kind) for kind in (MCML, MMC, ITML)),
     _linear("idealized", IdealizedKernel, "Idealized linear kernel, C by cross-validation."),
-    *(_automatic(kind) for kind in (LDA, LFDA, DNE, NCA, LMNN)),
-    *(_aligned(kind) for kind in (DNE, NCA, LMNN)),
+    *(_kernelized("K", kind, "auto", _AUTO, "kernelized") for kind in (LDA, LFDA, DNE, NCA, LMNN)),
+    *(
+        _kernelized("AK", kind, KernelAlignment(centered=True), _ALIGNED, "aligned")
+        for kind in (DNE, NCA, LMNN)
+    ),
     Method(
         "TDL",
         "Transductive distance of rank 10, test points seen without labels, λ automatic, then the "

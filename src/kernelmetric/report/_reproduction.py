@@ -298,7 +298,10 @@ def _parts(table: Reproduction, grid: Callable[[Grid], str], heading: str) -> li
     if tests.rows:
         parts.append("Paired over the splits, with 95 % confidence intervals of the mean:")
         parts.append(grid(tests))
-    parts += [*table.protocol, *(f"{name}: {text}" for name, text in table.methods.items())]
+    by_text: dict[str, list[str]] = {}
+    for name, text in table.methods.items():
+        by_text.setdefault(text, []).append(name)
+    parts += [*table.protocol, *(f"{', '.join(names)}: {text}" for text, names in by_text.items())]
     return [*parts, *table.skipped]
 
 
@@ -366,7 +369,8 @@ def _colour(text: str) -> str:
 
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;margin:1rem 0}th,td{padding:.2rem .7rem;text-align:right;"
-    "border-bottom:1px solid #ddd}td:first-child{text-align:left}"
+    "table{display:block;overflow-x:auto;border-collapse:collapse;margin:1rem 0}"
+    "th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #ddd}"
+    "td:first-child{text-align:left}"
     ".above{background:#d9efe5}.below{background:#fbe3d2}"
 )
