@@ -175,6 +175,17 @@ def deadline():
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.fixture
+def no_network(monkeypatch, tmp_path):
+    """An empty scikit-learn data home, and nothing can be downloaded into it."""
+
+    def refuse(request, *args, **kwargs):
+        raise OSError("the network is off in this test")
+
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "scikit_learn_data"))
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", refuse)
+
+
 def pytest_make_parametrize_id(config, val, argname):
     """Name a test case by its value, without memory addresses: they differ between workers."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(val))

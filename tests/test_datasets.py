@@ -46,15 +46,9 @@ UCI_WINE_CONTENT = "d61dfa3872f977cbd58617669c496aaf3d266d122fb82ca9595f73ebe644
 
 
 @pytest.fixture
-def no_folder(monkeypatch, tmp_path):
+def no_folder(no_network, monkeypatch):
     """No data folder, an empty scikit-learn data home, and no network."""
-
-    def refuse(request, *args, **kwargs):
-        raise OSError("the network is off in this test")
-
     monkeypatch.delenv("KERNELMETRIC_DATA", raising=False)
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "scikit_learn_data"))
-    monkeypatch.setattr("sklearn.datasets._openml.urlopen", refuse)
 
 
 # -- the table ------------------------------------------------------------------------------------
