@@ -36,8 +36,8 @@ class BlockProduct:
     >>> import numpy as np
     >>> from scipy import sparse
     >>> from kernelmetric.compute import BlockProduct
-    >>> BlockProduct(sparse.eye_array(3).tocsr())(np.ones((3, 2))).sum()
-    np.float64(6.0)
+    >>> float(BlockProduct(sparse.eye_array(3).tocsr())(np.ones((3, 2))).sum())
+    6.0
     """
 
     def __init__(self, A: Any, dtype: Any = np.float64):

@@ -42,7 +42,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         Weight λ of the penalty. 'auto' tries six, from 2⁵ to 2¹⁷ over the scale of the penalty
         and infinity, on labelled points hidden in turn.
     n_neighbors : int, default=20
-        Neighbours of each point in the graph, and in the interpolation of new points.
+        Neighbours of each point in the graph, and in the interpolation of new points. Fewer where
+        points are few: twenty of a class of ten join it to others.
     penalty : str or penalty, default='laplacian'
         'laplacian', 'normalized', 'lle', 'isomap', 'kernel', 'warped', or an object such as
         ``WarpedPenalty(RBF(gamma=2))``. The last two make the embedding a function, so that new
