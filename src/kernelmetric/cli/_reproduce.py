@@ -226,7 +226,10 @@ def _draw_results(tables: list[Table], results: list[Reproduction], out: Path) -
         for table, result in zip(tables, results, strict=True)
         if table.reference and result.cells
     }
-    groups = {result.name: compare(result) for result in results if result.paper and result.cells}
+    groups: dict[str, list[Any]] = {}
+    for result in results:
+        if result.paper and result.cells:
+            groups.setdefault(result.name.split("-")[0], []).extend(compare(result))
     if groups:
         drawings["agreement"] = partial(plot_agreement, groups)
     saved = []
