@@ -14,13 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelmetric.experiments import FIGURES, PAPERS, TABLES, reproduced
+from kernelmetric.experiments import FIGURES, PAPERS, TABLES, reproduced, result_pictures
 from kernelmetric.report import (
     Cell,
     compare,
     csv_text,
-    plot_agreement,
-    plot_ranking,
     png_bytes,
     reproduction_markdown,
     summarize,
@@ -202,16 +200,9 @@ def _wins(values, table, prefix):
 
 def draw_results():
     """Draw our cells over the papers', and the table of many methods, into docs/_static."""
-    groups = {paper: [] for paper in PAPERS}
-    for name, table in TABLES.items():
-        ours = reproduced(table, stored_cells(name))
-        if table.reference:
-            axes = plot_ranking(ours.cells, table.reference, table.families)
-            write_atomically(DOCS / "_static" / f"{name}.png", png_bytes(axes, dpi=110))
-        else:
-            groups[name.split("-")[0]] += compare(ours)
-    axes = plot_agreement(groups)
-    write_atomically(DOCS / "_static" / "agreement.png", png_bytes(axes, dpi=110))
+    results = [reproduced(table, stored_cells(name)) for name, table in TABLES.items()]
+    for name, draw in result_pictures(list(TABLES.values()), results).items():
+        write_atomically(DOCS / "_static" / f"{name}.png", png_bytes(draw(), dpi=110))
 
 
 def draw_figures(names):
@@ -233,6 +224,8 @@ def main():
         return
     os.environ.setdefault("MPLBACKEND", "Agg")
     if arguments.folder is not None:
+        if not arguments.folder.is_dir():
+            parser.error(f"got {arguments.folder}, but expected a folder that exists")
         copy_cells(arguments.folder)
         draw_results()
     draw_figures(arguments.figures)

@@ -35,6 +35,7 @@ from kernelmetric.experiments import (
     plan,
     read_printed,
     reproduced,
+    result_pictures,
     run_table,
     settled,
     write_pages,
@@ -405,6 +406,14 @@ def test_the_signed_rank_test_over_data_sets_sees_a_difference():
     p = {row.method: row.p for row in rank_methods(cells, "SVM")}
     assert p["better"] < 0.001
     assert p["same"] == p["SVM"] == 1.0
+
+
+def test_what_cannot_be_ranked_is_not_drawn():
+    table = replace(make_table(), reference="absent")
+    cells = [Cell("clouds", "1-NN", 0, 0.9, 0.1)]
+    assert rank_methods(cells, "absent") == []
+    assert result_pictures([table], [reproduced(table, [])]) == {}
+    assert result_pictures([table], [Reproduction("t", "t", cells, {}, 1)]) == {}
 
 
 def test_a_ranking_is_drawn_with_the_best_on_top():

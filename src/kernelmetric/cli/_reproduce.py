@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -118,7 +118,7 @@ def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, sm
     """Run, render and save; return the exit code."""
     import click
 
-    from kernelmetric.experiments import plan, reproduced, write_pages
+    from kernelmetric.experiments import plan, reproduced, result_pictures, write_pages
     from kernelmetric.report import compare, summary_line
 
     plans = [plan(table) for table in tables]
@@ -137,8 +137,8 @@ def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, sm
         click.echo(f"{result.name}: {line}")
     saved = write_pages(results, out) if results else []
     if finished:
-        saved += _draw(figures, out, smoke)
-        saved += _draw_results(tables, results, out)
+        drawings = {name: partial(_figure, name, smoke) for name in figures}
+        saved += _draw({**drawings, **result_pictures(tables, results)}, out)
     for path in saved:
         click.echo(f"Saved {path}")
     if not finished:
@@ -188,56 +188,26 @@ def _run(work: list[tuple[Table, Any]], out: Path, jobs: int) -> bool:
     return True
 
 
-def _draw(figures: list[str], out: Path, smoke: bool) -> list[Path]:
-    """Draw figures; what cannot be drawn is a sentence."""
+def _figure(name: str, smoke: bool) -> Any:
+    from kernelmetric.experiments import FIGURES
+
+    figure = FIGURES[name]
+    return figure.draw(figure.compute(smoke))
+
+
+def _draw(drawings: Mapping[str, Callable[[], Any]], out: Path) -> list[Path]:
+    """Draw pictures; what cannot be drawn is a sentence."""
     import click
 
-    from kernelmetric.experiments import FIGURES
     from kernelmetric.report import png_bytes, write_atomically
 
     os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
     saved = []
-    for name in figures:
-        figure = FIGURES[name]
-        try:
-            image = png_bytes(figure.draw(figure.compute(smoke)))
-        except (ImportError, OSError) as error:
-            click.echo(f"{name}: skipped, {error}", err=True)
-            continue
-        saved.append(write_atomically(out / f"{name}.png", image))
-    return saved
-
-
-def _draw_results(tables: list[Table], results: list[Reproduction], out: Path) -> list[Path]:
-    """Draw our cells over the papers', and the tables of many methods."""
-    import click
-
-    from kernelmetric.report import (
-        compare,
-        plot_agreement,
-        plot_ranking,
-        png_bytes,
-        write_atomically,
-    )
-
-    os.environ.setdefault("MPLBACKEND", "Agg")
-    drawings: dict[str, Callable[[], Any]] = {
-        table.name: partial(plot_ranking, result.cells, table.reference, table.families)
-        for table, result in zip(tables, results, strict=True)
-        if table.reference and result.cells
-    }
-    groups: dict[str, list[Any]] = {}
-    for result in results:
-        if result.paper and result.cells:
-            groups.setdefault(result.name.split("-")[0], []).extend(compare(result))
-    if groups:
-        drawings["agreement"] = partial(plot_agreement, groups)
-    saved = []
     for name, draw in drawings.items():
         try:
             image = png_bytes(draw())
-        except (ImportError, ValueError) as error:
-            click.echo(f"{name}: no picture, {error}", err=True)
+        except (ImportError, OSError) as error:
+            click.echo(f"{name}: skipped, {error}", err=True)
             continue
         saved.append(write_atomically(out / f"{name}.png", image))
     return saved

@@ -62,7 +62,7 @@ from kernelmetric.experiments._multimodal import (
 )
 from kernelmetric.experiments._printed import PAPERS, read_printed
 from kernelmetric.experiments._problems import GROUPS, Problem, Split
-from kernelmetric.experiments._reproduction import reproduced, write_pages
+from kernelmetric.experiments._reproduction import reproduced, result_pictures, write_pages
 from kernelmetric.experiments._table import (
     Method,
     MissingMethodError,
@@ -149,6 +149,7 @@ __all__ = [
     "read_cells",
     "read_printed",
     "reproduced",
+    "result_pictures",
     "resumed_cells",
     "run_cells",
     "run_table",

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
 
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._kernelization import nearest
 from kernelmetric.experiments._measure import measured
-from kernelmetric.experiments._problems import GROUPS, Problem, split_of
+from kernelmetric.experiments._problems import GROUPS, Problem, folds, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel, KernelAlignment
 from kernelmetric.learners import DNE, LMNN, NCA
@@ -48,8 +47,7 @@ def chosen_kernel(choice: str, learner: Any, X: np.ndarray, y: np.ndarray) -> Ke
         Bound, except for a width, which its number of features binds.
     """
     if choice == "CV":
-        folds = StratifiedKFold(3, shuffle=True, random_state=0)
-        return KernelizedCV(learner, cv=folds, refit=False).fit(X, y).best_params_["kernel"]
+        return KernelizedCV(learner, cv=folds(), refit=False).fit(X, y).best_params_["kernel"]
     return KernelAlignment(centered=choice == "centred").bind(X, y)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import GridSearchCV, ParameterGrid, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric.experiments._defaults import CLASSIFIERS
-from kernelmetric.experiments._problems import GROUPS, Problem
+from kernelmetric.experiments._problems import GROUPS, Problem, folds
 from kernelmetric.experiments._table import Method, Smoke, Table
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import KernelAlignment
@@ -93,14 +93,12 @@ class TunedNeighbors(ClassifierMixin, BaseEstimator):
             X = self.pca_.transform(X)
         self.metric_ = self.make(X.shape[1]).fit(X, y)
         fixed = settled(self.metric_)
-        correct: dict[int, int] = {}
-        for train, test in _folds().split(X, y):
+
+        def embed(train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
             metric = clone(fixed).fit(X[train], y[train])
-            Z, Z_test = metric.transform(X[train]), metric.transform(X[test])
-            for i, votes in enumerate(_votes(len(X))):
-                voted = KNeighborsClassifier(**votes).fit(Z, y[train]).predict(Z_test)
-                correct[i] = correct.get(i, 0) + int(np.sum(voted == y[test]))
-        self.votes_ = _votes(len(X))[max(correct, key=lambda i: correct[i])]
+            return metric.transform(X[train]), metric.transform(X[test])
+
+        self.votes_ = _best_votes(_votes(len(X)), y, embed)
         self.neighbors_ = KNeighborsClassifier(**self.votes_).fit(self.metric_.transform(X), y)
         return self
 
@@ -163,18 +161,17 @@ class Transduced(ClassifierMixin, BaseEstimator):
         y, n = np.concatenate([self.y_, np.full(len(X), -1)]), len(self.y_)
         points = np.vstack([self.X_, X])
         model = TransductiveDistance(min(_RANK, n - 1), random_state=0).fit(points, y)
-        numbers = sorted({votes["n_neighbors"] for votes in _votes(n)})
-        correct = dict.fromkeys(numbers, 0)
-        for train, test in _folds().split(self.X_, self.y_):
+
+        def embed(train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
             known = y.copy()
             known[test] = -1
             Z = clone(model).set_params(lam=model.lam_).fit(points, known).embedding_
-            for k in numbers:
-                votes = KNeighborsClassifier(k).fit(Z[train], y[train]).predict(Z[test])
-                correct[k] += int(np.sum(votes == y[test]))
-        k = max(correct, key=lambda k: correct[k])
+            return Z[train], Z[test]
+
+        choices = [{"n_neighbors": k} for k in _grid(n)["n_neighbors"]]
+        votes = _best_votes(choices, self.y_, embed)
         Z = model.embedding_
-        return KNeighborsClassifier(k).fit(Z[:n], self.y_).predict(Z[n:])
+        return KNeighborsClassifier(**votes).fit(Z[:n], self.y_).predict(Z[n:])
 
 
 class TunedSVM(ClassifierMixin, BaseEstimator):
@@ -191,8 +188,16 @@ class TunedSVM(ClassifierMixin, BaseEstimator):
         return self.model_.predict(X)
 
 
-def _folds() -> StratifiedKFold:
-    return StratifiedKFold(3, shuffle=True, random_state=0)
+def _best_votes(
+    choices: list[dict[str, Any]], y: np.ndarray, embed: Callable[..., tuple[Any, Any]]
+) -> dict[str, Any]:
+    """The neighbours that are right most often, in metrics learned without the points judged."""
+    correct = np.zeros(len(choices))
+    for train, test in folds().split(y, y):
+        Z, Z_test = embed(train, test)
+        models = [KNeighborsClassifier(**votes).fit(Z, y[train]) for votes in choices]
+        correct += [np.sum(model.predict(Z_test) == y[test]) for model in models]
+    return choices[int(np.argmax(correct))]
 
 
 def _grid(n_train: int) -> dict[str, list[Any]]:
@@ -205,12 +210,12 @@ def _votes(n_train: int) -> list[dict[str, Any]]:
 
 
 def _tuned_neighbors(problem: Problem) -> GridSearchCV:
-    return GridSearchCV(KNeighborsClassifier(), _grid(problem.n_train), cv=_folds())
+    return GridSearchCV(KNeighborsClassifier(), _grid(problem.n_train), cv=folds())
 
 
 def _tuned_forest(problem: Problem) -> GridSearchCV:
     forest = RandomForestClassifier(200, random_state=0)
-    return GridSearchCV(forest, {"max_features": ["sqrt", 0.5]}, cv=_folds())
+    return GridSearchCV(forest, {"max_features": ["sqrt", 0.5]}, cv=folds())
 
 
 def _classifier(name: str, text: str, build: Callable[[Problem], Any]) -> Method:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._measure import measured
-from kernelmetric.experiments._problems import Problem, split_of
+from kernelmetric.experiments._problems import Problem, folds, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta
 from kernelmetric.learners import LMNN
@@ -79,13 +79,9 @@ def _nearest(metric: Any) -> Pipeline:
     return make_pipeline(metric, KNeighborsClassifier(1))
 
 
-def _folds() -> StratifiedKFold:
-    return StratifiedKFold(3, shuffle=True, random_state=0)
-
-
 def _searched_svm(n_features: int) -> GridSearchCV:
     grid = {"C": 10.0 ** np.arange(-1, 4), "gamma": 2.0 ** np.arange(-5, 3) / n_features}
-    return GridSearchCV(SVC(), grid, cv=_folds())
+    return GridSearchCV(SVC(), grid, cv=folds())
 
 
 #: Each a function of the number of features. "CV width" takes a minute per split.
@@ -96,7 +92,7 @@ CLASSIFIERS: dict[str, Callable[[int], Any]] = {
     "SVC": lambda d: SVC(),
     "SVM, grid of 40": _searched_svm,
     "median + 0.1": lambda d: _nearest(Kernelized(LMNN(), kernel=RBF() + 0.1 * Delta())),
-    "CV width": lambda d: KernelizedCV(LMNN(), cv=_folds()),
+    "CV width": lambda d: KernelizedCV(LMNN(), cv=folds()),
 }
 
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.decomposition import PCA
-from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from kernelmetric.experiments._problems import GROUPS, Problem
+from kernelmetric.experiments._problems import GROUPS, Problem, folds
 from kernelmetric.experiments._table import Method, Smoke, Table
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
@@ -113,8 +112,7 @@ class SearchedKernel(ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         kernels = distinct_kernels(self.kernels, X)
-        folds = StratifiedKFold(3, shuffle=True, random_state=0)
-        search = KernelizedCV(self.quick, kernels, folds, refit=False).fit(X, y)
+        search = KernelizedCV(self.quick, kernels, folds(), refit=False).fit(X, y)
         self.classes_ = np.unique(y)
         self.n_tried_ = len(kernels)
         self.kernel_ = search.best_params_["kernel"]

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_moons
 from sklearn.metrics import silhouette_score
-from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._measure import measured
-from kernelmetric.experiments._problems import Problem, make_gaussians, split_of, stored
+from kernelmetric.experiments._problems import Problem, folds, make_gaussians, split_of, stored
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
@@ -232,7 +231,7 @@ def _nearest(Z: np.ndarray, y: np.ndarray, n_train: int) -> float:
 def _model(method: str, d: int) -> Any:
     kernel = ALIGNMENTS[method]
     if kernel is None:
-        return KernelizedCV(LMNN(), cv=StratifiedKFold(3, shuffle=True, random_state=0))
+        return KernelizedCV(LMNN(), cv=folds())
     return make_pipeline(Kernelized(LMNN(), kernel=kernel(d)), KNeighborsClassifier(1))
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, make_moons
+from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kernelmetric import datasets
@@ -158,6 +159,11 @@ GROUPS: dict[str, tuple[Problem, ...]] = {
         Problem("moons", 200, _moons),
     ),
 }
+
+
+def folds() -> StratifiedKFold:
+    """The folds by which all comparisons tune: three, the same for every method."""
+    return StratifiedKFold(3, shuffle=True, random_state=0)
 
 
 @lru_cache(maxsize=1)

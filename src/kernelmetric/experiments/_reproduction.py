@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from kernelmetric.experiments._table import Table
 from kernelmetric.report import (
     Cell,
+    Compared,
     Reproduction,
+    compare,
+    plot_agreement,
+    plot_ranking,
+    rank_methods,
     reproduction_csv,
     reproduction_html,
     reproduction_markdown,
@@ -80,6 +86,36 @@ def reproduced(table: Table, cells: Sequence[Cell], skipped: Sequence[str] = ())
         tuple(skipped),
         table.reference,
     )
+
+
+def result_pictures(
+    tables: Sequence[Table], results: Sequence[Reproduction]
+) -> dict[str, Callable[[], Any]]:
+    """What there is to draw of results: our cells over the papers', tables of many methods.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        Tables.
+    results : sequence of Reproduction
+        What came out of each.
+
+    Returns
+    -------
+    dict of callable
+        By name; each draws and returns axes.
+    """
+    pictures: dict[str, Callable[[], Any]] = {}
+    papers: dict[str, list[Compared]] = {}
+    for table, result in zip(tables, results, strict=True):
+        if table.reference and rank_methods(result.cells, table.reference):
+            families = table.families
+            pictures[table.name] = partial(plot_ranking, result.cells, table.reference, families)
+        elif result.paper and result.cells:
+            papers.setdefault(table.name.split("-")[0], []).extend(compare(result))
+    if papers:
+        pictures["agreement"] = partial(plot_agreement, papers)
+    return pictures
 
 
 def write_pages(tables: Sequence[Reproduction], folder: str | Path) -> list[Path]:

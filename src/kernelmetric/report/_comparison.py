@@ -258,10 +258,16 @@ def _paired(differences: np.ndarray) -> tuple[float, float, float, float, float,
         return mean, mean, mean, p, p, n
     reach = float(stats.t.ppf(0.975, n - 1)) * error
     p_t = float(2 * stats.t.sf(abs(mean) / error, n - 1))
+    return mean, mean - reach, mean + reach, p_t, signed_rank_p(differences), n
+
+
+def signed_rank_p(differences: np.ndarray) -> float:
+    """Two-sided p-value of Wilcoxon's signed-rank test; one where nothing differs."""
+    if not np.any(differences):
+        return 1.0
     with warnings.catch_warnings():  # the normal approximation: exact p-values need no ties
         warnings.simplefilter("ignore", UserWarning)  # older SciPy finds ten splits few
-        p_wilcoxon = float(stats.wilcoxon(differences, method="approx").pvalue)
-    return mean, mean - reach, mean + reach, p_t, p_wilcoxon, n
+        return float(stats.wilcoxon(differences, method="approx").pvalue)
 
 
 def _reason(reasons: Mapping[tuple[str, str], str], dataset: str, method: str) -> str:

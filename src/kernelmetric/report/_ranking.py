@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from kernelmetric.report._comparison import win_draw_loss
+from kernelmetric.report._comparison import signed_rank_p, win_draw_loss
 from kernelmetric.report._plots import PALETTE, _pyplot
 from kernelmetric.report._records import Cell
 from kernelmetric.report._tables import summarize
@@ -32,12 +31,10 @@ class Ranked(NamedTuple):
         Median over the data sets of the mean time of a fit.
     counts : tuple of int
         Data sets on which it is better than, equal to and worse than the reference, as printed
-        with two digits.
+        with two digits: together, the data sets that have all methods.
     p : float
         Two-sided p-value of Wilcoxon's signed-rank test against the reference, over the data
         sets; one for the reference itself.
-    n_datasets : int
-        Data sets that have all methods.
     """
 
     method: str
@@ -46,7 +43,6 @@ class Ranked(NamedTuple):
     seconds: float
     counts: tuple[int, int, int]
     p: float
-    n_datasets: int
 
 
 def rank_methods(cells: Iterable[Cell], reference: str) -> list[Ranked]:
@@ -62,7 +58,7 @@ def rank_methods(cells: Iterable[Cell], reference: str) -> list[Ranked]:
     Returns
     -------
     list of Ranked
-        The best mean rank first; empty where no data set has all methods.
+        The best mean rank first; empty where no data set has all methods, the reference included.
 
     Examples
     --------
@@ -76,7 +72,7 @@ def rank_methods(cells: Iterable[Cell], reference: str) -> list[Ranked]:
     table = summarize(cells)
     methods = list(dict.fromkeys(cell.method for cell in cells))
     datasets = [name for name, row in table.items() if len(row) == len(methods)]
-    if not datasets:
+    if not datasets or reference not in methods:
         return []
     means = np.array([[table[name][m].mean for m in methods] for name in datasets])
     ranks = stats.rankdata(-np.round(means, 4), axis=1).mean(axis=0)
@@ -89,8 +85,7 @@ def rank_methods(cells: Iterable[Cell], reference: str) -> list[Ranked]:
             float(means[:, i].mean()),
             _typical_seconds(cells, method, datasets),
             win_draw_loss(values, method, reference),
-            _signed_rank(means[:, i] - against),
-            len(datasets),
+            signed_rank_p(means[:, i] - against),
         )
         for i, method in enumerate(methods)
     ]
@@ -171,11 +166,3 @@ def plot_ranking(
 def _typical_seconds(cells: list[Cell], method: str, datasets: list[str]) -> float:
     times = [[c.seconds for c in cells if c.method == method and c.dataset == d] for d in datasets]
     return float(np.median([np.mean(seconds) for seconds in times]))
-
-
-def _signed_rank(differences: np.ndarray) -> float:
-    if np.count_nonzero(differences) == 0:
-        return 1.0
-    with warnings.catch_warnings():  # the normal approximation: exact p-values need no ties
-        warnings.simplefilter("ignore", UserWarning)
-        return float(stats.wilcoxon(differences, method="approx").pvalue)

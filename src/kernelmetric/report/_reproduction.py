@@ -283,7 +283,7 @@ def _parts(table: Reproduction, grid: Callable[[Grid], str], heading: str) -> li
         )
     ranking = ranking_grid(table) if table.reference else Grid([], [])
     if ranking.rows:
-        n_datasets = rank_methods(table.cells, table.reference)[0].n_datasets
+        n_datasets = sum(rank_methods(table.cells, table.reference)[0].counts)
         parts.append(
             f"Over {n_datasets} data sets, {few} splits of each. W/D/L counts data sets, by means "
             "of two digits; p is Wilcoxon's, over the data sets, not corrected for many methods."
