@@ -8,6 +8,8 @@ TORCH ?= torch
 WORKERS ?= auto
 # Further arguments for pytest: make test-slow ARGS="-x -k nystroem"
 ARGS ?=
+# Places at which `make test-mutation` plants a fault.
+FAULTS ?= 400
 
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/kernelmetric/__init__.py 2>/dev/null)
 STAMP := .stamp-$(VERSION)
@@ -26,7 +28,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format typecheck docstrings pytest test-oldest test-torch test-peers test-paper \
-	test-slow test-browser reproduce bench bench-quick import-time docs wheel hooks clean
+	test-slow test-mutation test-browser reproduce bench bench-quick import-time docs wheel hooks clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +73,12 @@ test-paper: $(DEV) ## Reproduce the papers' numbers that are tests (reads KERNEL
 test-slow: $(DEV) ## Run the tests that take minutes
 	MPLBACKEND=Agg $(BIN)/python -m pytest -m slow $(ARGS)
 
+test-mutation: $(DEV) ## Plant faults in the code and see whether a test notices (an hour; FAULTS=400)
+	$(BIN)/python -m pip install --quiet --group mutation
+	$(BIN)/python benchmarks/mutation.py plan --faults $(FAULTS)
+	$(BIN)/python benchmarks/mutation.py cover
+	$(BIN)/python benchmarks/mutation.py run
+
 test-browser: $(DEV) ## Try the report page in a real browser (installs Debian's chromium if there is none)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { \
 		echo "Installing chromium from Debian ..."; \
@@ -108,7 +116,8 @@ hooks: $(DEV) ## Run the fast part of CI before each git commit
 clean: ## Remove all that make created, environments included
 	rm -rf .venv .venv-oldest .venv-torch .venv-peers .venv-metric-learn dist build docs/_build docs/api docs/gallery \
 		docs/sg_execution_times.rst docs/_api_by_room.md \
-		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache demo-output
+		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo-output \
+		mutation-output
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- environments -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import re
 import signal
 from types import SimpleNamespace
 
+import hypothesis
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -40,6 +41,10 @@ from kernelmetric import (
     Polynomial,
     RandomFeatures,
 )
+
+# The same examples on every run, however busy the machine is.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("repeatable")
 
 DESCENDING = [
     NCA(),

@@ -1,0 +1,357 @@
+"""Do the tests notice a fault? Faults are planted one at a time, and the tests that reach them run.
+
+Cosmic Ray knows the kinds of faults (another operator, another number, a condition negated, a loop
+that never runs). Three steps, each of which writes one file, so that any of them can be run again,
+also on another machine::
+
+    python benchmarks/mutation.py plan          # draw places in the code and one fault for each
+    python benchmarks/mutation.py cover         # run all tests once: which test reaches which line
+    python benchmarks/mutation.py run           # plant each fault in a copy and run those tests
+
+A fault counts as noticed when a test fails or does not end. Each fault meets the tests that reach
+its line, the quickest case of every test first, up to a limit of seconds; a fault that only a slow
+test would notice therefore counts as missed. Places are drawn at random, all alike; annotations are
+left out, as they do not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ["compute", "solvers", "learners", "spaces", "shipping", "evaluation"]
+FILES = ["datasets/_tables.py"]
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv*", "__pycache__", "mutation-output", ".*_cache", ".wheels", ".carry", "_build"
+)
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+
+
+def main():
+    arguments = parse()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    {"plan": plan, "cover": cover, "run": run}[arguments.step](arguments)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("step", choices=["plan", "cover", "run"])
+    parser.add_argument("--out", type=Path, default=ROOT / "mutation-output", help="folder")
+    parser.add_argument("--faults", type=int, default=400, help="places to draw (plan)")
+    parser.add_argument("--seed", type=int, default=0, help="of the drawing (plan)")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of tests for one fault (run)")
+    parser.add_argument("--stop-after", type=float, default=float("inf"), help="seconds (run)")
+    return parser.parse_args()
+
+
+# --- plan -----------------------------------------------------------------------------------------
+
+
+def plan(arguments):
+    source = ROOT / "src" / "kernelmetric"
+    files = [file for room in ROOMS for file in sorted((source / room).glob("*.py"))]
+    files += [source / name for name in FILES]
+    places = [(file, place) for file in files for place in places_of(file).items()]
+    rng = random.Random(arguments.seed)
+    rng.shuffle(places)
+    faults = []
+    for file, (_, variants) in places[: arguments.faults]:
+        operator, occurrence, line = rng.choice(variants)
+        before = file.read_text(encoding="utf-8")
+        after = mutate(before, operator, occurrence)
+        if after is not None and after != before:
+            faults.append(fault_of(file, line, operator, before, after))
+    (arguments.out / "plan.json").write_text(json.dumps(faults, indent=1), encoding="utf-8")
+    print(f"{len(faults)} faults at {len(places)} places of {len(files)} files")
+
+
+def places_of(file):
+    """Where a fault can be planted: position -> [(operator, occurrence, line), ...]."""
+    import cosmic_ray.ast
+    import cosmic_ray.plugins
+
+    tree = cosmic_ray.ast.get_ast(file.read_text(encoding="utf-8"))
+    nodes = list(cosmic_ray.ast.ast_nodes(tree))
+    silent = annotation_positions(file)
+    places = defaultdict(list)
+    for name in cosmic_ray.plugins.operator_names():
+        operator = cosmic_ray.plugins.get_operator(name)
+        if operator.arguments() or "NoOp" in name:
+            continue
+        spans = (span for node in nodes for span in operator().mutation_positions(node))
+        for occurrence, (start, stop) in enumerate(spans):
+            if start not in silent:
+                places[start, stop].append((name, occurrence, start[0]))
+    return places
+
+
+def annotation_positions(file):
+    """All (line, column) inside annotations, which never run."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    found = set()
+    for node in ast.walk(tree):
+        for part in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(part, ast.AST):
+                found |= {
+                    (line, column)
+                    for line in range(part.lineno, part.end_lineno + 1)
+                    for column in range(
+                        part.col_offset if line == part.lineno else 0,
+                        part.end_col_offset if line == part.end_lineno else 200,
+                    )
+                }
+    return found
+
+
+def mutate(code, operator, occurrence):
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    return mutate_code(code, get_operator(operator)(), occurrence)
+
+
+def fault_of(file, line, operator, before, after):
+    lines = zip(before.splitlines(), after.splitlines(), strict=False)
+    changed = next(((a, b) for a, b in lines if a != b), ("", ""))
+    return {
+        "file": str(file.relative_to(ROOT)),
+        "line": line,
+        "operator": operator.removeprefix("core/"),
+        "was": changed[0].strip(),
+        "is": changed[1].strip(),
+        "code": after,
+    }
+
+
+# --- cover ----------------------------------------------------------------------------------------
+
+
+def cover(arguments):
+    """Run all tests once under coverage; write the tests of every line and how long each takes."""
+    data = arguments.out / "coverage"
+    settings = arguments.out / "coveragerc"
+    settings.write_text(f"[run]\ndata_file = {data}\ncore = ctrace\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(arguments.workers), "-p", "mutation"]
+    command += [
+        "--cov=kernelmetric",
+        "--cov-context=test",
+        "--cov-report=",
+        f"--cov-config={settings}",
+    ]
+    paths = f"{Path(__file__).parent}{os.pathsep}{ROOT / 'src'}"
+    environment = {
+        **os.environ,
+        **ONE_THREAD,
+        "PYTHONPATH": os.pathsep.join([paths, os.environ.get("PYTHONPATH", "")]),
+        "MUTATION_OUT": str(arguments.out),
+    }
+    subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    seconds = json.loads((arguments.out / "seconds.json").read_text(encoding="utf-8"))
+    (arguments.out / "tests.json").write_text(json.dumps(tests_of(data, seconds)), encoding="utf-8")
+    print(f"{len(seconds)} tests passed")
+
+
+def tests_of(data, seconds):
+    """The numbers of the tests that reach each line; of the whole file where it runs at import."""
+    import coverage
+
+    store = coverage.CoverageData(str(data))
+    store.read()
+    number = {name: i for i, name in enumerate(seconds)}
+    lines = {}
+    for file in store.measured_files():
+        reached = {}
+        for line, contexts in store.contexts_by_lineno(file).items():
+            names = {context.partition("|")[0] for context in contexts}
+            reached[line] = sorted(number[name] for name in names & number.keys())
+        everywhere = sorted(set().union(*reached.values()))
+        name = "src" + file.rpartition("/src")[2]
+        lines[name] = {line: found or everywhere for line, found in reached.items()}
+    return {"tests": list(seconds), "seconds": list(seconds.values()), "lines": lines}
+
+
+class Timing:
+    """A plugin of pytest: how long each test that passed took."""
+
+    def __init__(self):
+        self.seconds = {}
+
+    def pytest_runtest_logreport(self, report):
+        """After each test."""
+        if report.when == "call" and report.passed:
+            self.seconds[report.nodeid] = report.duration
+
+    def pytest_sessionfinish(self, session):
+        """Write them, where the workers' reports come together."""
+        if not hasattr(session.config, "workerinput"):
+            target = Path(os.environ["MUTATION_OUT"]) / "seconds.json"
+            target.write_text(json.dumps(self.seconds), encoding="utf-8")
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Timing())
+
+
+# --- run ------------------------------------------------------------------------------------------
+
+
+def run(arguments):
+    started = time.monotonic()
+    faults = json.loads((arguments.out / "plan.json").read_text(encoding="utf-8"))
+    known = json.loads((arguments.out / "tests.json").read_text(encoding="utf-8"))
+    import_the_slow_ones()
+    with tempfile.TemporaryDirectory() as folder:
+        copies = SimpleQueue()
+        for number in range(arguments.workers):
+            copy = Path(folder) / str(number)
+            shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+            copies.put(copy)
+
+        def judge(fault):
+            if time.monotonic() - started > arguments.stop_after:
+                return {**fault, "outcome": "not run"}
+            tests = choose(known, fault, arguments.seconds)
+            copy = copies.get()
+            try:
+                outcome = (
+                    try_out(copy, fault, tests, 3 * arguments.seconds + 60)
+                    if tests
+                    else "unreached"
+                )
+            finally:
+                copies.put(copy)
+            return {**fault, "outcome": outcome, "tests": len(tests)}
+
+        check_the_tests(faults, judge)
+        with ThreadPoolExecutor(arguments.workers) as pool:
+            judged = []
+            for fault in pool.map(judge, faults):
+                judged.append({key: value for key, value in fault.items() if key != "code"})
+                print(
+                    f"{fault['outcome']:9} {fault['file']}:{fault['line']}  {fault['is']}",
+                    flush=True,
+                )
+    (arguments.out / "outcomes.json").write_text(json.dumps(judged, indent=1), encoding="utf-8")
+    print("\n" + summary(judged))
+
+
+def check_the_tests(faults, judge):
+    """Without a fault the tests must pass, or all that follows would mean nothing."""
+    for fault in faults[:3]:
+        sound = {**fault, "code": (ROOT / fault["file"]).read_text(encoding="utf-8")}
+        if judge(sound)["outcome"] not in ("missed", "unreached"):
+            raise SystemExit(f"The tests of {fault['file']}:{fault['line']} fail without a fault.")
+
+
+def choose(known, fault, limit):
+    """The tests that reach the line: of each its quickest case first, then its second, ..."""
+    reaching = known["lines"].get(fault["file"], {}).get(str(fault["line"]), [])
+    seconds = known["seconds"]
+    cases = defaultdict(list)
+    for number in sorted(reaching, key=seconds.__getitem__):
+        cases[known["tests"][number].partition("[")[0]].append(number)
+    ranked = [(rank, seconds[n], n) for ns in cases.values() for rank, n in enumerate(ns)]
+    chosen, total = [], 0.0
+    for _, cost, number in sorted(ranked):
+        if not chosen or total + cost <= limit:
+            chosen.append(known["tests"][number])
+            total += cost
+    return chosen
+
+
+def try_out(copy, fault, tests, limit):
+    file = copy / fault["file"]
+    before = file.read_text(encoding="utf-8")
+    file.write_text(fault["code"], encoding="utf-8")
+    try:
+        child = multiprocessing.get_context("fork").Process(target=run_tests, args=(copy, tests))
+        child.start()
+        child.join(limit)
+        if child.is_alive():
+            child.kill()
+            child.join()
+            return "endless"
+        return "missed" if child.exitcode == 0 else "noticed"
+    finally:
+        file.write_text(before, encoding="utf-8")
+
+
+def run_tests(copy, tests):
+    """In a child process: run the tests on a copy of the code; the exit code is pytest's."""
+    import pytest
+
+    os.setsid()
+    os.environ.update(
+        ONE_THREAD,
+        PYTHONPATH=os.pathsep.join([str(copy / "src"), os.environ.get("PYTHONPATH", "")]),
+    )
+    os.chdir(copy)
+    sys.path.insert(0, str(copy / "src"))
+    sys.dont_write_bytecode = True
+    log = os.open(copy.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    code = 1
+    try:  # a fault may break the import of the tests, too: that is noticed
+        code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
+    finally:
+        os._exit(code)
+
+
+def import_the_slow_ones():
+    """What takes seconds to import and is not ours: once here, not once for every fault."""
+    os.environ.update(ONE_THREAD)
+    import pandas
+    import pytest
+    import scipy.linalg
+    import scipy.optimize
+    import scipy.sparse.linalg
+    import sklearn.ensemble
+    import sklearn.svm
+    import sklearn.utils.estimator_checks
+
+    return pandas, pytest, scipy, sklearn
+
+
+def summary(judged):
+    rooms = defaultdict(lambda: defaultdict(int))
+    for fault in judged:
+        room = fault["file"].split("/")[2]
+        for name in (room, "all"):
+            rooms[name][fault["outcome"]] += 1
+    lines = ["room          faults  noticed  endless  missed  unreached  noticed in %"]
+    for room, counts in sorted(rooms.items(), key=lambda item: (item[0] == "all", item[0])):
+        tried = sum(counts.values()) - counts["not run"]
+        caught = counts["noticed"] + counts["endless"]
+        numbers = [
+            tried,
+            counts["noticed"],
+            counts["endless"],
+            counts["missed"],
+            counts["unreached"],
+        ]
+        lines.append(
+            f"{room:12}"
+            + "".join(f"{n:8}" for n in numbers)
+            + f"{100 * caught / max(tried, 1):10.1f}"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
