@@ -14,7 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 from sklearn.utils.metaestimators import _safe_split
-from threadpoolctl import ThreadpoolController
+
+from kernelmetric.compute import one_thread
 
 NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
 _INNER_FOLDS = 3
@@ -118,11 +119,7 @@ def run_trials(
     for number, (train, test) in enumerate(splits):
         for name, method in methods.items():
             begin = time.perf_counter()
-            # One thread: on a few hundred rows the threads of a BLAS wait for each other.
-            with (
-                ThreadpoolController().limit(limits=1),
-                warnings.catch_warnings(record=True) as caught,
-            ):
+            with one_thread(), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 fitted = clone(method)
                 fitted.fit(*_safe_split(fitted, X, y, train))

@@ -16,9 +16,9 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.preprocessing import minmax_scale
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
-from threadpoolctl import ThreadpoolController
 
 from kernelmetric import datasets
+from kernelmetric.compute import one_thread
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._problems import Problem, stored
 from kernelmetric.experiments._table import Method, Smoke, Table, by_seed
@@ -183,7 +183,7 @@ def _run(problem: FewLabels, method: str, seed: int) -> Cell:
     X, y = problem.points()
     known = problem.partial_labels(seed)
     begin = time.perf_counter()
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # graphs in parts, classes of one label
         found = FEW_LABEL_METHODS[method](X, known, problem.settings)
     seconds = round(time.perf_counter() - begin, 3)
