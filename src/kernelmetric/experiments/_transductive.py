@@ -114,7 +114,8 @@ LAMS = tuple(4**i for i in range(7))
 
 def _tdl(**options: Any) -> Callable[..., np.ndarray]:
     def run(X: np.ndarray, known: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
-        model = TransductiveDistance(**{**settings, **options}, random_state=0)
+        given = {"n_neighbors": 20, **settings, **options}
+        model = TransductiveDistance(**given, random_state=0)
         return model.fit(X, known).transduction_
 
     return run
@@ -263,6 +264,7 @@ def _on_digits(lam: float) -> Callable[[Problem], Any]:
             model = TransductiveDistance(
                 min(60, n // 4),
                 lam,
+                20,
                 penalty="normalized",
                 graph=_digit_graph(tangent, n),
                 cost="paper",
