@@ -108,7 +108,7 @@ class PairVerifier(BaseEstimator):
         self._check_parameters()
         distances, same = known_distances(self.metric, pairs, X, y)
         threshold, value = best_threshold(
-            distances, same, self.criterion, beta=self.beta, min_rate=self.min_rate
+            distances, same, self.criterion, beta=float(self.beta), min_rate=self.min_rate
         )
         calibrator = _fit_probabilities(distances, same, self.calibration)
         accepted = distances <= threshold
