@@ -241,6 +241,15 @@ def test_neither_does_it_keep_what_the_prior_returned(cloud):
     assert_array_equal(model.transform(new), before)
 
 
+def test_what_is_returned_is_the_users(cloud):
+    X, y, _ = cloud
+    model = TransductiveDistance(2, LAM)
+    model.fit_transform(X, y)[:] = 0.0
+    assert np.any(model.embedding_)
+    single = model.set_params(prior=lambda Z: Z.astype(float)).fit(X.astype(np.float32), y)
+    assert single.embedding_.dtype == single.transform(X[:2].astype(np.float32)).dtype == np.float32
+
+
 def state(model):
     return {key: np.array(value, copy=True) for key, value in vars(model).items()}
 

@@ -211,7 +211,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             graph = as_graph(self.graph, points, self.n_neighbors_) if penalty.uses_graph else None
             geometry = penalty.geometry(points, graph)
             found, labelled = self._solve(points, source, geometry, cost)
-            self._store(found, geometry, points)
+            self._store(found, geometry, X)
             self._points, self._codes = points, source.codes
             self._look_at_labels(labelled)
             if source.codes is not None:
@@ -235,9 +235,9 @@ class TransductiveDistance(Metric, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            ``embedding_``.
+            A copy of ``embedding_``.
         """
-        return self.fit(X, y, **fit_params).embedding_
+        return self.fit(X, y, **fit_params).embedding_.copy()
 
     def transform(self, X: Any) -> np.ndarray:
         """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
@@ -394,7 +394,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
         return found, spoken_of if source.codes is None else source.codes >= 0
 
-    def _store(self, found: Any, geometry: Geometry, points: np.ndarray) -> None:
+    def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
         if not found.converged:
             warnings.warn(
                 f"The eigenvectors have residuals up to {found.residuals.max():.1e}: raise tol if "
@@ -406,7 +406,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         E = V if geometry.basis is None else geometry.basis @ V
         # Signs are arbitrary: the largest entry of each column is made positive.
         signs = np.where(E.max(axis=0) >= -E.min(axis=0), 1.0, -1.0)
-        self.embedding_ = (E * signs).astype(points.dtype, copy=False)
+        dtype = np.float32 if str(X.dtype).endswith("float32") else np.float64
+        self.embedding_ = (E * signs).astype(dtype, copy=False)
         self.eigenvalues_ = found.values
         self.n_matvecs_ = found.n_matvecs
         for name in ("space_", "components_", "transduction_", "classes_"):  # of an earlier fit
