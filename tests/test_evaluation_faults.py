@@ -291,6 +291,8 @@ def test_a_verifier_is_an_estimator_of_pairs_of_points(known):
     verifier = PairVerifier(FrozenEstimator(metric))
     with pytest.raises(NotFittedError):
         check_is_fitted(verifier)
+    with pytest.raises(NotFittedError, match="call calibrate with pairs that are known"):
+        verifier.predict_proba_pairs(pairs, X)
     fitted = clone(verifier).fit(X[pairs.rows], pairs.is_similar)
     check_is_fitted(fitted)
     expected = PairVerifier(metric).calibrate(pairs, X)

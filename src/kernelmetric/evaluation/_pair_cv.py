@@ -145,13 +145,11 @@ Scorer = Callable[[Any, Any, Pairs, Any, Pairs], float]
 
 def _scorers(scoring: Any) -> tuple[dict[str, Scorer], bool]:
     """Scorers by name, and whether several were asked for."""
-    if isinstance(scoring, str) or callable(scoring):
-        return {"score": _scorer(scoring)}, False
     if isinstance(scoring, dict):
         return {name: _scorer(value) for name, value in scoring.items()}, True
     if isinstance(scoring, list | tuple | set):
         return {name: _scorer(name) for name in scoring}, True
-    return {"score": _scorer(scoring)}, False  # which says what was expected
+    return {"score": _scorer(scoring)}, False
 
 
 def _is_number(value: Any) -> bool:
