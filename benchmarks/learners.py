@@ -21,7 +21,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import ThreadpoolController
 
 from kernelmetric import (
     DLA,
@@ -37,6 +36,7 @@ from kernelmetric import (
     RCA,
     Kernelized,
 )
+from kernelmetric.compute import one_thread
 from kernelmetric.experiments import MULTIMODAL, Problem, Split, read_cells, resumed_cells
 from kernelmetric.report import Cell
 
@@ -100,7 +100,7 @@ def run(problem, method, seed):
     split = problem.split(100 + seed)
     model = (regressor if problem is DIABETES else classifier)(method)
     begin = time.perf_counter()
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # no negative eigenvalue, iterations spent
         model.fit(split.X_train, split.y_train)
         score = float(model.score(split.X_test, split.y_test))

@@ -52,7 +52,7 @@ from kernelmetric import (
         Kernelized(KMeans(2, n_init=1, random_state=0), kernel="rbf"),
         Kernelized(OneClassSVM(kernel="linear"), kernel="rbf"),
         TransductiveDistance(cv=2, random_state=0),
-        TransductiveDistance(lam=100.0, penalty="warped"),
+        TransductiveDistance(lam=5000.0, penalty="warped"),
     ]
 )
 def test_scikit_learns_checks_pass(estimator, check):

@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import FitFailedWarning, NotFittedError
-from sklearn.metrics import accuracy_score, average_precision_score, fbeta_score, roc_auc_score
+from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -72,9 +72,11 @@ def value_of(criterion, same, said, beta, min_rate):
     """The criterion by its definition."""
     tpr, tnr = said[same].mean(), 1 - said[~same].mean()
     if criterion == "accuracy":
-        return accuracy_score(same, said)
+        return np.mean(same == said)
     if criterion == "f_beta":
-        return fbeta_score(same, said, beta=beta, zero_division=0)
+        precision, recall = same[said].mean() if said.any() else 0.0, tpr
+        weighed = beta**2 * precision + recall
+        return (1 + beta**2) * precision * recall / weighed if weighed else 0.0
     if criterion == "max_tpr":
         return tpr if tnr >= min_rate else -1
     return tnr if tpr >= min_rate else -1
@@ -502,8 +504,8 @@ def test_pair_counting_is_the_definition_of_the_paper():
         assert pair_counting_accuracy(true, found) == pytest.approx(np.mean(agree))
 
 
-def test_a_million_points_are_counted_without_their_pairs():
-    y = np.arange(1_000_000) % 1000
+def test_many_points_are_counted_without_their_pairs():
+    y = np.arange(200_000) % 1000
     assert pair_counting_accuracy(y, y[::-1]) == 1
     assert pair_counting_accuracy(y, y % 2) == pytest.approx(0.5, abs=0.01)
 

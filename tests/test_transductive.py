@@ -141,22 +141,22 @@ def test_the_embedding_solves_problem_3_with_negative_eigenvalues(cloud):
 def test_sparse_and_dense_graphs_give_the_same_embedding(cloud):
     X, y, _ = cloud
     W = FULL(X)
-    dense = TransductiveDistance(3, lam=20.0, graph=W).fit(X, y)
-    thin = TransductiveDistance(3, lam=20.0, graph=sparse.csr_array(W)).fit(X, y)
+    dense = TransductiveDistance(3, lam=3000.0, graph=W).fit(X, y)
+    thin = TransductiveDistance(3, lam=3000.0, graph=sparse.csr_array(W)).fit(X, y)
     assert_allclose(dense.embedding_, thin.embedding_, atol=1e-8)
 
 
 def test_pairs_are_a_source_of_the_cost(cloud):
     X, _, truth = cloud
     pairs = Pairs.from_labels(truth[:20])
-    listed = TransductiveDistance(3, lam=20.0, graph=FULL)
+    listed = TransductiveDistance(3, lam=3000.0, graph=FULL)
     listed.fit(X, similar=pairs.similar, dissimilar=pairs.dissimilar)
-    given = TransductiveDistance(3, lam=20.0, graph=FULL)
+    given = TransductiveDistance(3, lam=3000.0, graph=FULL)
     given.fit(X, pairs=Pairs(pairs.similar, pairs.dissimilar, 60))
     assert_array_equal(listed.embedding_, given.embedding_)
     # all pairs are what labels say with as many neighbours as there are
     labels = np.where(np.arange(60) < 20, truth, -1)
-    same = TransductiveDistance(3, lam=20.0, graph=FULL, cost=RobustCost(20)).fit(X, labels)
+    same = TransductiveDistance(3, lam=3000.0, graph=FULL, cost=RobustCost(20)).fit(X, labels)
     assert_allclose(listed.embedding_, same.embedding_, atol=1e-8)
     with pytest.raises(ValueError, match="no names to give"):
         listed.predict(X)
@@ -165,19 +165,19 @@ def test_pairs_are_a_source_of_the_cost(cloud):
 def test_neighbours_may_be_precomputed(cloud):
     X, y, _ = cloud
     neighbors = nearest_neighbors(X, 20)[0]
-    ours = TransductiveDistance(3, lam=20.0).fit(X, y)
+    ours = TransductiveDistance(3, 3000.0, 20).fit(X, y)
     for graph in (neighbors, union_graph(neighbors), lambda Z: nearest_neighbors(Z, 20)[0]):
-        theirs = TransductiveDistance(3, lam=20.0, graph=graph).fit(X, y)
+        theirs = TransductiveDistance(3, lam=3000.0, graph=graph).fit(X, y)
         assert_allclose(theirs.embedding_, ours.embedding_, atol=1e-10)
 
 
 def test_a_learned_metric_may_be_the_prior_and_the_result_the_next_one(cloud):
     X, y, truth = cloud
     metric = NCA(2, max_iter=20, tol=1e-2).fit(X[:20], truth[:20])
-    first = TransductiveDistance(3, lam=100.0, prior=metric).fit(X, y)
-    by_hand = TransductiveDistance(3, lam=100.0).fit(metric.transform(X), y)
+    first = TransductiveDistance(3, lam=3000.0, prior=metric).fit(X, y)
+    by_hand = TransductiveDistance(3, lam=3000.0).fit(metric.transform(X), y)
     assert_allclose(first.embedding_, by_hand.embedding_, atol=1e-8)
-    again = TransductiveDistance(3, lam=100.0, prior=first.transform).fit(X, y)
+    again = TransductiveDistance(3, lam=3000.0, prior=first.transform).fit(X, y)
     assert np.mean(again.transduction_ == truth) > 0.7
 
 
@@ -236,7 +236,7 @@ def test_lemma_5_the_warped_gram_matrix_inverts_the_penalty(cloud):
 )
 def test_training_points_keep_their_embedding(cloud, penalty):
     X, y, _ = cloud
-    model = TransductiveDistance(3, lam=100.0, penalty=penalty).fit(X, y)
+    model = TransductiveDistance(3, lam=100.0, penalty=penalty, cost="paper").fit(X, y)
     assert_allclose(model.transform(X), model.embedding_, atol=1e-9)
     one_by_one = np.vstack([model.transform(row[None]) for row in X[:5]])
     assert_allclose(one_by_one, model.embedding_[:5], atol=1e-9)
@@ -245,7 +245,7 @@ def test_training_points_keep_their_embedding(cloud, penalty):
 def test_landmarks_embed_training_points_as_the_fit_did(cloud):
     X, y, _ = cloud
     penalty = WarpedPenalty("rbf", space=Nystroem(25, random_state=0))
-    model = TransductiveDistance(3, lam=100.0, penalty=penalty).fit(X, y)
+    model = TransductiveDistance(3, lam=3000.0, penalty=penalty).fit(X, y)
     assert_allclose(model.transform(X), model.embedding_, atol=1e-7)
     assert model.components_.shape == (3, model.space_.rank_)
 
@@ -255,7 +255,7 @@ def test_with_all_points_as_landmarks_nystroem_is_exact(cloud):
 
     def fitted(space):
         penalty = WarpedPenalty(RBF(gamma=3.0), space=space)
-        return TransductiveDistance(3, lam=100.0, penalty=penalty).fit(X, y).embedding_
+        return TransductiveDistance(3, lam=3000.0, penalty=penalty).fit(X, y).embedding_
 
     assert up_to_sign(fitted(KPCA()), fitted(Nystroem(60))) < 1e-6
 
@@ -305,12 +305,27 @@ def test_a_bounded_cost_moves_no_eigenvalue_far():
 
 def test_the_robust_cost_keeps_eigenvalues_within_weyls_bound(cloud):
     X, y, _ = cloud
-    for lam in (1e-3, 1.0, 1e3):
+    alone = TransductiveDistance(5, lam=np.inf, graph=FULL).fit(X, y)
+    for lam in (2048 / FULL(X).sum(axis=1).mean(), 1e4):
         model = TransductiveDistance(5, lam=lam, graph=FULL).fit(X, y)
-        alone = TransductiveDistance(5, lam=np.inf, graph=FULL).fit(X, y)
-        scale = FULL(X).sum(axis=1).mean()
-        assert model.lam_ == max(lam, 2048 / scale)
-        assert np.all(np.abs(model.eigenvalues_ - model.lam_ * alone.eigenvalues_) <= 4.0)
+        assert np.all(np.abs(model.eigenvalues_ - lam * alone.eigenvalues_) <= 4.0)
+
+
+def test_a_lambda_given_by_hand_is_used_as_it_is(cloud):
+    X, y, _ = cloud
+    least = 2048 / FULL(X).sum(axis=1).mean()
+    for lam, cost in ((1.01 * least, "robust"), (1.0, "paper"), (1.0, RobustCost(floor=0))):
+        assert TransductiveDistance(5, lam, graph=FULL, cost=cost).fit(X, y).lam_ == lam
+    expected = rf"Got lam=100, but only from {least:.4g} on labels cannot take"
+    with pytest.warns(UserWarning, match=expected):
+        model = TransductiveDistance(5, 100, graph=FULL).fit(X, y)
+    assert model.lam_ == 100
+    values, _ = trivial_projected(
+        gram_form(RobustCost().weights(*label_graphs(X, y, 20))).toarray()
+        + 100 * (np.diag(FULL(X).sum(axis=1)) - FULL(X)),
+        np.ones(60),
+    )
+    assert_allclose(model.eigenvalues_, values[:5], rtol=1e-8)
 
 
 def test_other_labels_start_from_the_last_embedding():
@@ -318,8 +333,8 @@ def test_other_labels_start_from_the_last_embedding():
     X, first = X / 16.0, np.where(np.arange(1797) % 20 == 0, truth, -1)
     second = np.where(np.arange(1797) % 20 == 7, truth, -1)
     options = {"penalty": "normalized", "n_neighbors": 10, "tol": 1e-7, "random_state": 0}
-    warm = TransductiveDistance(10, 500.0, warm_start=True, **options).fit(X, first)
-    cold = TransductiveDistance(10, 500.0, **options).fit(X, first)
+    warm = TransductiveDistance(10, 2500.0, warm_start=True, **options).fit(X, first)
+    cold = TransductiveDistance(10, 2500.0, **options).fit(X, first)
     assert warm.n_matvecs_ == cold.n_matvecs_  # nothing to start from yet
     warm.fit(X, second)
     cold.fit(X, second)
@@ -343,7 +358,7 @@ def test_labelled_hubs_capture_the_papers_cost_and_not_the_robust_one():
     alone = TransductiveDistance(lam=np.inf, **options).fit(X, y)
     with pytest.warns(UserWarning, match="live on the 120 labelled points"):
         paper = TransductiveDistance(lam=1.0, cost="paper", **options).fit(X, y)
-    robust = TransductiveDistance(lam=1.0, **options).fit(X, y)
+    robust = TransductiveDistance(lam=2048.0, **options).fit(X, y)
     assert np.median(paper.label_mass_) > 0.8
     assert np.median(robust.label_mass_) < 0.3
     assert accuracy(paper) < accuracy(alone) - 0.2
@@ -369,7 +384,9 @@ def test_the_automatic_lambda_is_the_default_unless_another_is_clearly_better(cl
 
 def refused(match, X, y, error=ValueError, **options):
     with pytest.raises(error, match=match):
-        TransductiveDistance(**{"n_components": 2, "lam": 20.0, "graph": FULL, **options}).fit(X, y)
+        TransductiveDistance(**{"n_components": 2, "lam": 3000.0, "graph": FULL, **options}).fit(
+            X, y
+        )
 
 
 @pytest.mark.parametrize(
@@ -418,7 +435,7 @@ def test_labels_that_cannot_teach_are_refused(cloud):
 
 def test_one_source_of_the_cost_is_enough(cloud):
     X, y, _ = cloud
-    model = TransductiveDistance(2, lam=20.0, graph=FULL)
+    model = TransductiveDistance(2, lam=3000.0, graph=FULL)
     with pytest.raises(ValueError, match="more than one of y, pairs and cost_graph"):
         model.fit(X, y, similar=[[0, 1]])
     with pytest.raises(ValueError, match="more than one of y, pairs and cost_graph"):
@@ -431,7 +448,7 @@ def test_a_single_label_of_a_class_is_warned_of(cloud):
     X, y, _ = cloud
     y = np.where(np.arange(60) == 50, 7, y)
     with pytest.warns(UserWarning, match="Got a single label of 1 class.*such as 7"):
-        model = TransductiveDistance(2, lam=20.0, graph=FULL).fit(X, y)
+        model = TransductiveDistance(2, lam=3000.0, graph=FULL).fit(X, y)
     assert np.all(np.isfinite(model.embedding_))
 
 
@@ -445,7 +462,7 @@ def test_all_points_may_be_labelled(cloud):
 def test_labels_may_be_words(cloud):
     X, _, truth = cloud
     words = np.array(["ant", "bee", "cat"])[truth]
-    model = TransductiveDistance(3, lam=20.0, graph=FULL).fit(X, words)
+    model = TransductiveDistance(3, lam=3000.0, graph=FULL).fit(X, words)
     assert_array_equal(model.transduction_, words)
     assert set(model.predict(X + 0.01)) <= {"ant", "bee", "cat"}
 
@@ -456,7 +473,7 @@ def test_a_graph_in_parts_is_warned_of_and_isolated_points_rest_at_the_origin(cl
     far = X.copy()
     far[30:] += 1000.0
     with pytest.warns(UserWarning, match="graph of 2 connected components"):
-        model = TransductiveDistance(2, 20.0, 8, penalty=penalty).fit(far, y)
+        model = TransductiveDistance(2, 3000.0, 8, penalty=penalty).fit(far, y)
     side = model.embedding_[:, 0]
     assert max(np.ptp(side[:30]), np.ptp(side[30:])) < abs(side[:30].mean() - side[30:].mean())
     W = FULL(X)
@@ -470,7 +487,7 @@ def test_a_graph_in_parts_is_warned_of_and_isolated_points_rest_at_the_origin(cl
 def test_new_points_of_other_dimension_are_refused(cloud):
     X, y, _ = cloud
     for penalty in ("laplacian", "warped"):
-        model = TransductiveDistance(2, lam=20.0, penalty=penalty).fit(X, y)
+        model = TransductiveDistance(2, lam=3000.0, penalty=penalty).fit(X, y)
         with pytest.raises(ValueError, match="X has 2 features, but TransductiveDistance"):
             model.transform(X[:, :2])
 

@@ -18,7 +18,7 @@ n × n array::
     _products.py    a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
     _native.py      two passes over a tile of it, compiled from _native.c or in NumPy
-    _threads.py     blocks shared among threads, BLAS kept calm
+    _threads.py     blocks shared among threads, and the one owner of the threads of BLAS
 """
 
 from kernelmetric.compute._arrays import (
@@ -46,7 +46,7 @@ from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._products import BlockProduct
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
 from kernelmetric.compute._subspaces import subspace_distances
-from kernelmetric.compute._threads import own_threads
+from kernelmetric.compute._threads import one_thread, own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
 
 __all__ = [
@@ -73,6 +73,7 @@ __all__ = [
     "nca_loss",
     "nca_loss_on",
     "nearest_neighbors",
+    "one_thread",
     "own_threads",
     "require_memory",
     "row_blocks",

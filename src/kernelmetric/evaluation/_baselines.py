@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 from sklearn.utils.metaestimators import _safe_split
-from threadpoolctl import ThreadpoolController
+
+from kernelmetric.compute import one_thread
 
 NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
 _INNER_FOLDS = 3
@@ -118,11 +120,7 @@ def run_trials(
     for number, (train, test) in enumerate(splits):
         for name, method in methods.items():
             begin = time.perf_counter()
-            # One thread: on a few hundred rows the threads of a BLAS wait for each other.
-            with (
-                ThreadpoolController().limit(limits=1),
-                warnings.catch_warnings(record=True) as caught,
-            ):
+            with one_thread(), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 fitted = clone(method)
                 fitted.fit(*_safe_split(fitted, X, y, train))
@@ -154,10 +152,17 @@ def holdout(y: Any, test_size: float = 0.25, random_state: Any = 0) -> tuple[Any
     >>> [len(part) for part in holdout([0, 1] * 50)]
     [75, 25]
     """
+    if not isinstance(test_size, Real) or not 0 < test_size < 1:
+        raise ValueError(f"Got test_size={test_size!r}, but expected a share between 0 and 1.")
     y = np.asarray(y)
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     several = np.flatnonzero(counts[codes] > 1)
     alone = np.flatnonzero(counts[codes] == 1)
+    if not len(several):
+        raise ValueError(
+            f"Got {len(y)} labels of which no two are equal, but expected classes of two rows or "
+            "more: nothing can be held out."
+        )
     n_test = max(round(test_size * len(several)), int(np.sum(counts > 1)))
     n_test = min(n_test, len(several) - int(np.sum(counts > 1)))
     split = StratifiedShuffleSplit(1, test_size=n_test, random_state=random_state)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute import (
     check_labels,
@@ -177,6 +178,10 @@ def compare_tricks(
     >>> comparison.agreement
     1.0
     """
+    if y_new is not None and X_new is None:
+        raise ValueError("Got y_new without X_new, but expected the points that have these labels.")
+    if y_new is not None:
+        check_consistent_length(X_new, y_new)
     bound = automatic_kernel(kernel).bind(X, y)
     kpca, trick = (
         Kernelized(learner, bound, space, neighbors=neighbors).fit(X, y)

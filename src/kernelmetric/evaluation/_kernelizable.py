@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,6 +100,8 @@ def check_kernelizable(
     >>> report.kernelizable, report.failed
     (False, ('rotation', 'pca'))
     """
+    if not isinstance(tol, Real) or not 0 < tol < np.inf:
+        raise ValueError(f"Got tol={tol!r}, but expected a positive number: try 0.01.")
     rng = check_random_state(random_state)
     tried = _with_fixed_randomness(estimator, rng)
     if X is None:

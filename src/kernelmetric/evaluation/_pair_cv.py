@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,8 @@ def cross_validate_pairs(
         raise ValueError(
             f"Got pairs of n_samples={pairs.n_samples} points, but X has {_num_samples(X)} rows."
         )
+    if not (error_score == "raise" if isinstance(error_score, str) else _is_number(error_score)):
+        raise ValueError(f"Got error_score={error_score!r}, but expected 'raise' or a number.")
     scorers, several = _scorers(scoring)
     folds = list(_folds(cv, by, pairs, random_state))
     outcomes = Parallel(n_jobs=n_jobs)(
@@ -143,24 +145,28 @@ Scorer = Callable[[Any, Any, Pairs, Any, Pairs], float]
 
 def _scorers(scoring: Any) -> tuple[dict[str, Scorer], bool]:
     """Scorers by name, and whether several were asked for."""
-    if isinstance(scoring, str) or callable(scoring):
-        return {"score": _scorer(scoring)}, False
     if isinstance(scoring, dict):
         return {name: _scorer(value) for name, value in scoring.items()}, True
-    return {name: _scorer(name) for name in scoring}, True
+    if isinstance(scoring, list | tuple | set):
+        return {name: _scorer(name) for name in scoring}, True
+    return {"score": _scorer(scoring)}, False
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _scorer(scoring: Any) -> Scorer:
     if callable(scoring):
         return lambda metric, X, pairs, X_train, pairs_train: float(scoring(metric, X, pairs))
-    if scoring in _RANKING:
+    if isinstance(scoring, str) and scoring in _RANKING:
 
         def rank(metric: Any, X: Any, pairs: Pairs, X_train: Any, pairs_train: Pairs) -> float:
             distances, same = known_distances(metric, pairs, X)
             return float(_RANKING[scoring](same, -distances))
 
         return rank
-    if scoring in _DECIDING:
+    if isinstance(scoring, str) and scoring in _DECIDING:
         score, criterion = _DECIDING[scoring]
 
         def decide(metric: Any, X: Any, pairs: Pairs, X_train: Any, pairs_train: Pairs) -> float:

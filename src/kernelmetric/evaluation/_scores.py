@@ -49,6 +49,7 @@ def recall_at_k(metric: Any, X: Any, y: Any, k: int | Sequence[int] = 1) -> floa
     if lengths.dtype.kind not in "iu" or lengths.ndim != 1 or np.any(lengths < 1):
         raise ValueError(f"Got k={k!r}, but expected an integer >= 1, or several.")
     Z, codes, sizes = _retrieval(metric, X, y)
+    lengths = np.minimum(lengths, len(codes) - 1)  # a longer list has nothing more to show
     neighbors = nearest_neighbors(Z, int(lengths.max()))[0]
     hits = (codes[neighbors] == codes[:, None]) & (neighbors >= 0)
     found = np.logical_or.accumulate(hits[sizes > 1], axis=1).mean(axis=0)[lengths - 1]
@@ -148,6 +149,8 @@ def _retrieval(metric: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray
     Z = X if metric is None else metric.transform(X)
     if not hasattr(Z, "dtype") or is_sparse(Z):  # lists, data frames
         Z = np.asarray(Z.toarray() if is_sparse(Z) else Z)
+    if not np.all(np.isfinite(to_numpy(Z))):
+        raise ValueError("Got points with NaN or infinity, but expected finite ones: impute them.")
     labels = to_numpy(y) if hasattr(y, "dtype") else np.asarray(y)
     if len(labels) != Z.shape[0]:
         raise ValueError(f"Got {len(labels)} labels for {Z.shape[0]} points: expected one each.")

@@ -32,7 +32,8 @@ class PairVerifier(BaseEstimator):
     ----------
     metric : fitted metric
         Any metric of the library; or anything with ``transform``, such as a pipeline that ends
-        in one, whose Euclidean distance is then the metric.
+        in one, whose Euclidean distance is then the metric. A copy by scikit-learn's ``clone``
+        forgets what a metric has learned: there pass ``FrozenEstimator(metric)``.
     criterion : {'accuracy', 'f_beta', 'max_tpr', 'max_tnr'}, default='accuracy'
         What the threshold is best for. 'f_beta' weighs recall beta times as much as precision;
         'max_tpr' recognizes as many same pairs as possible while at least ``min_rate`` of the
@@ -106,13 +107,33 @@ class PairVerifier(BaseEstimator):
         """
         self._check_parameters()
         distances, same = known_distances(self.metric, pairs, X, y)
-        self.threshold_, self.criterion_value_ = best_threshold(
-            distances, same, self.criterion, beta=self.beta, min_rate=self.min_rate
+        threshold, value = best_threshold(
+            distances, same, self.criterion, beta=float(self.beta), min_rate=self.min_rate
         )
-        accepted = distances <= self.threshold_
+        calibrator = _fit_probabilities(distances, same, self.calibration)
+        accepted = distances <= threshold
+        # All is known: what was refused, or interrupted, has changed nothing.
+        self.threshold_, self.criterion_value_ = threshold, value
         self.tpr_, self.tnr_ = float(accepted[same].mean()), float(1 - accepted[~same].mean())
-        self.calibrator_ = _fit_probabilities(distances, same, self.calibration)
+        self.calibrator_ = calibrator
         return self
+
+    def fit(self, X: Any, y: Any) -> PairVerifier:
+        """:meth:`calibrate` as scikit-learn calls it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_pairs, 2, n_features)
+            The two points of every pair.
+        y : array-like of shape (n_pairs,)
+            1 or True where the pair is the same, 0, -1 or False where it is not.
+
+        Returns
+        -------
+        PairVerifier
+            Itself, ready to predict.
+        """
+        return self.calibrate(X, y=y)
 
     def decision_pairs(self, pairs: Any, X: Any = None) -> np.ndarray:
         """How far each pair is on the same side of the threshold.
@@ -192,6 +213,13 @@ class PairVerifier(BaseEstimator):
         distances, same = known_distances(self.metric, pairs, X, y)
         return float(roc_auc_score(same, -distances))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # its samples are pairs
+        tags.input_tags.three_d_array = True
+        tags.target_tags.required = True
+        return tags
+
     def _check_calibrated(self) -> None:
         if not hasattr(self, "threshold_"):
             raise NotFittedError(
@@ -207,10 +235,13 @@ class PairVerifier(BaseEstimator):
             raise ValueError(
                 f"Got calibration={self.calibration!r}, but expected 'logistic' or 'isotonic'."
             )
-        if not isinstance(self.beta, Real) or not 0 < float(self.beta) < np.inf:
-            raise ValueError(f"Got beta={self.beta!r}, but expected a positive number.")
-        if not isinstance(self.min_rate, Real) or not 0 <= float(self.min_rate) <= 1:
-            raise ValueError(f"Got min_rate={self.min_rate!r}, but expected a number in [0, 1].")
+        for name, low, high in (("beta", 1e-100, 1e100), ("min_rate", 0, 1)):
+            value = getattr(self, name)
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if not number or not low <= value <= high:
+                raise ValueError(
+                    f"Got {name}={value!r}, but expected a number from {low:g} to {high:g}."
+                )
 
 
 def best_threshold(
@@ -284,7 +315,11 @@ def distances_of(metric: Any, pairs: Any, X: Any = None) -> np.ndarray:
             )
         pairs = pairs.rows
     if hasattr(metric, "pair_distance"):
-        return to_numpy(metric.pair_distance(pairs, X))
+        return _finite(to_numpy(metric.pair_distance(pairs, X)))
+    if not hasattr(metric, "transform"):
+        raise ValueError(
+            f"Got metric={metric!r}, but expected a fitted metric, or anything with transform."
+        )
     if X is None:
         raise ValueError(
             f"Got pairs of points for {type(metric).__name__}, which has no pair_distance: "
@@ -292,7 +327,18 @@ def distances_of(metric: Any, pairs: Any, X: Any = None) -> np.ndarray:
         )
     rows = check_rows(pairs, "given", _num_samples(X))
     Z = metric.transform(X)
-    return pair_distances(Z.to_numpy() if hasattr(Z, "to_numpy") else Z, rows)
+    return _finite(pair_distances(Z.to_numpy() if hasattr(Z, "to_numpy") else Z, rows))
+
+
+def _finite(distances: np.ndarray) -> np.ndarray:
+    """The distances; refused where one is NaN, which is on no side of a threshold."""
+    if not np.all(np.isfinite(distances)):
+        row = int(np.flatnonzero(~np.isfinite(distances))[0])
+        raise ValueError(
+            f"Got a distance of {distances[row]} for pair {row}, but expected finite ones: look "
+            "for NaN or huge values in X, or in what the metric makes of it."
+        )
+    return distances
 
 
 def known_distances(

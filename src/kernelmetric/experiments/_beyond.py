@@ -160,7 +160,9 @@ class Transduced(ClassifierMixin, BaseEstimator):
         """Labels of X, learned from the labelled points and X itself."""
         y, n = np.concatenate([self.y_, np.full(len(X), -1)]), len(self.y_)
         points = np.vstack([self.X_, X])
-        model = TransductiveDistance(min(_RANK, n - 1), random_state=0).fit(points, y)
+        model = TransductiveDistance(min(_RANK, n - 1), n_neighbors=20, random_state=0).fit(
+            points, y
+        )
 
         def embed(train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
             known = y.copy()

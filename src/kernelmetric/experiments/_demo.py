@@ -14,8 +14,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import ThreadpoolController
 
+from kernelmetric.compute import one_thread
 from kernelmetric.datasets import make_fig2_circles, make_fig2_hyperbolas
 from kernelmetric.experiments._problems import Split
 from kernelmetric.kernelized import Kernelized
@@ -203,9 +203,7 @@ def fig2_panels(seed: int = 0) -> list[Panel]:
 def _fit(dataset: Dataset, name: str, metric: Any, split: Split) -> tuple[Panel, str]:
     """Embed a split, classify by the nearest neighbour; and what was warned about meanwhile."""
     X, y, X_test, y_test = split
-    # One thread: on matrices of a few hundred rows the threads of a BLAS wait for each other,
-    # and where other programs run too that takes many times longer than the work.
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings(record=True) as caught:
+    with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if metric is not None:
             metric = clone(metric)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
-from threadpoolctl import ThreadpoolController
 
 from kernelmetric import datasets
+from kernelmetric.compute import one_thread
 from kernelmetric.evaluation import pair_counting_accuracy
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._printed import read_printed
@@ -159,7 +159,7 @@ def _run(task: Task, method: str, seed: int) -> Cell:
     split = _split(task.table, data, seed)
     kernel = _kernel(kernel_name, split.X_train)
     begin = time.perf_counter()
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class of one point, a gap of 2e-3
         metric = _metric(task.table, method, kernel, split, seed)
         accuracy = (_clustering if task.table == 3 else _nearest)(metric, split)

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from threadpoolctl import ThreadpoolController
+from kernelmetric.compute import one_thread
 
 _MADE_BY = ("kernelmetric", "numpy", "scipy", "scikit-learn")
 _LONGEST_NOTE = 300  # characters
@@ -66,7 +66,7 @@ def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
     """
     _forget_peak()
     begin = time.process_time()
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings(record=True) as caught:
+    with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = function(*arguments)
     seconds = round(time.process_time() - begin, 3)

@@ -16,9 +16,9 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.preprocessing import minmax_scale
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
-from threadpoolctl import ThreadpoolController
 
 from kernelmetric import datasets
+from kernelmetric.compute import one_thread
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._problems import Problem, stored
 from kernelmetric.experiments._table import Method, Smoke, Table, by_seed
@@ -114,7 +114,8 @@ LAMS = tuple(4**i for i in range(7))
 
 def _tdl(**options: Any) -> Callable[..., np.ndarray]:
     def run(X: np.ndarray, known: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
-        model = TransductiveDistance(**{**settings, **options}, random_state=0)
+        given = {"n_neighbors": 20, **settings, **options}
+        model = TransductiveDistance(**given, random_state=0)
         return model.fit(X, known).transduction_
 
     return run
@@ -183,7 +184,7 @@ def _run(problem: FewLabels, method: str, seed: int) -> Cell:
     X, y = problem.points()
     known = problem.partial_labels(seed)
     begin = time.perf_counter()
-    with ThreadpoolController().limit(limits=1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # graphs in parts, classes of one label
         found = FEW_LABEL_METHODS[method](X, known, problem.settings)
     seconds = round(time.perf_counter() - begin, 3)
@@ -263,6 +264,7 @@ def _on_digits(lam: float) -> Callable[[Problem], Any]:
             model = TransductiveDistance(
                 min(60, n // 4),
                 lam,
+                20,
                 penalty="normalized",
                 graph=_digit_graph(tangent, n),
                 cost="paper",

@@ -14,6 +14,8 @@ penalty P is a Laplacian, the inverse of a kernel, or both (Theorem 4)::
     _extension.py     new points, where there is no kernel
     _choice.py        λ by cross-validation on the labelled points
     _prior.py         the prior metric and its graph
+    _parameters.py    what a user may set, checked; a fit that succeeds or changes nothing
+    _memory.py        what a fit takes
     _source.py        labels, pairs or weights, checked
     _transductive.py  the estimator
     _tangent.py       tangent distance, a prior geometry for images: neighbours that do not notice

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
+
+from kernelmetric.transductive._parameters import LARGEST, is_amount, is_number
 
 #: Exponents of two, in units of one over the penalty's scale; the first is the default.
 GRID = (11, 5, 8, 14, 17, np.inf)
@@ -17,10 +18,10 @@ _FEWEST = 10  # labelled points: below, no difference between two λ can be seen
 def check_lam(lam: Any) -> None:
     """Refuse a λ that is neither positive nor 'auto'."""
     automatic = isinstance(lam, str) and lam == "auto"
-    if not automatic and not (isinstance(lam, Real) and float(lam) > 0):
+    if not automatic and not is_amount(lam) and not (is_number(lam) and lam == np.inf):
         raise ValueError(
-            f"Got lam={lam!r}, but expected a positive number, infinity for no cost, or "
-            "'auto': without a penalty only labelled points would have a place."
+            f"Got lam={lam!r}, but expected a positive number up to {LARGEST:g}, infinity for "
+            "no cost, or 'auto': without a penalty only labelled points would have a place."
         )
 
 
@@ -101,6 +102,7 @@ def hidden_folds(
     """
     labelled = rng.permutation(np.flatnonzero(codes >= 0))
     labelled = labelled[np.argsort(codes[labelled], kind="stable")]
+    n_folds = min(n_folds, len(labelled))  # more would hide nothing
     for fold in range(n_folds):
         kept = codes.copy()
         kept[labelled[fold::n_folds]] = -1

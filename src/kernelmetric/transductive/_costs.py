@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from kernelmetric.graphs import laplacian
+from kernelmetric.transductive._parameters import check_amount, check_count
 
 
 class PaperCost(BaseEstimator):
@@ -57,7 +58,7 @@ class PaperCost(BaseEstimator):
         return sparse.csr_array(similar - dissimilar)
 
     def least_lam(self, scale: float) -> float:
-        """The smallest λ that is taken as it is.
+        """The smallest λ that labels cannot take the embedding over with.
 
         Parameters
         ----------
@@ -67,9 +68,13 @@ class PaperCost(BaseEstimator):
         Returns
         -------
         float
-            Zero: any.
+            Zero: this cost promises nothing.
         """
         return 0.0
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that mean nothing."""
+        check_count("n_neighbors", self.n_neighbors)
 
 
 class RobustCost(PaperCost):
@@ -77,17 +82,19 @@ class RobustCost(PaperCost):
 
     The weights of a point add up to one at most, on either side: ``c_ij min(t_i, t_j)`` with
     ``t_i = min(1, 1 / Σ_j c_ij)``, so that no labelled hub outweighs others. Then
-    :math:`\lVert C' \rVert \le 4`, and as λ is never taken smaller than ``floor / scale``, by
-    Weyl's inequality no eigenvalue of the penalty moves by more than ``4 / floor`` of its mean
-    diagonal. An eigenvector that lives on a few labelled points has a Rayleigh quotient near
-    that diagonal, and stays behind the smooth ones.
+    :math:`\lVert C' \rVert \le 4`, and from ``λ = floor / scale`` on, by Weyl's inequality, no
+    eigenvalue of the penalty moves by more than ``4 / floor`` of its mean diagonal. An eigenvector
+    that lives on a few labelled points has a Rayleigh quotient near that diagonal, and stays
+    behind the smooth ones.
 
     Parameters
     ----------
     n_neighbors : int, default=20
         Labelled neighbours of each labelled point, in its class and outside it.
     floor : float, default=2048
-        Least λ, in units of one over the penalty's scale; a smaller λ is raised to it.
+        λ in units of one over the penalty's scale, from which on that holds. A smaller λ given by
+        hand is used, with a warning; the automatic one is smaller where hidden labels are found
+        again clearly better.
 
     Examples
     --------
@@ -119,7 +126,7 @@ class RobustCost(PaperCost):
         return super().weights(bounded(similar), bounded(dissimilar))
 
     def least_lam(self, scale: float) -> float:
-        """The smallest λ that is taken as it is.
+        """The smallest λ that labels cannot take the embedding over with.
 
         Parameters
         ----------
@@ -132,6 +139,11 @@ class RobustCost(PaperCost):
             ``floor / scale``.
         """
         return self.floor / scale
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that mean nothing."""
+        super()._check_parameters()
+        check_amount("floor", self.floor, zero=True)
 
 
 def bounded(C: Any) -> sparse.csr_array:
@@ -178,7 +190,10 @@ def gram_form(A: Any) -> sparse.csr_array:
 
 def as_cost(cost: Any) -> PaperCost:
     """The cost that a name, or an object, means."""
-    return named(cost, {"paper": PaperCost, "robust": RobustCost}, "cost", "weights")
+    found = named(cost, {"paper": PaperCost, "robust": RobustCost}, "cost", "weights")
+    if isinstance(found, PaperCost):
+        found._check_parameters()
+    return found
 
 
 def named(value: Any, names: dict[str, Any], what: str, method: str) -> Any:

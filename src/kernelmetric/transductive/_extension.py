@@ -26,7 +26,8 @@ def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) 
     Returns
     -------
     ndarray of shape (m, r)
-        O(m n d) time; one block of rows × n in memory.
+        O(m n d) time; one block of rows × n in memory. NaN for queries so far away that squared
+        distances overflow.
 
     Examples
     --------
@@ -44,7 +45,9 @@ def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) 
         delta = points[neighbors[rows]] - queries[rows, None, :]
         D2 = np.einsum("mkd,mkd->mk", delta, delta)
         same = D2 == 0
-        weights = np.where(same.any(axis=1, keepdims=True), same, 1.0 / np.where(same, 1.0, D2))
+        # relative to the nearest: one over a tiny square would be infinite
+        inverse = D2.min(axis=1, keepdims=True) / np.where(same, 1.0, D2)
+        weights = np.where(same.any(axis=1, keepdims=True), same, inverse)
         weights /= weights.sum(axis=1, keepdims=True)
         out[rows] = np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
     return out

@@ -13,6 +13,7 @@ from kernelmetric.compute import nearest_neighbors, require_memory
 from kernelmetric.selection import automatic_space
 from kernelmetric.spaces import Space
 from kernelmetric.transductive._costs import named
+from kernelmetric.transductive._parameters import check_count
 from kernelmetric.transductive._penalties import (
     Geometry,
     GraphLaplacian,
@@ -21,6 +22,11 @@ from kernelmetric.transductive._penalties import (
 )
 
 _RELATIVE_CUT = 1e-10
+_OF_A_GRAPH = {
+    "laplacian": GraphLaplacian,
+    "normalized": NormalizedLaplacian,
+    "lle": LLEPenalty,
+}
 
 
 class KernelPenalty(BaseEstimator):
@@ -87,7 +93,13 @@ class KernelPenalty(BaseEstimator):
         Space
             A copy of ``space``, or the automatic one.
         """
-        return automatic_space(n_samples, 0) if self.space is None else clone(self.space)
+        if self.space is None:
+            return automatic_space(n_samples, 0)
+        if not isinstance(self.space, Space):
+            raise ValueError(
+                f"Got space={self.space!r}, but expected one of this library: try KPCA()."
+            )
+        return clone(self.space)
 
 
 class WarpedPenalty(KernelPenalty):
@@ -142,7 +154,8 @@ class WarpedPenalty(KernelPenalty):
             Dense, in a basis of range(K).
         """
         alone = super().geometry(X, W)
-        M = (GraphLaplacian() if self.penalty is None else self.penalty).geometry(X, W)
+        inner = "laplacian" if self.penalty is None else self.penalty
+        M = named(inner, _OF_A_GRAPH, "penalty", "geometry").geometry(X, W)
         if M.basis is not None:
             raise ValueError(
                 f"Got penalty={self.penalty!r} inside WarpedPenalty, but expected one of a graph: "
@@ -193,6 +206,7 @@ class IsomapPenalty(BaseEstimator):
         Geometry
             In the basis of positive eigenvectors. O(n² log n) time, n × n numbers.
         """
+        check_count("n_neighbors", self.n_neighbors)
         n = X.shape[0]
         require_memory(8.0 * 5 * n * n, f"Isomap of {n} points", "try penalty='laplacian'.")
         neighbors, squares = nearest_neighbors(X, min(self.n_neighbors, n - 1))
@@ -211,7 +225,12 @@ class IsomapPenalty(BaseEstimator):
         K -= K.mean(axis=0)
         K -= K.mean(axis=1, keepdims=True)
         values, U = linalg.eigh((K + K.T) / 2)
-        kept = np.flatnonzero(values > _RELATIVE_CUT * values[-1])[::-1]
+        kept = np.flatnonzero((values > _RELATIVE_CUT * values[-1]) & (values > 0))[::-1]
+        if not len(kept):
+            raise ValueError(
+                "Got points that are all at no distance along the graph, but Isomap expected some "
+                "apart: rescale the features, e.g. with StandardScaler."
+            )
         values, U = values[kept], U[:, kept]
         return Geometry(None, None, 1.0 / float(values.mean()), U, values)
 
@@ -255,12 +274,5 @@ def warped_kernel(block: Any, left: Any, right: Any, K: Any, M: Any) -> np.ndarr
 
 def as_penalty(penalty: Any) -> Any:
     """The penalty that a name, or an object, means."""
-    names = {
-        "laplacian": GraphLaplacian,
-        "normalized": NormalizedLaplacian,
-        "lle": LLEPenalty,
-        "isomap": IsomapPenalty,
-        "kernel": KernelPenalty,
-        "warped": WarpedPenalty,
-    }
-    return named(penalty, names, "penalty", "geometry")
+    of_a_kernel = {"isomap": IsomapPenalty, "kernel": KernelPenalty, "warped": WarpedPenalty}
+    return named(penalty, _OF_A_GRAPH | of_a_kernel, "penalty", "geometry")

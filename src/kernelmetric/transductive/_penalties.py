@@ -27,6 +27,7 @@ from sklearn.base import BaseEstimator
 from kernelmetric.compute import nearest_neighbors
 from kernelmetric.graphs import laplacian
 from kernelmetric.spaces import Space
+from kernelmetric.transductive._parameters import check_amount, check_count
 
 
 class Geometry(NamedTuple):
@@ -182,6 +183,8 @@ class LLEPenalty(BaseEstimator):
         Geometry
             Sparse.
         """
+        check_count("n_neighbors", self.n_neighbors)
+        check_amount("reg", self.reg)
         n = X.shape[0]
         k = min(self.n_neighbors, n - 1)
         neighbors = nearest_neighbors(X, k)[0]

@@ -26,22 +26,27 @@ def prior_points(prior: Any, X: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, p)
-        Euclidean distance there is the prior metric.
+        Euclidean distance there is the prior metric. A copy: what is kept of it is nobody else's.
     """
     if prior is not None:
         function = getattr(prior, "transform", prior)
-        if not callable(function):
+        if not callable(function) or isinstance(prior, type):
             raise ValueError(
                 f"Got prior={prior!r}, but expected a fitted metric, or a function of points."
             )
         n = X.shape[0]
         with config_context(transform_output="default"):
             X = function(X)
-        if X.ndim != 2 or X.shape[0] != n:
+        X = to_numpy(X)
+        if X.ndim != 2 or X.shape[0] != n or X.dtype.kind not in "fiu":
             raise ValueError(
-                f"Got points of shape {tuple(X.shape)} from the prior, but expected ({n}, p)."
+                f"Got an array of shape {X.shape} and dtype {X.dtype} from the prior, but expected "
+                f"numbers of shape ({n}, p): one row per point."
             )
-    return to_numpy(X)
+        if not np.all(np.isfinite(X)):
+            raise ValueError("Got NaN or infinity from the prior, but expected finite points.")
+    X = to_numpy(X)
+    return np.array(X, dtype=X.dtype if X.dtype == np.float32 else np.float64, order="C")
 
 
 def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.graphs import as_pairs, check_graph, label_graphs, pair_graphs
+
+_TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
 
 
 class Source(NamedTuple):
@@ -47,7 +50,7 @@ class Source(NamedTuple):
         """
         if self.given is not None or self.codes is None:
             return self.given  # type: ignore[return-value]
-        return label_graphs(points, self.codes, n_neighbors)
+        return label_graphs(points, self.codes, min(n_neighbors, len(points)))
 
 
 def read_source(
@@ -89,19 +92,19 @@ def read_source(
 
 
 def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Classes and codes of labels of which some are -1, which means unknown.
+    """Classes and codes of labels of which some are unknown.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Labels.
+        Labels. Unknown is -1 among numbers; among text, in an array of objects, -1, None or NaN.
     n_samples : int
         Number of points.
 
     Returns
     -------
     classes : ndarray
-        The labels that occur, -1 aside.
+        The labels that occur, unknown ones aside.
     codes : ndarray of shape (n_samples,)
         Their numbers; -1 where unknown.
     """
@@ -112,16 +115,14 @@ def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray
         )
     y = column_or_1d(y, warn=True)
     check_consistent_length(np.empty((n_samples, 1)), y)
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        raise ValueError("Input y contains NaN or infinity, but expected -1 where unknown.")
-    known = np.ones(n_samples, dtype=bool) if y.dtype.kind in "US" else np.asarray(y != -1)
+    known, labels = _known_labels(y)
     if not known.any():
         raise ValueError(
             "Got no label at all (y is -1 everywhere), but expected some points of two classes. "
             "For the embedding of the geometry alone, pass a cost_graph of zeros."
         )
-    check_classification_targets(y[known])
-    classes, found = np.unique(y[known], return_inverse=True)
+    check_classification_targets(labels)
+    classes, found = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         hint = " (if -1 is the other one: it means unknown, recode it)" if not known.all() else ""
         raise ValueError(
@@ -139,3 +140,37 @@ def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray
             stacklevel=4,
         )
     return classes, codes
+
+
+def _known_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which labels are known, and these as an array of numbers or of text."""
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ValueError("Input y contains NaN or infinity, but expected -1 where unknown.")
+    if y.dtype.kind in "biuf":
+        return y != -1, y[y != -1]
+    known = np.array([not _is_unknown(label) for label in y], dtype=bool)
+    values = y[known].tolist()
+    kinds = {str if isinstance(value, str) else type(value) for value in values}
+    if str in kinds and len(kinds) > 1:
+        others = ", ".join(sorted(kind.__name__ for kind in kinds - {str}))
+        raise ValueError(
+            f"Got labels of text mixed with {others}, but expected one kind: try y.astype(str), "
+            "with None where unknown."
+        )
+    made = [value for value in values if value in _TEXT_OF_UNKNOWN]
+    if made:
+        raise ValueError(
+            f"Got the text {made[0]!r} as a label, but expected the number -1, None or NaN where "
+            "unknown: an array of text turns these into text. Try np.array([...], dtype=object); "
+            "if it is the name of a class, rename it."
+        )
+    return known, np.array(values)
+
+
+def _is_unknown(label: Any) -> bool:
+    """Whether an object stands for no label: None, -1, NaN, or what pandas has for it."""
+    if isinstance(label, str | bytes):
+        return False
+    if isinstance(label, Real):
+        return bool(label == -1 or label != label)
+    return label is None or type(label).__name__ in ("NAType", "NaTType")

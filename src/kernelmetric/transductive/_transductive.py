@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,24 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from kernelmetric.compute import check_points, require_memory
-from kernelmetric.graphs import label_graphs
+from kernelmetric.learners._base import check_spread
 from kernelmetric.metric import Metric
 from kernelmetric.transductive._choice import check_lam, choose_lam, vote
 from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
-from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty, as_penalty
+from kernelmetric.transductive._kernel_penalties import as_penalty
+from kernelmetric.transductive._memory import peak_bytes
+from kernelmetric.transductive._parameters import (
+    check_amount,
+    check_count,
+    check_flag,
+    check_n_neighbors,
+    neighbors_among,
+    undone_if_it_fails,
+)
 from kernelmetric.transductive._penalties import Geometry
 from kernelmetric.transductive._prior import as_graph, prior_points
 from kernelmetric.transductive._solve import N_COMPONENTS, check_n_components, solve
@@ -39,11 +47,12 @@ class TransductiveDistance(Metric, BaseEstimator):
     n_components : int, default=None
         Dimension of the embedding; None is ten, or two less than there are points.
     lam : float or 'auto', default='auto'
-        Weight λ of the penalty. 'auto' tries six, from 2⁵ to 2¹⁷ over the scale of the penalty
-        and infinity, on labelled points hidden in turn.
-    n_neighbors : int, default=20
-        Neighbours of each point in the graph, and in the interpolation of new points. Fewer where
-        points are few: twenty of a class of ten join it to others.
+        Weight λ of the penalty, used as it is. 'auto' tries six, from 2⁵ to 2¹⁷ over the scale of
+        the penalty and infinity, on labelled points hidden in turn.
+    n_neighbors : int or 'auto', default='auto'
+        Neighbours of each point in the graph, and in the interpolation of new points. 'auto' is
+        20, and a tenth of the points where there are less than 200: twenty neighbours of a point
+        in a class of ten join it to others.
     penalty : str or penalty, default='laplacian'
         'laplacian', 'normalized', 'lle', 'isomap', 'kernel', 'warped', or an object such as
         ``WarpedPenalty(RBF(gamma=2))``. The last two make the embedding a function, so that new
@@ -85,6 +94,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         The classes; with labels only.
     lam_ : float
         λ as it was used; infinite where labels did not help.
+    n_neighbors_ : int
+        Neighbours of each point, as used.
     lam_scores_ : dict
         What the automatic choice compared: share of hidden labels found again, by λ.
     label_mass_ : ndarray of shape (n_components,)
@@ -115,7 +126,7 @@ class TransductiveDistance(Metric, BaseEstimator):
     >>> X, truth = load_digits(return_X_y=True)
     >>> y = np.full(len(X), -1)
     >>> y[::20] = truth[::20]
-    >>> semi = TransductiveDistance(n_neighbors=10, lam=100.0).fit(X, y)
+    >>> semi = TransductiveDistance(n_neighbors=10, lam=200.0).fit(X, y)
     >>> bool(np.mean(semi.transduction_ == truth) > 0.9)
     True
     """
@@ -127,7 +138,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         self,
         n_components=None,
         lam="auto",
-        n_neighbors=20,
+        n_neighbors="auto",
         *,
         penalty="laplacian",
         graph="neighbors",
@@ -169,7 +180,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Points, labelled or not.
         y : array-like of shape (n_samples,), default=None
-            Class labels, -1 where the class is not known.
+            Class labels, -1 where the class is not known. Labels of text come as an array of
+            objects, with -1, None or NaN there: ``np.array(["a", "b", None])``.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
             Instead of labels: row numbers of points that are alike, and that differ.
         pairs : Pairs, default=None
@@ -183,26 +195,29 @@ class TransductiveDistance(Metric, BaseEstimator):
         TransductiveDistance
             The fitted metric.
         """
-        self._check_parameters()
-        X = check_points(self, X, reset=True, ensure_min_samples=2)
-        require_memory(
-            self.estimate_memory(*X.shape),
-            f"TransductiveDistance on {X.shape[0]} points",
-            "try graph='neighbors', or fewer components.",
-        )
-        source = read_source(y, X.shape[0], similar, dissimilar, pairs, cost_graph)
-        points = prior_points(self.prior, X)
-        penalty = as_penalty(self.penalty)
-        graph = as_graph(self.graph, points, self.n_neighbors) if penalty.uses_graph else None
-        geometry = penalty.geometry(points, graph)
-        found, labelled = self._solve(points, source, geometry)
-        self._store(found, geometry, X)
-        self._points, self._codes = points, source.codes
-        self._look_at_labels(labelled)
-        if source.codes is not None:
-            self.classes_, E = source.classes, self.embedding_
-            voted = vote(E, source.codes, E, self.n_votes)
-            self.transduction_ = self.classes_[np.where(labelled, source.codes, voted)]
+        with undone_if_it_fails(self):
+            cost, penalty = self._check_parameters()
+            X = check_points(self, X, reset=True, ensure_min_samples=2)
+            require_memory(
+                self.estimate_memory(*X.shape),
+                f"TransductiveDistance on {X.shape[0]} points",
+                "try graph='neighbors', or fewer components.",
+            )
+            source = read_source(y, X.shape[0], similar, dissimilar, pairs, cost_graph)
+            points = prior_points(self.prior, X)
+            with np.errstate(over="ignore"):  # infinity is refused in a sentence
+                check_spread(points)
+            self.n_neighbors_ = neighbors_among(self.n_neighbors, len(points))
+            graph = as_graph(self.graph, points, self.n_neighbors_) if penalty.uses_graph else None
+            geometry = penalty.geometry(points, graph)
+            found, labelled = self._solve(points, source, geometry, cost)
+            self._store(found, geometry, X)
+            self._points, self._codes = points, source.codes
+            self._look_at_labels(labelled)
+            if source.codes is not None:
+                self.classes_, E = source.classes, self.embedding_
+                voted = vote(E, source.codes, E, self.n_votes)
+                self.transduction_ = self.classes_[np.where(labelled, source.codes, voted)]
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params) -> np.ndarray:
@@ -220,9 +235,9 @@ class TransductiveDistance(Metric, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            ``embedding_``.
+            A copy of ``embedding_``.
         """
-        return self.fit(X, y, **fit_params).embedding_
+        return self.fit(X, y, **fit_params).embedding_.copy()
 
     def transform(self, X: Any) -> np.ndarray:
         """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
@@ -244,12 +259,19 @@ class TransductiveDistance(Metric, BaseEstimator):
         check_is_fitted(self)
         X = check_points(self, X, reset=False)
         points = prior_points(self.prior, X)
-        if hasattr(self, "space_"):
-            with config_context(transform_output="default"):
-                E = self.space_.transform(points) @ self.components_.T
-        else:
-            k = min(self.n_neighbors, len(self._points))
-            E = interpolate(self._points, self.embedding_, points, k)
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
+            if hasattr(self, "space_"):
+                with config_context(transform_output="default"):
+                    E = self.space_.transform(points) @ self.components_.T
+            else:
+                E = interpolate(self._points, self.embedding_, points, self.n_neighbors_)
+        if not np.all(np.isfinite(E)):
+            row = int(np.flatnonzero(~np.isfinite(E).all(axis=1))[0])
+            raise ValueError(
+                f"Got a point (row {row}) so far from the training points that squared distances "
+                f"leave the range of {points.dtype}, but expected one among them: look for a wrong "
+                "value, or rescale."
+            )
         return E.astype(self.embedding_.dtype, copy=False)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -288,7 +310,9 @@ class TransductiveDistance(Metric, BaseEstimator):
         float
             The accuracy.
         """
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        predicted, y = self.predict(X), column_or_1d(y)
+        check_consistent_length(predicted, y)  # else one label would stand for all
+        return float(np.mean(predicted == y))
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
@@ -305,17 +329,9 @@ class TransductiveDistance(Metric, BaseEstimator):
         int
             An estimate, within a factor of two where the graph is ours.
         """
-        n, d = n_samples, self.n_components or N_COMPONENTS
-        penalty = as_penalty(self.penalty)
-        total = 8 * n * (2 * n_features + 8 * d) + 2**26  # points, eigenvectors, blocks
-        total += 60 * n * self.n_neighbors  # graph and penalty: indices and values, both ways
-        if isinstance(self.graph, str) and self.graph == "gaussian" and penalty.uses_graph:
-            total += 8 * 4 * n * n
-        if isinstance(penalty, IsomapPenalty):
-            total += 8 * 5 * n * n
-        if isinstance(penalty, KernelPenalty):
-            total += penalty.fresh_space(n).estimate_memory(n, n_features)
-        return int(total)
+        d = min(self.n_components or N_COMPONENTS, n_samples)
+        k = neighbors_among(self.n_neighbors, n_samples)
+        return peak_bytes(as_penalty(self.penalty), self.graph, (n_samples, n_features), d, k)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -327,18 +343,23 @@ class TransductiveDistance(Metric, BaseEstimator):
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
-    def _check_parameters(self) -> None:
-        for name, low in (("n_neighbors", 1), ("n_votes", 1), ("cv", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-                raise ValueError(f"Got {name}={value!r}, but expected an integer >= {low}.")
+    def _check_parameters(self) -> tuple[Any, Any]:
+        """The cost and the penalty, where all parameters mean something."""
+        check_n_neighbors(self.n_neighbors)
+        check_count("n_votes", self.n_votes)
+        check_count("cv", self.cv, 2)
+        check_amount("tol", self.tol)
+        check_flag("warm_start", self.warm_start)
         check_lam(self.lam)
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+        return as_cost(self.cost), as_penalty(self.penalty)
 
     def _solve(
-        self, points: np.ndarray, source: Source, geometry: Geometry
+        self, points: np.ndarray, source: Source, geometry: Geometry, cost: Any
     ) -> tuple[Any, np.ndarray]:
         """Choose λ, solve; and tell which points the cost speaks of."""
-        cost, d = as_cost(self.cost), check_n_components(self.n_components, geometry, len(points))
+        d = check_n_components(self.n_components, geometry, len(points))
         rng = check_random_state(self.random_state)
         options = {"tol": self.tol, "random_state": rng.randint(2**31 - 1)}
         parts = source.graphs(points, cost.n_neighbors)
@@ -346,14 +367,23 @@ class TransductiveDistance(Metric, BaseEstimator):
         earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
         start, self.lam_scores_ = (earlier if len(earlier) == len(points) else None), {}
         if not isinstance(self.lam, str):
-            self.lam_ = max(float(self.lam), cost.least_lam(geometry.scale))
+            self.lam_ = float(self.lam)
+            least = cost.least_lam(geometry.scale)
+            if self.lam_ < least and C.nnz:
+                warnings.warn(
+                    f"Got lam={self.lam!r}, but only from {least:.4g} on labels cannot take "
+                    "eigenvectors for themselves: look at label_mass_, or try a larger lam or "
+                    "'auto'.",
+                    UserWarning,
+                    stacklevel=3,
+                )
         else:  # every λ starts from the embedding without labels
             start = solve(geometry, C, np.inf, d, start=start, **options).vectors
 
             def embed(known: np.ndarray, lam: float) -> np.ndarray:
                 V = start
                 if np.isfinite(lam):
-                    C = cost.weights(*label_graphs(points, known, cost.n_neighbors))
+                    C = cost.weights(*Source(None, known).graphs(points, cost.n_neighbors))
                     V = solve(geometry, C, lam, d, start=start, **options).vectors
                 return V if geometry.basis is None else geometry.basis @ V
 

@@ -1,0 +1,48 @@
+"""What a fit takes at its peak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty
+
+_DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
+_BLOCKS = 2**24  # tiles of distances, and what is too small to count
+
+
+def peak_bytes(
+    penalty: Any, graph: Any, shape: tuple[int, int], n_components: int, n_neighbors: int
+) -> int:
+    """Bytes that a fit takes besides the data.
+
+    Parameters
+    ----------
+    penalty : penalty
+        What turns points and a graph into a matrix.
+    graph : object
+        As the user gives it; one that is made already is not counted.
+    shape : tuple of int
+        Numbers of points and features.
+    n_components, n_neighbors : int
+        As they will be used.
+
+    Returns
+    -------
+    int
+        Measured to be within a factor of two from 700 points on.
+    """
+    n, n_features = shape
+    total = _BLOCKS + 8 * n * (2 * n_features + 10 * n_components)  # points and eigenvectors
+    if penalty.uses_graph:
+        full = isinstance(graph, str) and graph == "gaussian"
+        total += 8 * 4 * n * n if full else 60 * n * n_neighbors  # with its transpose and penalty
+    if isinstance(penalty, IsomapPenalty):
+        total += 8 * 5 * n * n
+    elif isinstance(penalty, KernelPenalty):
+        space = penalty.fresh_space(n)
+        rank = min(getattr(space, "n_components", None) or n, n)
+        in_range = 8 * rank * (2 * n + 5 * rank)  # the basis of the range, and eq. (7) in it
+        total += max(in_range, space.estimate_memory(n, n_features))
+    else:
+        total += 8 * 4 * n * n if n <= _DENSE else 8 * n * 2 * (n_components + 74)
+    return int(total)

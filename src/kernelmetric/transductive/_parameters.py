@@ -1,0 +1,94 @@
+"""What a user may set, checked; and a fit that succeeds or leaves everything as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+LARGEST = 1e100  # of amounts: products with it remain numbers
+_FEWEST, _MOST = 3, 20  # neighbours: with fewer the graph falls apart
+
+
+@contextmanager
+def undone_if_it_fails(estimator: Any) -> Iterator[None]:
+    """Give an estimator its attributes back where a fit is refused, fails or is interrupted.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is fitted inside: afterwards by the new data or, if that failed, as before.
+    """
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_count(name: str, value: Any, low: int = 1, *, hint: str = "") -> None:
+    """Refuse what is no integer from ``low`` on."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+        raise ValueError(f"Got {name}={value!r}, but expected an integer >= {low}{hint}.")
+
+
+def check_amount(name: str, value: Any, *, zero: bool = False) -> None:
+    """Refuse what is no positive number; zero is one where the caller says so."""
+    if not is_amount(value) and not (zero and is_number(value) and value == 0):
+        kind = "a number >= 0" if zero else "a positive number"
+        raise ValueError(f"Got {name}={value!r}, but expected {kind}, {LARGEST:g} at most.")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_amount(value: Any) -> bool:
+    """Whether a value is a positive number that can be multiplied."""
+    return is_number(value) and 0 < value <= LARGEST  # compared as it is: 10**400 has no float
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"Got {name}={value!r}, but expected True or False.")
+
+
+def check_n_neighbors(value: Any) -> None:
+    """Refuse what is neither a number of neighbours nor 'auto'."""
+    if not (isinstance(value, str) and value == "auto"):
+        check_count("n_neighbors", value, hint=", or 'auto'")
+
+
+def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
+    """How many neighbours a point has among so many: never more than there are others.
+
+    Parameters
+    ----------
+    n_neighbors : int or 'auto'
+        'auto' is a tenth of the points, from 3 to 20: a class that is a larger part of them can
+        have its neighbours to itself.
+    n_samples : int
+        Number of points.
+
+    Returns
+    -------
+    int
+        At least one.
+
+    Examples
+    --------
+    >>> from kernelmetric.transductive._parameters import neighbors_among
+    >>> [neighbors_among("auto", n) for n in (2, 47, 150, 200, 70_000)]
+    [1, 5, 15, 20, 20]
+    """
+    wanted = n_neighbors
+    if isinstance(wanted, str):
+        wanted = min(max(_FEWEST, -(-n_samples // 10)), _MOST)
+    return int(max(1, min(wanted, n_samples - 1)))
