@@ -63,6 +63,23 @@ def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     return xp.where(mask, xp.asarray(value, dtype=A.dtype, device=device_of(A)), A)
 
 
+def set_pairs(A: Any, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Any:
+    """Put ``values[p]`` at ``A[rows[p], columns[p]]``, in place where the library can."""
+    if is_numpy_array(A):
+        A[rows, columns] = values
+        return A
+    if len(rows) == 0:
+        return A
+    if hasattr(A, "index_put_"):  # torch, on its device
+        xp, device = array_namespace(A), device_of(A)
+        i, j = xp.asarray(rows, device=device), xp.asarray(columns, device=device)
+        A[i, j] = like(values, A)
+        return A
+    copy = np.array(to_numpy(A))
+    copy[rows, columns] = values
+    return like(copy, A)
+
+
 def check_points(
     estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = False, **options
 ) -> Any:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelmetric.compute._budget import row_blocks, tile_rows
-from kernelmetric.compute._selection import first_of_rows, k_smallest
+from kernelmetric.compute._selection import first_of_rows, k_smallest, true_entries
 from kernelmetric.compute._threads import over_threads, own_threads
 
 _N_LEADING = 128
@@ -138,7 +138,7 @@ def _left_to_look_at(
     each = np.repeat(rows, k)
     bound = _true_distances(P, Q, each, near.ravel()).reshape(near.shape).max(axis=1)
     bound += bounds.slack - _squared_lengths(q)
-    left, columns = np.nonzero(lower <= bound[:, None])
+    left, columns = true_entries(lower <= bound[:, None])
     return left, columns
 
 

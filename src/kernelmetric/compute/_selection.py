@@ -54,10 +54,29 @@ def _k_smallest_wide(D2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     grouped = D2[:, : width * _GROUP_ROWS].reshape(n_rows, _GROUP_ROWS, width)
     minima = grouped.min(axis=1)
     bound = np.partition(minima, k - 1, axis=1)[:, k - 1]
-    rows, columns = np.nonzero(D2 <= bound[:, None])
+    rows, columns = true_entries(D2 <= bound[:, None])
     values = D2[rows, columns]
     chosen = first_of_rows(rows, values, columns, n_rows, k)
     return columns[chosen], values[chosen]
+
+
+def true_entries(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of what is true, row by row.
+
+    The answer of ``np.nonzero``, many times as fast where little is true.
+
+    Parameters
+    ----------
+    mask : ndarray of bool of shape (n, m)
+        Contiguous.
+
+    Returns
+    -------
+    rows, columns : ndarray
+        Of the same length.
+    """
+    rows, columns = np.divmod(np.flatnonzero(mask), mask.shape[1] or 1)
+    return rows, columns
 
 
 def first_of_rows(
