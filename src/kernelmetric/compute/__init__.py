@@ -7,8 +7,10 @@ n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
     _budget.py      how much memory a block may take
-    _distances.py   squared distances, exact for near points, and the median distance
+    _differences.py  what keeps distances right whatever else is in a batch
+    _distances.py   squared distances, each right by itself, and the median distance
     _neighbors.py   exact k nearest neighbours, also within and between classes
+    _table.py       the search, which knows what rounding may have done
     _pruned.py      the same, most points ruled out in few coordinates
     _selection.py   the k smallest entries of rows
     _softmax.py     a softmax over all other points: NCA's loss, and any loss row by row
@@ -34,6 +36,7 @@ from kernelmetric.compute._arrays import (
     to_numpy,
 )
 from kernelmetric.compute._budget import current_budget, memory_budget, require_memory, row_blocks
+from kernelmetric.compute._differences import overflow_error, pair_squares
 from kernelmetric.compute._distances import (
     median_squared_distance,
     sampled_squared_distances,
@@ -73,7 +76,9 @@ __all__ = [
     "nca_loss",
     "nca_loss_on",
     "nearest_neighbors",
+    "overflow_error",
     "own_threads",
+    "pair_squares",
     "require_memory",
     "row_blocks",
     "row_products",

@@ -115,11 +115,20 @@ def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_pairs,), dtype float64
-        To a few units in the last place of float64, for NumPy arrays of either dtype; infinite
-        where it overflows. O(n_pairs d) time, a bounded number of differences in memory.
+        To a few units in the last place of float64, for NumPy arrays of either dtype. Refused
+        where the dtype of A cannot hold them. O(n_pairs d) time, a bounded number of differences
+        in memory.
     """
     if is_sparse(A) or is_sparse(B):
-        return _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
+        squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
+    else:
+        squares = _dense_pair_squares(A, B, i, j)
+    if np.any(squares > float(namespace(A).finfo(A.dtype).max)):
+        raise overflow_error(A.dtype)
+    return squares
+
+
+def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     out = np.empty(len(i))
     xp = namespace(A, B)
     numpy = is_numpy(A)

@@ -17,6 +17,8 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import is_numpy, like, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
+from kernelmetric.compute._differences import robust_center
+from kernelmetric.compute._selection import true_entries
 from kernelmetric.compute._softmax import class_slices
 from kernelmetric.compute._threads import over_threads, own_threads
 
@@ -142,7 +144,7 @@ def mine_impostors(
                 nearest = np.argpartition(D2[crowded], most, axis=1)[:, :most]
                 near[crowded] = False
                 near[crowded[:, None], nearest] = True
-            i, impostor = np.nonzero(near)
+            i, impostor = true_entries(near)
             pairs = np.stack([i + rows.start, others[impostor]], axis=1).astype(np.int32)
             out.append((rows.start, loss, pairs))
         return out
@@ -219,7 +221,7 @@ def _whole_hinge(
     smoothing: float,
 ) -> tuple[float, np.ndarray]:
     """The hinge, and the whole Laplacian times V, for few points."""
-    E = E - E.mean(axis=0)
+    E = E - robust_center(E)
     squares = np.einsum("ij,ij->i", E, E)
     D2 = E @ E.T
     D2 *= -2.0
@@ -259,7 +261,7 @@ def _distances_in_turn(
     E: Any, blocks: list[tuple[slice, slice]], xp: Any
 ) -> Iterator[tuple[slice, np.ndarray, Any]]:
     """For each block its rows, the row numbers of all other classes, the distances between."""
-    E = E - xp.mean(E, axis=0, keepdims=True)
+    E = E - robust_center(E)
     squares = xp.sum(E * E, axis=1)
     seen: slice | None = None
     for rows, members in blocks:
@@ -276,7 +278,7 @@ def _distances_in_turn(
 
 def _hinge_of_near(D2: np.ndarray, near: np.ndarray, thresholds: np.ndarray, c: float) -> float:
     """Plain hinge of a block, from the pairs that can have one."""
-    i, impostor = np.nonzero(near)
+    i, impostor = true_entries(near)
     margin = thresholds[i] - D2[i, impostor][:, None]
     return c * float(np.sum(margin, where=margin > 0))
 
@@ -309,7 +311,7 @@ def _active_weights(
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hinge value, the pairs that have one, their weights, and weight each target pair collects."""
     n_rows, k = thresholds.shape
-    i, impostor = np.nonzero(D2 < thresholds.max(axis=1)[:, None])
+    i, impostor = true_entries(D2 < thresholds.max(axis=1)[:, None])
     margin = thresholds[i] - D2[i, impostor][:, None]
     h, slope = _hinge(margin, smoothing, np)
     per_target = np.empty((n_rows, k))

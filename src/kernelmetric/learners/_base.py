@@ -217,7 +217,8 @@ def check_spread(X: Any) -> None:
     top = float(xp.max(xp.abs(X)))
     info = xp.finfo(X.dtype)
     center = xp.mean(X, axis=0, keepdims=True) if top < info.max / n else X[:1, :]
-    spread = float(xp.max(xp.abs(X - center)))
+    with np.errstate(over="ignore"):  # an infinite spread is refused below
+        spread = float(xp.max(xp.abs(X - center)))
     if spread <= 4 * float(info.eps) * top and not bool(xp.any(X != X[:1, :])):
         raise ValueError(
             f"Got {n} identical points, but expected at least two different ones: no distance "
