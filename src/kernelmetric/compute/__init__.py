@@ -17,7 +17,7 @@ n × n array::
     _truncated.py   the same over near points alone, with a certificate
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
-    _products.py    a sparse matrix times a block of vectors
+    _products.py    points times a map, a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
     _native.py      two passes over a tile of it, compiled from _native.c or in NumPy
     _threads.py     blocks shared among threads, BLAS kept calm
@@ -46,7 +46,7 @@ from kernelmetric.compute._gram_products import GramProducts, gram_products, row
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._native import native
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
-from kernelmetric.compute._products import BlockProduct
+from kernelmetric.compute._products import BlockProduct, map_points
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
 from kernelmetric.compute._subspaces import subspace_distances
 from kernelmetric.compute._threads import own_threads
@@ -67,6 +67,7 @@ __all__ = [
     "like",
     "lmnn_hinge",
     "lmnn_hinge_on",
+    "map_points",
     "median_squared_distance",
     "memory_budget",
     "mine_impostors",

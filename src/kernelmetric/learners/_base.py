@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     check_points,
     is_numpy,
     like,
+    map_points,
     namespace,
     require_memory,
     to_numpy,
@@ -50,7 +51,7 @@ class Learner(Metric, BaseEstimator):
         L = self.components_
         if is_numpy(X) != is_numpy(L):  # fitted in one array library, applied in another
             L = like(to_numpy(L), X)
-        return X @ L.T
+        return map_points(X, L)
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
