@@ -27,8 +27,8 @@ from kernelmetric.compute._differences import (
 )
 from kernelmetric.compute._selection import true_entries
 
-# Where |a-b|² is a smaller share of |a|² + |b|², the product is not exact enough: the relative error
-# of the others is rounding(X) over this share.
+# Where |a-b|² is a smaller share of |a|² + |b|², the product is not exact enough: the relative
+# error of the others is rounding(X) over this share.
 _NEAR = {4: 1e-2, 8: 1e-5}
 _TILE_BYTES = 2**20
 

@@ -43,9 +43,9 @@ def nearest_neighbors(
     Exact means: as if computed in float64 from differences, whatever the dtype, the offset of the
     points and the other points; equal distances go to the earlier row, and equal points are at
     distance zero. O(m n d) time, one block of rows × n in memory, some times as long where most
-    points are too near each other to be told apart by products. For 10,000 points or more with 256 features or
-    more, whose variance lies in few directions, O(m n 128): the others are looked at only where
-    those cannot rule a point out.
+    points are too near each other to be told apart by products. For 10,000 points or more with 256
+    features or more, whose variance lies in few directions, O(m n 128): the others are looked at
+    only where those cannot rule a point out.
     """
     Q = X if queries is None else queries
     indices, distances = _empty(Q.shape[0], k)
@@ -145,9 +145,7 @@ def _search(
         for block in blocks:
             where = rows[block]
             within = None if apart is None else apart.of(block)
-            indices[where, :k], distances[where, :k] = table.nearest(
-                take_rows(Q, where), k, within
-            )
+            indices[where, :k], distances[where, :k] = table.nearest(take_rows(Q, where), k, within)
 
     blocks = list(row_blocks(len(rows), 2 * per_row, most=most))
     with own_threads(2.0 * len(rows) * len(points) * X.shape[1]):

@@ -97,7 +97,6 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
        learning algorithms", Neurocomputing 73 (2010).
     """
     with own_threads(6.0 * X.shape[0] ** 2 * L.shape[0]):
-        xp = namespace(L, X)
         E = X @ L.T
         # Moving the embedding changes no distance but keeps its squares small in float32.
         E = E - robust_center(E)
