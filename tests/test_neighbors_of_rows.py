@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-pd = pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
+pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
 pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+
+import pandas as pd
 
 from kernelmetric import LDA
 from kernelmetric.cli._neighbors import find_neighbors

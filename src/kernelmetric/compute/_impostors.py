@@ -10,6 +10,7 @@ list holds every active pair, and far cheaper.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,14 @@ from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._differences import robust_center
 from kernelmetric.compute._selection import true_entries
 from kernelmetric.compute._softmax import class_slices
+from kernelmetric.compute._table import Ranges
 from kernelmetric.compute._threads import over_threads, own_threads
 
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _PAIR_CHUNK_BYTES = 2**20
+_LARGE = 8  # a class with this part of all points is worth a table of the others
+_SHARED_ROWS = 128  # of small classes in one block
 _WHOLE_ROWS = 600  # up to here all pairs at once: no block, list or sparse matrix is worth its cost
 
 
@@ -76,7 +80,7 @@ def lmnn_hinge(
         hinge, product = _whole_hinge(E, V, targets, codes, thresholds, pull, c, smoothing)
         return value + hinge, product
     product = xp.zeros_like(V)
-    for rows, others, D2 in _distances_in_turn(E, _impostor_blocks(codes, E), xp):
+    for rows, others, D2 in _distances_in_turn(E, codes, _impostor_blocks(codes, E), xp):
         loss, weights, per_target = _block_weights(D2, thresholds[rows], c, smoothing, xp)
         value += loss
         pull[rows] += per_target
@@ -135,7 +139,7 @@ def mine_impostors(
     def work(blocks: list[tuple[slice, slice]]) -> list[tuple[int, float, np.ndarray]]:
         """The hinge and the near pairs of some blocks, with the first row of each."""
         out = []
-        for rows, others, D2 in _distances_in_turn(E, blocks, xp):
+        for rows, others, D2 in _distances_in_turn(E, codes, blocks, xp):
             D2 = to_numpy(D2)
             near = D2 < reach[rows][:, None]
             loss = _hinge_of_near(D2, near, thresholds[rows], c)
@@ -247,20 +251,40 @@ def _targets_part(E: Any, targets: np.ndarray, xp: Any) -> tuple[float, np.ndarr
 
 
 def _impostor_blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
-    """Blocks of rows of one class, each with the slice of that class."""
+    """Blocks of rows, each with the slice of rows that are not looked at: those of its class.
+
+    Small classes share blocks, which look at all rows: a block and a table of others for each
+    would cost more than the distances within them.
+    """
     n = len(codes)
     most = tile_rows(E, n, _TILE_BYTES)
-    return [
-        (slice(start + block.start, start + block.stop), slice(start, stop))
-        for start, stop in class_slices(codes)
-        for block in row_blocks(stop - start, 8 * n * itemsize_of(E), most=most)
-    ]
+    slices = class_slices(codes)
+    large = [stop - start >= n / _LARGE for start, stop in slices]
+    runs = [list(run) for _, run in groupby(zip(slices, large, strict=True), key=_large_or_small)]
+    blocks = []
+    for run in runs:
+        (first, _), is_large = run[0]
+        last = run[-1][0][1]
+        for block in row_blocks(
+            last - first,
+            8 * n * itemsize_of(E),
+            most=most if is_large else min(most, _SHARED_ROWS),
+        ):
+            rows = slice(first + block.start, first + block.stop)
+            blocks.append((rows, slice(first, last) if is_large else slice(0, 0)))
+    return blocks
+
+
+def _large_or_small(item: tuple[tuple[int, int], bool]) -> Any:
+    """The key of runs: each large class is one by itself, neighbouring small ones are together."""
+    (start, _), large = item
+    return start if large else None
 
 
 def _distances_in_turn(
-    E: Any, blocks: list[tuple[slice, slice]], xp: Any
+    E: Any, codes: np.ndarray, blocks: list[tuple[slice, slice]], xp: Any
 ) -> Iterator[tuple[slice, np.ndarray, Any]]:
-    """For each block its rows, the row numbers of all other classes, the distances between."""
+    """For each block its rows, the row numbers of others, the distances; infinite in a class."""
     E = E - robust_center(E)
     squares = xp.sum(E * E, axis=1)
     seen: slice | None = None
@@ -273,6 +297,10 @@ def _distances_in_turn(
         D2 = E[rows, :] @ columns
         D2 += squares_others
         D2 += squares[rows][:, None]
+        if members.start == members.stop:
+            own = codes[rows]
+            start, stop = np.searchsorted(codes, own), np.searchsorted(codes, own, side="right")
+            D2 = Ranges(start, stop).forbid(D2)
         yield rows, others, D2
 
 
