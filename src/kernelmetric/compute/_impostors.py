@@ -10,7 +10,6 @@ list holds every active pair, and far cheaper.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -258,27 +257,19 @@ def _impostor_blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
     """
     n = len(codes)
     most = tile_rows(E, n, _TILE_BYTES)
-    slices = class_slices(codes)
-    large = [stop - start >= n / _LARGE for start, stop in slices]
-    runs = [list(run) for _, run in groupby(zip(slices, large, strict=True), key=_large_or_small)]
-    blocks = []
-    for run in runs:
-        (first, _), is_large = run[0]
-        last = run[-1][0][1]
-        for block in row_blocks(
-            last - first,
-            8 * n * itemsize_of(E),
-            most=most if is_large else min(most, _SHARED_ROWS),
-        ):
-            rows = slice(first + block.start, first + block.stop)
-            blocks.append((rows, slice(first, last) if is_large else slice(0, 0)))
+
+    def cut(first: int, last: int, unseen: slice, most: int) -> list[tuple[slice, slice]]:
+        parts = row_blocks(last - first, 8 * n * itemsize_of(E), most=most)
+        return [(slice(first + part.start, first + part.stop), unseen) for part in parts]
+
+    blocks: list[tuple[slice, slice]] = []
+    covered = 0
+    for start, stop in [*class_slices(codes), (n, n)]:
+        if stop - start >= n / _LARGE or start == n:
+            blocks += cut(covered, start, slice(0, 0), min(most, _SHARED_ROWS))
+            blocks += cut(start, stop, slice(start, stop), most)
+            covered = stop
     return blocks
-
-
-def _large_or_small(item: tuple[tuple[int, int], bool]) -> Any:
-    """The key of runs: each large class is one by itself, neighbouring small ones are together."""
-    (start, _), large = item
-    return start if large else None
 
 
 def _distances_in_turn(

@@ -208,9 +208,8 @@ class Table:
 
 def _beyond_doubt(least: np.ndarray, width: np.ndarray, k: int, accuracy: float) -> np.ndarray:
     """Rows whose k nearest, and their order, no rounding can have changed."""
-    nearest, nearest_width = least[:, :k], width[:, :k]
-    accurate = nearest_width <= accuracy * nearest
+    accurate = np.all(width[:, :k] <= accuracy * least[:, :k], axis=1)
+    least = least[:, : k + 1]
     with np.errstate(invalid="ignore"):  # infinity less infinity: there is no such neighbour
-        gaps = np.diff(least[:, : k + 1], axis=1) > width[:, : least[:, : k + 1].shape[1] - 1]
-    gaps |= np.isinf(least[:, : gaps.shape[1]])
-    return accurate.all(axis=1) & gaps.all(axis=1)
+        apart = np.diff(least, axis=1) > width[:, : least.shape[1] - 1]
+    return accurate & np.all(apart | np.isinf(least[:, :-1]), axis=1)
