@@ -244,9 +244,9 @@ def test_radial_terms_of_nested_sums_share_one_distance_block(X, monkeypatch):
         calls.append(1)
         return original(A, B)
 
-    original = _radial.distance_block
-    monkeypatch.setattr(_compose, "distance_block", counted)
-    monkeypatch.setattr(_radial, "distance_block", counted)
+    original = _radial.squared_distances
+    monkeypatch.setattr(_compose, "squared_distances", counted)
+    monkeypatch.setattr(_radial, "squared_distances", counted)
     inner = Sum([RBF(gamma=0.1), RBF(gamma=2.0)], [0.3, 0.7])
     kernel = Sum([inner, Delta(width=0.1), Linear()], [2.0, 0.5, 1.0])
     K = kernel(X)

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import like, namespace, squared_distances
-from kernelmetric.graphs import check_rows, pair_squares
+from kernelmetric.compute import like, namespace, pair_squares, squared_distances
+from kernelmetric.graphs import check_rows
 
 
 class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -170,10 +170,12 @@ def _squares_of_points(embed: Any, pairs: Any) -> Any:
             f"Got pairs of shape {tuple(pairs.shape)}, but expected (n_pairs, 2, n_features): two "
             "points each. For row numbers, pass X as well."
         )
-    difference = embed(pairs[:, 0, :]) - embed(pairs[:, 1, :])
-    return namespace(difference).sum(difference * difference, axis=1)
+    A, B = embed(pairs[:, 0, :]), embed(pairs[:, 1, :])
+    each = np.arange(A.shape[0])
+    return like(pair_squares(A, B, each, each), A)
 
 
 def _squares_of_rows(embed: Any, pairs: Any, X: Any) -> Any:
     E = embed(X)
-    return like(pair_squares(E, check_rows(pairs, "given", E.shape[0])), E)
+    rows = check_rows(pairs, "given", E.shape[0])
+    return like(pair_squares(E, E, rows[:, 0], rows[:, 1]), E)

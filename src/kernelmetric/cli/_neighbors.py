@@ -81,13 +81,13 @@ def find_neighbors(
     unused = [name for name in frame.columns if name not in X.columns]
     telling = [name for name in unused if frame[name].nunique() > 1]
     shown = list(show) or telling[:_SHOWN_COLUMNS]
-    Z = model.transform(X)
     if queries is None:
         # one more, since the query itself is among them
+        Z = model.transform(X)
         Q = Z[rows]
         indices, _ = nearest_neighbors(Z, min(k + 1, len(Z)), queries=Q)
     else:
-        Q = model.transform(features_of(queries.iloc[rows], model["table"]))
+        Z, Q = _embed_together(model, X, features_of(queries.iloc[rows], model["table"]))
         indices, _ = nearest_neighbors(Z, min(k, len(Z)), queries=Q)
     answers = []
     for row, query, found in zip(rows.tolist(), Q, indices.tolist(), strict=True):
@@ -103,6 +103,22 @@ def find_neighbors(
         ]
         answers.append({"query": row, "neighbors": listed})
     return answers
+
+
+def _embed_together(model: Any, X: Any, queries: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates of a table and of queries, in which equal rows are equal to the last bit.
+
+    A product may round the same row differently in another batch, so a query that is in the table
+    takes the coordinates that it has there.
+    """
+    import pandas as pd
+
+    both = pd.concat([X, queries], ignore_index=True)
+    columns = [both.iloc[:, i] for i in range(both.shape[1])]
+    alike = both.groupby(columns, dropna=False, sort=False, observed=True).ngroup().to_numpy()
+    first = np.unique(alike, return_index=True)[1][alike]  # the first row with these values
+    E = np.concatenate([model.transform(X), model.transform(queries)])[first]
+    return E[: len(X)], E[len(X) :]
 
 
 def _chosen(rows: tuple[int, ...], frame: Any, *, own: bool) -> np.ndarray:

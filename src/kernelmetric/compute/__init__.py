@@ -7,15 +7,17 @@ n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
     _budget.py      how much memory a block may take
-    _distances.py   squared distances, exact for near points, and the median distance
+    _differences.py  what keeps distances right whatever else is in a batch
+    _distances.py   squared distances, each right by itself, and the median distance
     _neighbors.py   exact k nearest neighbours, also within and between classes
+    _table.py       the search, which knows what rounding may have done
     _pruned.py      the same, most points ruled out in few coordinates
     _selection.py   the k smallest entries of rows
     _softmax.py     a softmax over all other points: NCA's loss, and any loss row by row
     _truncated.py   the same over near points alone, with a certificate
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
-    _products.py    a sparse matrix times a block of vectors
+    _products.py    points times a map, a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
     _native.py      two passes over a tile of it, compiled from _native.c or in NumPy
     _threads.py     blocks shared among threads, and the one owner of the threads of BLAS
@@ -34,6 +36,7 @@ from kernelmetric.compute._arrays import (
     to_numpy,
 )
 from kernelmetric.compute._budget import current_budget, memory_budget, require_memory, row_blocks
+from kernelmetric.compute._differences import overflow_error, pair_squares
 from kernelmetric.compute._distances import (
     median_squared_distance,
     sampled_squared_distances,
@@ -43,7 +46,7 @@ from kernelmetric.compute._gram_products import GramProducts, gram_products, row
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._native import native
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
-from kernelmetric.compute._products import BlockProduct
+from kernelmetric.compute._products import BlockProduct, map_points
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
 from kernelmetric.compute._subspaces import subspace_distances
 from kernelmetric.compute._threads import one_thread, own_threads
@@ -64,6 +67,7 @@ __all__ = [
     "like",
     "lmnn_hinge",
     "lmnn_hinge_on",
+    "map_points",
     "median_squared_distance",
     "memory_budget",
     "mine_impostors",
@@ -74,7 +78,9 @@ __all__ = [
     "nca_loss_on",
     "nearest_neighbors",
     "one_thread",
+    "overflow_error",
     "own_threads",
+    "pair_squares",
     "require_memory",
     "row_blocks",
     "row_products",

@@ -63,6 +63,23 @@ def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     return xp.where(mask, xp.asarray(value, dtype=A.dtype, device=device_of(A)), A)
 
 
+def set_pairs(A: Any, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Any:
+    """Put ``values[p]`` at ``A[rows[p], columns[p]]``, in place where the library can."""
+    if is_numpy_array(A):
+        A[rows, columns] = values
+        return A
+    if len(rows) == 0:
+        return A
+    if hasattr(A, "index_put_"):  # torch, on its device
+        xp, device = array_namespace(A), device_of(A)
+        i, j = xp.asarray(rows, device=device), xp.asarray(columns, device=device)
+        A[i, j] = like(values, A)
+        return A
+    copy = np.array(to_numpy(A))
+    copy[rows, columns] = values
+    return like(copy, A)
+
+
 def check_points(
     estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = False, **options
 ) -> Any:
@@ -92,14 +109,15 @@ def check_points(
     """
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
-    return validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr" if accept_sparse else False,
-        dtype=[np.float64, np.float32],
-        **options,
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for NaN
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=[np.float64, np.float32],
+            **options,
+        )
 
 
 def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.ndarray:

@@ -17,12 +17,17 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import is_numpy, like, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
+from kernelmetric.compute._differences import robust_center
+from kernelmetric.compute._selection import true_entries
 from kernelmetric.compute._softmax import class_slices
+from kernelmetric.compute._table import Ranges
 from kernelmetric.compute._threads import over_threads, own_threads
 
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _PAIR_CHUNK_BYTES = 2**20
+_LARGE = 8  # a class with this part of all points is worth a table of the others
+_SHARED_ROWS = 128  # of small classes in one block
 _WHOLE_ROWS = 600  # up to here all pairs at once: no block, list or sparse matrix is worth its cost
 
 
@@ -74,7 +79,7 @@ def lmnn_hinge(
         hinge, product = _whole_hinge(E, V, targets, codes, thresholds, pull, c, smoothing)
         return value + hinge, product
     product = xp.zeros_like(V)
-    for rows, others, D2 in _distances_in_turn(E, _impostor_blocks(codes, E), xp):
+    for rows, others, D2 in _distances_in_turn(E, codes, _impostor_blocks(codes, E), xp):
         loss, weights, per_target = _block_weights(D2, thresholds[rows], c, smoothing, xp)
         value += loss
         pull[rows] += per_target
@@ -133,7 +138,7 @@ def mine_impostors(
     def work(blocks: list[tuple[slice, slice]]) -> list[tuple[int, float, np.ndarray]]:
         """The hinge and the near pairs of some blocks, with the first row of each."""
         out = []
-        for rows, others, D2 in _distances_in_turn(E, blocks, xp):
+        for rows, others, D2 in _distances_in_turn(E, codes, blocks, xp):
             D2 = to_numpy(D2)
             near = D2 < reach[rows][:, None]
             loss = _hinge_of_near(D2, near, thresholds[rows], c)
@@ -142,7 +147,7 @@ def mine_impostors(
                 nearest = np.argpartition(D2[crowded], most, axis=1)[:, :most]
                 near[crowded] = False
                 near[crowded[:, None], nearest] = True
-            i, impostor = np.nonzero(near)
+            i, impostor = true_entries(near)
             pairs = np.stack([i + rows.start, others[impostor]], axis=1).astype(np.int32)
             out.append((rows.start, loss, pairs))
         return out
@@ -219,7 +224,7 @@ def _whole_hinge(
     smoothing: float,
 ) -> tuple[float, np.ndarray]:
     """The hinge, and the whole Laplacian times V, for few points."""
-    E = E - E.mean(axis=0)
+    E = E - robust_center(E)
     squares = np.einsum("ij,ij->i", E, E)
     D2 = E @ E.T
     D2 *= -2.0
@@ -245,21 +250,33 @@ def _targets_part(E: Any, targets: np.ndarray, xp: Any) -> tuple[float, np.ndarr
 
 
 def _impostor_blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
-    """Blocks of rows of one class, each with the slice of that class."""
+    """Blocks of rows, each with the slice of rows that are not looked at: those of its class.
+
+    Small classes share blocks, which look at all rows: a block and a table of others for each
+    would cost more than the distances within them.
+    """
     n = len(codes)
     most = tile_rows(E, n, _TILE_BYTES)
-    return [
-        (slice(start + block.start, start + block.stop), slice(start, stop))
-        for start, stop in class_slices(codes)
-        for block in row_blocks(stop - start, 8 * n * itemsize_of(E), most=most)
-    ]
+
+    def cut(first: int, last: int, unseen: slice, most: int) -> list[tuple[slice, slice]]:
+        parts = row_blocks(last - first, 8 * n * itemsize_of(E), most=most)
+        return [(slice(first + part.start, first + part.stop), unseen) for part in parts]
+
+    blocks: list[tuple[slice, slice]] = []
+    covered = 0
+    for start, stop in [*class_slices(codes), (n, n)]:
+        if stop - start >= n / _LARGE or start == n:
+            blocks += cut(covered, start, slice(0, 0), min(most, _SHARED_ROWS))
+            blocks += cut(start, stop, slice(start, stop), most)
+            covered = stop
+    return blocks
 
 
 def _distances_in_turn(
-    E: Any, blocks: list[tuple[slice, slice]], xp: Any
+    E: Any, codes: np.ndarray, blocks: list[tuple[slice, slice]], xp: Any
 ) -> Iterator[tuple[slice, np.ndarray, Any]]:
-    """For each block its rows, the row numbers of all other classes, the distances between."""
-    E = E - xp.mean(E, axis=0, keepdims=True)
+    """For each block its rows, the row numbers of others, the distances; infinite in a class."""
+    E = E - robust_center(E)
     squares = xp.sum(E * E, axis=1)
     seen: slice | None = None
     for rows, members in blocks:
@@ -271,12 +288,16 @@ def _distances_in_turn(
         D2 = E[rows, :] @ columns
         D2 += squares_others
         D2 += squares[rows][:, None]
+        if members.start == members.stop:
+            own = codes[rows]
+            start, stop = np.searchsorted(codes, own), np.searchsorted(codes, own, side="right")
+            D2 = Ranges(start, stop).forbid(D2)
         yield rows, others, D2
 
 
 def _hinge_of_near(D2: np.ndarray, near: np.ndarray, thresholds: np.ndarray, c: float) -> float:
     """Plain hinge of a block, from the pairs that can have one."""
-    i, impostor = np.nonzero(near)
+    i, impostor = true_entries(near)
     margin = thresholds[i] - D2[i, impostor][:, None]
     return c * float(np.sum(margin, where=margin > 0))
 
@@ -309,7 +330,7 @@ def _active_weights(
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hinge value, the pairs that have one, their weights, and weight each target pair collects."""
     n_rows, k = thresholds.shape
-    i, impostor = np.nonzero(D2 < thresholds.max(axis=1)[:, None])
+    i, impostor = true_entries(D2 < thresholds.max(axis=1)[:, None])
     margin = thresholds[i] - D2[i, impostor][:, None]
     h, slope = _hinge(margin, smoothing, np)
     per_target = np.empty((n_rows, k))

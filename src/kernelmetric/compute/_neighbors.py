@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute._arrays import is_numpy, namespace, set_entries, take_rows, to_numpy
+from kernelmetric.compute._arrays import is_numpy, take_rows
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._pruned import lower_bounds, pays, pruned_search
-from kernelmetric.compute._selection import k_smallest
+from kernelmetric.compute._table import Ranges, Table
 from kernelmetric.compute._threads import over_threads, own_threads
 
+_GROUP_ROWS = 256  # rows of small classes that are searched together
+_LARGE = 8  # a class with this part of all points is worth a table of the others
 _TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
 
 
@@ -38,20 +40,23 @@ def nearest_neighbors(
 
     Notes
     -----
-    O(m n d) time, one block of rows × n in memory. For 10,000 points or more with 256 features or
-    more, whose variance lies in few directions, O(m n 128): the others are looked at only where
-    those cannot rule a point out.
+    Exact means: as if computed in float64 from differences, whatever the dtype, the offset of the
+    points and the other points; equal distances go to the earlier row, and equal points are at
+    distance zero. O(m n d) time, one block of rows × n in memory, some times as long where most
+    points are too near each other to be told apart by products. For 10,000 points or more with 256
+    features or more, whose variance lies in few directions, O(m n 128): the others are looked at
+    only where those cannot rule a point out.
     """
     Q = X if queries is None else queries
-    everything = np.arange(X.shape[0])
-    exclude = everything if queries is None else None
     indices, distances = _empty(Q.shape[0], k)
     if is_numpy(X) and is_numpy(Q) and 1 <= k < X.shape[0]:
         bounds = lower_bounds(X, Q)
         if bounds is not None and pays(X, Q, k, bounds, queries is None):
             pruned_search(X, Q, bounds, queries is None, indices, distances)
             return indices, distances
-    _search(X, Q, everything, np.arange(Q.shape[0]), exclude, indices, distances)
+    rows = np.arange(Q.shape[0])
+    apart = Ranges(rows, rows + 1) if queries is None else None
+    _search(X, Q, np.arange(X.shape[0]), rows, apart, indices, distances)
     return indices, distances
 
 
@@ -79,12 +84,40 @@ def class_neighbors(
         The squared distances; inf where there is no neighbour.
     """
     indices, distances = _empty(X.shape[0], k)
-    for code in np.unique(codes):
-        members = np.flatnonzero(codes == code)
-        points = members if same else np.flatnonzero(codes != code)
-        exclude = np.arange(len(members)) if same else None
-        _search(X, X, points, members, exclude, indices, distances)
+    order = np.argsort(codes, kind="stable")
+    sizes = np.unique(codes, return_counts=True)[1]
+    stops = np.cumsum(sizes)
+    starts = stops - sizes
+    start, stop = np.repeat(starts, sizes), np.repeat(stops, sizes)
+    if not same:
+        large = sizes >= len(order) / _LARGE
+        for low, high in zip(starts[large].tolist(), stops[large].tolist(), strict=True):
+            others = np.sort(np.concatenate([order[:low], order[high:]]))
+            _search(X, X, others, order[low:high], None, indices, distances)
+        small = np.flatnonzero(np.repeat(~large, sizes))
+        apart = Ranges(start[small], stop[small])
+        _search(X, X, order, order[small], apart, indices, distances)
+        return indices, distances
+    with own_threads(2.0 * float(np.sum(sizes.astype(np.float64) ** 2)) * X.shape[1]):
+        for low, high in _groups(sizes):
+            members, own = order[low:high], np.arange(high - low)
+            if stop[low] == high:
+                apart = Ranges(own, own + 1)
+            else:
+                apart = Ranges(start[low:high] - low, stop[low:high] - low, own)
+            _search(X, X, members, members, apart, indices, distances)
     return indices, distances
+
+
+def _groups(sizes: np.ndarray) -> list[tuple[int, int]]:
+    """Small classes searched together: alone, each would cost more in Python than in products."""
+    groups, first, stop = [], 0, 0
+    for size in sizes.tolist():
+        if first < stop and stop + size - first > _GROUP_ROWS:
+            groups.append((first, stop))
+            first = stop
+        stop += size
+    return [*groups, (first, stop)]
 
 
 def _empty(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -96,42 +129,27 @@ def _search(
     Q: Any,
     points: np.ndarray,
     rows: np.ndarray,
-    exclude: np.ndarray | None,
+    apart: Ranges | None,
     indices: np.ndarray,
     distances: np.ndarray,
 ) -> None:
-    """Write the neighbours of Q[rows] among X[points] into the rows of the two results.
-
-    ``exclude[i]`` is the position in ``points`` that query i may not find: itself.
-    """
-    k = min(indices.shape[1], len(points) - (exclude is not None))
+    """Write the neighbours of Q[rows] among X[points] into the rows of the two results."""
+    k = min(indices.shape[1], len(points))
     if k < 1 or len(rows) == 0:
         return
-    xp = namespace(X, Q)
-    P = _select(X, points)
-    center = xp.mean(P, axis=0, keepdims=True)
-    P = P - center
-    P2 = xp.sum(P * P, axis=1)[None, :]
-    columns = (-2.0 * P).T
-    per_row = (3 * len(points) + Q.shape[1]) * itemsize_of(P)
-    most = tile_rows(P, len(points), _TILE_BYTES)
+    table = Table(_select(X, points), points)
+    per_row = (3 * len(points) + Q.shape[1]) * itemsize_of(X)
+    most = tile_rows(X, len(points), _TILE_BYTES)
 
     def work(blocks: list[slice]) -> None:
         for block in blocks:
-            q = take_rows(Q, rows[block]) - center
-            D2 = q @ columns
-            D2 += P2
-            if exclude is not None:
-                D2 = set_entries(D2, exclude[block], np.inf)
-            found, values = k_smallest(D2, k)
             where = rows[block]
-            indices[where, :k] = points[found]
-            values = values + to_numpy(xp.sum(q * q, axis=1))[:, None]
-            distances[where, :k] = np.maximum(values, 0)
+            within = None if apart is None else apart.of(block)
+            indices[where, :k], distances[where, :k] = table.nearest(take_rows(Q, where), k, within)
 
     blocks = list(row_blocks(len(rows), 2 * per_row, most=most))
     with own_threads(2.0 * len(rows) * len(points) * X.shape[1]):
-        over_threads(work, blocks, threads=is_numpy(P))
+        over_threads(work, blocks, threads=is_numpy(X))
 
 
 def _select(X: Any, rows: np.ndarray) -> Any:

@@ -1,4 +1,4 @@
-"""Products of a large symmetric matrix with a block of vectors, on several threads."""
+"""Products of points with a map, and of a large matrix with vectors on several threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute._arrays import is_sparse
+from kernelmetric.compute._arrays import is_sparse, namespace
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._threads import over_threads, own_threads
 
@@ -15,6 +15,34 @@ from kernelmetric.compute._threads import over_threads, own_threads
 # that many fewer of them are worth a thread.
 _FLOPS_OF_ONE = 10.0
 _PARTS = 16  # more than threads, since rows differ in their number of entries
+
+
+def map_points(X: Any, L: Any) -> Any:
+    """Points times a linear map, refused where coordinates overflow.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Points, finite.
+    L : array of shape (r, d)
+        The map.
+
+    Returns
+    -------
+    array of shape (n, r)
+        ``X Lᵀ``, finite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        Z = X @ L.T
+        xp = namespace(Z)
+        finite = bool(xp.isfinite(xp.sum(Z))) or bool(xp.all(xp.isfinite(Z)))  # one sum decides
+    if not finite:
+        top = float(xp.max(xp.abs(X)))
+        raise ValueError(
+            f"Got points with entries up to {top:.3g}, whose coordinates overflow {Z.dtype}, but "
+            "expected finite ones: try rescaling the features, for instance with StandardScaler."
+        )
+    return Z
 
 
 class BlockProduct:

@@ -17,7 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelmetric.compute._budget import row_blocks, tile_rows
-from kernelmetric.compute._selection import first_of_rows, k_smallest
+from kernelmetric.compute._differences import (
+    pair_squares,
+    require_squares,
+    robust_center,
+    rounding,
+    squared_lengths,
+)
+from kernelmetric.compute._selection import first_of_rows, k_smallest, true_entries
 from kernelmetric.compute._threads import over_threads, own_threads
 
 _N_LEADING = 128
@@ -36,16 +43,17 @@ class LowerBounds(NamedTuple):
     Attributes
     ----------
     points : ndarray of shape (n, r + 2)
-        The points p as (-2p, |p|²): the product with (q, 1) is |p - q|² - |q|².
+        The points p as (-2p, (1 - s) |p|²), with s the error of rounding: the product with (q, 1),
+        plus (1 - s) |q|², is never above |p - q|².
     queries : ndarray of shape (m, r + 2)
         The queries q as (q, 1).
-    slack : float
-        What rounding may have added to a squared distance.
+    squares : ndarray of shape (m,)
+        (1 - s) |q|².
     """
 
     points: np.ndarray
     queries: np.ndarray
-    slack: float
+    squares: np.ndarray
 
 
 def lower_bounds(P: np.ndarray, Q: np.ndarray) -> LowerBounds | None:
@@ -66,16 +74,20 @@ def lower_bounds(P: np.ndarray, Q: np.ndarray) -> LowerBounds | None:
     if len(P) < _MIN_ROWS or P.shape[1] < _MIN_FEATURES or len(Q) < _MIN_ROWS:
         return None
     sample = P[:: max(1, len(P) // _SAMPLE)].astype(np.float64)
-    center = sample.mean(axis=0)
-    sample -= center
+    center = robust_center(sample)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sample -= center
+        require_squares(squared_lengths(sample))
     U = np.linalg.eigh(sample.T @ sample)[1][:, -_N_LEADING:]
     queries = _shortened(Q, center, U)
     points = queries.copy() if Q is P else _shortened(P, center, U)
-    squared = np.sum(points[:, :-1] ** 2, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = [squared_lengths(F[:, :-1]) for F in (points, queries)]
+    require_squares(*lengths)
+    part = 1.0 - rounding(points) - 4 * P.shape[1] * float(np.finfo(np.float64).eps)
     points[:, :-1] *= -2
-    points[:, -1] = squared
-    largest = max(float(squared.max()), float(np.max(_squared_lengths(queries))))
-    return LowerBounds(points, queries, 64 * float(np.finfo(P.dtype).eps) * largest)
+    points[:, -1] = part * lengths[0]
+    return LowerBounds(points, queries, part * lengths[1].astype(np.float64))
 
 
 def pays(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool) -> bool:
@@ -117,8 +129,14 @@ def pruned_search(
         for block in blocks:
             rows = np.arange(block.start, block.stop)
             left, columns = _left_to_look_at(P, Q, rows, k, bounds, same)
-            values = _true_distances(P, Q, rows[left], columns)
+            values = _short_squares(P, Q, rows[left], columns)
             chosen = first_of_rows(left, values, columns, len(rows), k)
+            if P.itemsize < 8:  # what may be among the nearest once more, in float64
+                nearest = values[chosen[:, -1]] * (1 + 2 * rounding(P))
+                kept = values <= nearest[left]
+                left, columns = left[kept], columns[kept]
+                values = pair_squares(Q, P, rows[left], columns)
+                chosen = first_of_rows(left, values, columns, len(rows), k)
             indices[block], distances[block] = columns[chosen], values[chosen]
 
     blocks = list(row_blocks(len(Q), 2 * per_row, most=tile_rows(P, len(P), _TILE_BYTES)))
@@ -136,16 +154,16 @@ def _left_to_look_at(
         lower[np.arange(len(rows)), rows] = np.inf
     near, _ = k_smallest(lower, k)
     each = np.repeat(rows, k)
-    bound = _true_distances(P, Q, each, near.ravel()).reshape(near.shape).max(axis=1)
-    bound += bounds.slack - _squared_lengths(q)
-    left, columns = np.nonzero(lower <= bound[:, None])
+    bound = pair_squares(Q, P, each, near.ravel()).reshape(near.shape).max(axis=1)
+    bound -= bounds.squares[rows]
+    left, columns = true_entries(lower <= bound[:, None])
     return left, columns
 
 
-def _true_distances(
+def _short_squares(
     P: np.ndarray, Q: np.ndarray, rows: np.ndarray, columns: np.ndarray
 ) -> np.ndarray:
-    """Squared distances from differences, which do not cancel."""
+    """Squared distances from differences, in the dtype of the points: there are many."""
     values = np.empty(len(rows), dtype=P.dtype)
     step = max(1, _GATHER_BYTES // (P.shape[1] * P.itemsize))
     for start in range(0, len(rows), step):
@@ -160,12 +178,9 @@ def _shortened(X: np.ndarray, center: np.ndarray, U: np.ndarray) -> np.ndarray:
     """Leading coordinates and the length of the rest, computed in float64, and a one."""
     F = np.ones((len(X), U.shape[1] + 2), dtype=X.dtype)
     for block in row_blocks(len(X), 2 * 8 * X.shape[1], most=4096):
-        centred = X[block] - center
-        leading = centred @ U
-        rest = np.sum(centred * centred, axis=1) - np.sum(leading * leading, axis=1)
-        F[block, :-2], F[block, -2] = leading, np.sqrt(np.maximum(rest, 0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = X[block] - center
+            leading = centred @ U
+            centred -= leading @ U.T
+            F[block, :-2], F[block, -2] = leading, np.linalg.norm(centred, axis=1)
     return F
-
-
-def _squared_lengths(queries: np.ndarray) -> np.ndarray:
-    return np.sum(queries[:, :-1] ** 2, axis=1)

@@ -18,6 +18,7 @@ import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries
 from kernelmetric.compute._budget import current_budget, itemsize_of, row_blocks, tile_rows
+from kernelmetric.compute._differences import robust_center
 from kernelmetric.compute._native import exponentials, weigh
 from kernelmetric.compute._threads import over_threads, own_threads
 
@@ -96,10 +97,9 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
        learning algorithms", Neurocomputing 73 (2010).
     """
     with own_threads(6.0 * X.shape[0] ** 2 * L.shape[0]):
-        xp = namespace(L, X)
         E = X @ L.T
         # Moving the embedding changes no distance but keeps its squares small in float32.
-        E = E - xp.mean(E, axis=0, keepdims=True)
+        E = E - robust_center(E)
         blocks = _class_blocks(codes, E)
         total, product = _by_symmetry(E, blocks) if is_numpy(E) else _by_rows(E, blocks)
         gradient_E = 2.0 * (product[:, -1:] * E - product[:, :-1])
@@ -138,7 +138,7 @@ def softmax_reduction(
     with own_threads(2.0 * E.shape[0] ** 2 * (E.shape[1] + 2 * F.shape[1])):
         xp = namespace(E, F)
         n = E.shape[0]
-        E = E - xp.mean(E, axis=0, keepdims=True)
+        E = E - robust_center(E)
         square = xp.sum(E * E, axis=1)
         columns = xp.concat([2.0 * E, -square[:, None]], axis=1).T
         left = xp.concat([E, xp.ones_like(E[:, :1])], axis=1)

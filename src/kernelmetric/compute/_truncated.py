@@ -14,6 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
+from kernelmetric.compute._differences import robust_center
+from kernelmetric.compute._selection import true_entries
 from kernelmetric.compute._threads import over_threads, own_threads
 
 _TILE_BYTES = 2**21
@@ -58,7 +60,7 @@ def mine_softmax(
     rows × n in memory, and the lists.
     """
     n = len(E)
-    E = E - E.mean(axis=0)
+    E = E - robust_center(E)
     square = np.sum(E * E, axis=1)
     columns = np.ascontiguousarray(np.concatenate([-2.0 * E, square[:, None]], axis=1).T)
     rows_of = np.concatenate([E, np.ones_like(square)[:, None]], axis=1)
@@ -77,7 +79,7 @@ def mine_softmax(
             own = np.arange(rows.start, rows.stop)
             D2[own - rows.start, own] = np.inf
             D2 -= np.min(D2, axis=1, keepdims=True)
-            i, j = np.nonzero(D2 <= reach)
+            i, j = true_entries(D2 <= reach)
             P = np.exp(-D2[i, j])
             height = len(own)
             hits = np.bincount(i, weights=P * (codes[own[i]] == codes[j]), minlength=height)

@@ -21,7 +21,7 @@ from kernelmetric.graphs._labels import (
 )
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_arguments import as_pairs
-from kernelmetric.graphs._pair_rows import check_rows, pair_distances, pair_squares
+from kernelmetric.graphs._pair_rows import check_rows, pair_distances
 from kernelmetric.graphs._pairs import Pairs
 from kernelmetric.graphs._weights import (
     check_graph,
@@ -44,7 +44,6 @@ __all__ = [
     "neighbor_graph",
     "pair_distances",
     "pair_graphs",
-    "pair_squares",
     "patch_graph",
     "target_neighbors",
     "union_graph",

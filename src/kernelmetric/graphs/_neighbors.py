@@ -81,7 +81,8 @@ def neighbor_graph(
     if neighbors is None:
         Z = X if metric is None else metric.transform(X)
         if is_numpy(Z) or not hasattr(Z, "device"):  # arrays of other libraries stay where they are
-            Z = check_array(Z, dtype=[np.float64, np.float32], input_name="X")
+            with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for NaN
+                Z = check_array(Z, dtype=[np.float64, np.float32], input_name="X")
         indices, squared = nearest_neighbors(Z, n_neighbors)
     else:
         squared, indices = _first_others(*neighbors, n_neighbors)

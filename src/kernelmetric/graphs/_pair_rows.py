@@ -9,16 +9,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from kernelmetric.compute import (
-    is_sparse,
-    namespace,
-    row_blocks,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute import pair_squares, to_numpy
 
 _SHOWN = 5  # offending rows that a message names
-_TILE = 2**18  # numbers in a block of differences that stays in the cache
 
 
 def check_rows(rows: Any, name: str, n_samples: int) -> np.ndarray:
@@ -134,21 +127,7 @@ def pair_distances(X: Any, rows: np.ndarray, *, precomputed: bool = False) -> np
     """
     if precomputed:
         return to_numpy(X)[rows[:, 0], rows[:, 1]].astype(np.float64)
-    return np.sqrt(pair_squares(X, rows))
-
-
-def pair_squares(X: Any, rows: np.ndarray) -> np.ndarray:
-    """Squared Euclidean distance of every pair, one block of pairs in memory."""
-    squares = np.empty(len(rows))
-    most = max(1, _TILE // max(X.shape[1], 1))
-    for block in row_blocks(len(rows), 4 * 8 * X.shape[1], most=most):
-        difference = take_rows(X, rows[block, 0]) - take_rows(X, rows[block, 1])
-        if is_sparse(difference):
-            sums = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
-        else:
-            sums = to_numpy(namespace(difference).sum(difference * difference, axis=1))
-        squares[block] = sums
-    return squares
+    return np.sqrt(pair_squares(X, X, rows[:, 0], rows[:, 1]))
 
 
 def nearest_of(rows: np.ndarray, distances: np.ndarray, k: int) -> np.ndarray:

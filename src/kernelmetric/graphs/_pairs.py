@@ -194,11 +194,12 @@ class Pairs:
         check_count("n_neighbors", n_neighbors)
         codes = class_codes(y)
         X = _points(X, len(codes))
-        square = median_squared_distance(X) if radius == "median" else check_radius(radius) ** 2
+        median = radius == "median"
+        reach = np.sqrt(median_squared_distance(X)) if median else check_radius(radius)
 
         def near(same: bool) -> np.ndarray:
             neighbors, squares = class_neighbors(X, codes, n_neighbors, same=same)
-            rows, slots = np.nonzero((neighbors >= 0) & (squares <= square))
+            rows, slots = np.nonzero((neighbors >= 0) & (np.sqrt(squares) <= reach))
             return unique_pairs(np.column_stack([rows, neighbors[rows, slots]]), len(codes))
 
         return cls(near(same=True), near(same=False), len(codes), labelled=True)

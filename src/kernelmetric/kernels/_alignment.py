@@ -15,6 +15,7 @@ from kernelmetric.compute import (
     gram_products,
     like,
     row_products,
+    squared_distances,
     take_rows,
 )
 from kernelmetric.kernels._base import Kernel, as_points
@@ -22,7 +23,7 @@ from kernelmetric.kernels._compose import Sum
 from kernelmetric.kernels._families import rbf_widths
 from kernelmetric.kernels._ideal import Block, ideal_kernel, weighted_by
 from kernelmetric.kernels._names import as_kernel
-from kernelmetric.kernels._radial import RadialKernel, distance_block
+from kernelmetric.kernels._radial import RadialKernel
 from kernelmetric.solvers import nonnegative_qp
 
 _SAME = 1e-10  # two kernels at a cosine of one less this are one kernel
@@ -359,7 +360,7 @@ def _tiles(kernels: list[Kernel], X: Any, ideal: Block) -> Any:
     def evaluate(rows: slice, columns: slice) -> Iterator[Any]:
         A = X[rows, :]
         B = None if rows == columns else X[columns, :]
-        D2 = distance_block(A, B) if radial else None
+        D2 = squared_distances(A, B) if radial else None
         for kernel in kernels:
             shared = isinstance(kernel, RadialKernel)
             yield kernel.of_squared_distances(D2) if shared else kernel(A, B)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import is_numpy
+from kernelmetric.compute import is_numpy, squared_distances
 from kernelmetric.kernels._base import Kernel, check_number
-from kernelmetric.kernels._radial import RadialKernel, distance_block
+from kernelmetric.kernels._radial import RadialKernel
 
 _TERM = re.compile(r"k(\d+)")
 
@@ -189,7 +189,7 @@ class Sum(_Composition):
         terms = list(self._flat())
         distances = None
         if any(isinstance(kernel, RadialKernel) for _, kernel in terms):
-            distances = distance_block(A, B)
+            distances = squared_distances(A, B)
         total = None
         for weight, kernel in terms:
             if isinstance(kernel, RadialKernel):

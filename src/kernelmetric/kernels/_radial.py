@@ -15,7 +15,7 @@ from kernelmetric.compute import (
     namespace,
     squared_distances,
 )
-from kernelmetric.kernels._base import Kernel, all_finite, check_number
+from kernelmetric.kernels._base import Kernel, check_number
 
 # exp below this is zero for every purpose, but makes denormal numbers, and a GEMM on denormals
 # runs an order of magnitude slower.
@@ -53,7 +53,7 @@ class RadialKernel(Kernel):
         raise NotImplementedError(f"{type(self).__name__} must define _gamma().")
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        return exp_of_negative(distance_block(A, B), self._gamma(), overwrite=True)
+        return exp_of_negative(squared_distances(A, B), self._gamma(), overwrite=True)
 
     def _diagonal(self, A: Any) -> Any:
         return ones(A)
@@ -209,35 +209,20 @@ def exp_of_negative(D2: Any, gamma: float, *, overwrite: bool = False) -> Any:
     """exp(-gamma D2), in the memory of D2 where that is allowed."""
     xp = namespace(D2)
     least = _LEAST_EXPONENT[4 if D2.dtype == xp.float32 else 8]
+    gamma = min(gamma, float(xp.finfo(D2.dtype).max))  # infinity times zero is not a number
     if not is_numpy(D2):
         return xp.exp(xp.clip(D2 * -gamma, least, None))
-    out = np.multiply(D2, -gamma, out=D2 if overwrite else None)
+    with np.errstate(over="ignore"):
+        out = np.multiply(D2, -gamma, out=D2 if overwrite else None)
     np.maximum(out, least, out=out)
     return np.exp(out, out=out)
-
-
-def distance_block(A: Any, B: Any) -> Any:
-    """Squared distances, refused when they overflow: exp would hide an infinity as a zero."""
-    D2 = squared_distances(A, B)
-    if not all_finite(D2):
-        raise ValueError(
-            "Got squared distances that overflow, but expected finite numbers: "
-            "try rescaling the features, for instance with StandardScaler."
-        )
-    return D2
 
 
 def median_distance(X: Any) -> float:
     """Median squared distance of X, refused when it overflows."""
     if X.shape[0] < 2:
         return 1.0  # no pair of points says anything about a width
-    with np.errstate(all="ignore"):
-        median = median_squared_distance(X)
-    if not np.isfinite(median):
-        raise ValueError(
-            f"Got a median squared distance of {median}, but expected a finite number: "
-            "try rescaling the features, for instance with StandardScaler."
-        )
+    median = median_squared_distance(X)
     return median if median > _LEAST_SPREAD else 1.0  # below: for float64 the points coincide
 
 
@@ -265,9 +250,11 @@ def _inverse(value: float) -> float:
 
 
 def _inverse_square(name: str, width: float, factor: float) -> float:
-    if factor * width**2 < _LEAST_SPREAD:
+    square = factor * width * width
+    if not _LEAST_SPREAD <= square < np.inf:
+        fault, wish = ("underflows", "wider") if square < 1 else ("overflows", "narrower")
         raise ValueError(
-            f"Got {name}={width!r}, whose square underflows, but expected a wider kernel: "
+            f"Got {name}={width!r}, whose square {fault}, but expected a {wish} kernel: "
             "try rescaling the features."
         )
-    return 1.0 / (factor * width**2)
+    return 1.0 / square

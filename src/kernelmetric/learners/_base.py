@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     check_points,
     is_numpy,
     like,
+    map_points,
     namespace,
     require_memory,
     to_numpy,
@@ -50,7 +51,7 @@ class Learner(Metric, BaseEstimator):
         L = self.components_
         if is_numpy(X) != is_numpy(L):  # fitted in one array library, applied in another
             L = like(to_numpy(L), X)
-        return X @ L.T
+        return map_points(X, L)
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
@@ -217,7 +218,8 @@ def check_spread(X: Any) -> None:
     top = float(xp.max(xp.abs(X)))
     info = xp.finfo(X.dtype)
     center = xp.mean(X, axis=0, keepdims=True) if top < info.max / n else X[:1, :]
-    spread = float(xp.max(xp.abs(X - center)))
+    with np.errstate(over="ignore"):  # an infinite spread is refused below
+        spread = float(xp.max(xp.abs(X - center)))
     if spread <= 4 * float(info.eps) * top and not bool(xp.any(X != X[:1, :])):
         raise ValueError(
             f"Got {n} identical points, but expected at least two different ones: no distance "

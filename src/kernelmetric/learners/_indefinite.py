@@ -13,6 +13,7 @@ from kernelmetric.compute import (
     check_points,
     is_numpy,
     like,
+    map_points,
     to_numpy,
 )
 from kernelmetric.metric import Metric
@@ -95,7 +96,7 @@ class SignedMetric(Metric):
         if self.space_ is not None:
             with config_context(transform_output="default"):
                 Z = self.space_.transform(Z)
-        return Z @ (L if is_numpy(Z) == is_numpy(L) else like(to_numpy(L), Z)).T
+        return map_points(Z, L if is_numpy(Z) == is_numpy(L) else like(to_numpy(L), Z))
 
     def _about_origin(self, X: Any) -> Any:
         """Coordinates, not centred, on which M acts."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from kernelmetric.compute import is_sparse, like, namespace
+from kernelmetric.compute import is_sparse, like, map_points, namespace
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
 from kernelmetric.spaces._base import beside
 from kernelmetric.spaces._features import FeatureMapSpace
@@ -131,7 +131,8 @@ class RandomFeatures(FeatureMapSpace):
         else:
             xp = namespace(X)
             dtype = xp.result_type(X, frequencies)
-            angles = xp.astype(X, dtype, copy=False) @ xp.astype(frequencies, dtype, copy=False)
+            both = xp.astype(X, dtype, copy=False), xp.astype(frequencies.T, dtype, copy=False)
+            angles = map_points(*both)
         xp = namespace(angles)
         return xp.concat([xp.cos(angles) * amplitudes, xp.sin(angles) * amplitudes], axis=1)
 

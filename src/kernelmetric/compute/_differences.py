@@ -1,0 +1,177 @@
+"""What keeps squared distances right whatever else is in a batch: differences, and where to centre.
+
+``|a - b|² = |a|² + |b|² - 2ab`` is one product for all pairs, but its rounding error grows with
+``|a|² + |b|²``, not with the distance. :func:`rounding` bounds that error,
+:func:`robust_center` keeps the squares small, and :func:`pair_squares` computes the pairs for which
+neither is enough.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.utils.extmath import row_norms
+
+from kernelmetric.compute._arrays import is_numpy, is_sparse, namespace, take_rows, to_numpy
+from kernelmetric.compute._budget import itemsize_of
+
+_CENTER_ROWS = 64  # a median of so many does not follow outliers, and costs little
+_CHUNK_BYTES = 2**19  # differences that stay in the cache
+_DEVICE_CHUNK_BYTES = 2**28
+GATHER_COST = 5  # a difference of listed rows takes so many times one of a whole row
+
+
+def robust_center(X: Any) -> Any:
+    """A point amid most rows of X, that no few rows can move far: the median of some rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Points.
+
+    Returns
+    -------
+    array of shape (1, d)
+        O(d) time. A mean would follow one huge row, and all squares would be huge about it.
+    """
+    sample = X[:: max(1, X.shape[0] // _CENTER_ROWS), :]
+    middle = sample.shape[0] // 2
+    return namespace(X).sort(sample, axis=0)[middle : middle + 1, :]
+
+
+def squared_lengths(X: Any) -> Any:
+    """Squared lengths of the rows of a dense array, summed in float64 and in its dtype again."""
+    if is_numpy(X):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64).astype(X.dtype, copy=False)
+    xp = namespace(X)
+    return xp.astype(xp.sum(X * X, axis=1, dtype=xp.float64), X.dtype)
+
+
+def rounding(X: Any, n_terms: int | None = None) -> float:
+    """How far ``|a|² + |b|² - 2ab`` may be off, in units of ``|a|² + |b|²``.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Of the dtype in which it is computed.
+    n_terms : int, default=None
+        Terms of each product; None is d.
+
+    Returns
+    -------
+    float
+        The worst case for up to 64 terms. Beyond, errors as large as the worst case do not occur:
+        eight times the standard deviation of their sum.
+    """
+    n_terms = X.shape[1] if n_terms is None else n_terms
+    return (0.5 * min(n_terms, 8.0 * n_terms**0.5) + 8) * float(namespace(X).finfo(X.dtype).eps)
+
+
+def require_squares(*squares: Any) -> None:
+    """Refuse points whose squared distances overflow.
+
+    One rule for all distances: what is beyond it would be infinite or not a number, and would
+    silently pass for "far away" or "nowhere".
+
+    Parameters
+    ----------
+    *squares : array of shape (n,)
+        Squared lengths about a common centre; infinite or NaN where they overflowed.
+    """
+    for values in squares:
+        if values.shape[0] == 0:
+            continue
+        xp = namespace(values)
+        top = float(xp.max(values))
+        if not top < float(xp.finfo(values.dtype).max) / 8:
+            raise overflow_error(values.dtype)
+
+
+def overflow_error(dtype: Any) -> ValueError:
+    """The refusal, in the words that every distance uses."""
+    return ValueError(
+        f"Got points so far apart that squared distances overflow {dtype}, but expected finite "
+        "numbers: try rescaling the features, for instance with StandardScaler."
+    )
+
+
+def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Squared distances of listed pairs, from their differences.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        Points; sparse CSR is accepted.
+    B : array of shape (m, d)
+        Other points; may be A.
+    i : ndarray of shape (n_pairs,)
+        Rows of A.
+    j : ndarray of shape (n_pairs,)
+        Rows of B.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,), dtype float64
+        To a few units in the last place of float64, for NumPy arrays of either dtype. Refused
+        where the dtype of A cannot hold them. O(n_pairs d) time, a bounded number of differences
+        in memory.
+    """
+    if is_sparse(A) or is_sparse(B):
+        squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
+    else:
+        squares = _dense_pair_squares(A, B, i, j)
+    if np.any(squares > float(namespace(A).finfo(A.dtype).max)):
+        raise overflow_error(A.dtype)
+    return squares
+
+
+def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    out = np.empty(len(i))
+    xp = namespace(A, B)
+    numpy = is_numpy(A)
+    n_bytes = _CHUNK_BYTES if numpy else _DEVICE_CHUNK_BYTES
+    step = max(1, n_bytes // (itemsize_of(A) * max(A.shape[1], 1)))
+    with np.errstate(over="ignore"):
+        for start in range(0, len(i), step):
+            part = slice(start, start + step)
+            a, b = take_rows(A, i[part]), take_rows(B, j[part])
+            if numpy:
+                difference = np.subtract(a, b, dtype=np.float64)
+                out[part] = np.einsum("ij,ij->i", difference, difference)
+            else:
+                difference = a - b
+                out[part] = to_numpy(xp.sum(difference * difference, axis=1))
+    return out
+
+
+def all_pair_squares(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Squared distances between all rows, from their differences: O(n m d) time without BLAS.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, d)
+        Points.
+    B : ndarray of shape (m, d)
+        Other points.
+
+    Returns
+    -------
+    ndarray of shape (n, m), dtype float64
+        To a few units in the last place of float64.
+    """
+    return cdist(A, B, "sqeuclidean")
+
+
+def _sparse_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    out = np.empty(len(i))
+    per_row = 12.0 * (A.nnz / max(A.shape[0], 1) + B.nnz / max(B.shape[0], 1)) + 1.0
+    step = max(1, int(_DEVICE_CHUNK_BYTES / 16 / per_row))
+    with np.errstate(over="ignore"):
+        for start in range(0, len(i), step):
+            part = slice(start, start + step)
+            difference = A[i[part]].astype(np.float64) - B[j[part]]
+            out[part] = row_norms(difference, squared=True)
+    return out

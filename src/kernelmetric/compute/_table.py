@@ -1,0 +1,215 @@
+r"""Points to search among, and a search that knows what rounding may have done.
+
+One product gives every distance from below: with s the bound of :func:`rounding`,
+
+.. math:: \ell = (1 - s)(|p|^2 + |q|^2) - 2pq \;\le\; |p - q|^2 \;\le\; \ell + 2s(|p|^2 + |q|^2).
+
+Where the k nearest are apart by more than that, nothing is left to do: in float64 nearly always.
+Else they are ranked by their differences, and a row is settled when the next point is beyond the
+k-th of these. What is left is searched in float64, and at last from differences alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute._arrays import device_of, is_numpy, namespace, take_rows, to_numpy
+from kernelmetric.compute._budget import itemsize_of
+from kernelmetric.compute._differences import (
+    GATHER_COST,
+    all_pair_squares,
+    pair_squares,
+    require_squares,
+    robust_center,
+    rounding,
+    squared_lengths,
+)
+from kernelmetric.compute._selection import k_smallest, true_entries
+
+_SPARE = 2  # further candidates, one of which is nearly always beyond doubt
+# Relative errors of a squared distance beyond which it is computed from the difference.
+_ACCURACY = {4: 1e-3, 8: 1e-9}
+
+Found = tuple[np.ndarray, np.ndarray]  # columns, or rows of X; squared distances
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """For each query, which points it may not find, as positions in the table.
+
+    Attributes
+    ----------
+    start, stop : ndarray of shape (m,)
+        The points from ``start`` up to ``stop`` are forbidden.
+    own : ndarray of shape (m,) or None
+        Where given, those *outside* the range are forbidden, and this one.
+    """
+
+    start: np.ndarray
+    stop: np.ndarray
+    own: np.ndarray | None = None
+
+    def of(self, rows: Any) -> Ranges:
+        """Those of some queries."""
+        own = None if self.own is None else self.own[rows]
+        return Ranges(self.start[rows], self.stop[rows], own)
+
+    def forbid(self, low: Any) -> Any:
+        """Infinity where a query may not look."""
+        first, last = 0, low.shape[1]
+        if self.own is None:  # ranges of neighbouring queries are near each other
+            first, last = int(np.min(self.start)), int(np.max(self.stop))
+        columns = np.arange(first, last)
+        mask = (columns >= self.start[:, None]) & (columns < self.stop[:, None])
+        if self.own is not None:
+            mask = ~mask
+            mask[np.arange(len(mask)), self.own] = True
+        if is_numpy(low):
+            np.copyto(low[:, first:last], np.inf, where=mask)
+            return low
+        xp = namespace(low)
+        part = low[:, first:last]
+        mask = xp.asarray(mask, device=device_of(low))
+        low[:, first:last] = xp.where(mask, xp.full_like(part, np.inf), part)
+        return low
+
+
+class Table:
+    """Points in the order in which they are searched.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+        The points.
+    names : ndarray of shape (n,)
+        What to call them: of equal distances the lesser name comes first.
+    """
+
+    def __init__(self, points: Any, names: np.ndarray):
+        xp = namespace(points)
+        self.points, self.names = points, names
+        self.error = rounding(points)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.center = robust_center(points)
+            centred = points - self.center
+            squares = squared_lengths(centred)
+            require_squares(squares)
+        self.squares = to_numpy(squares).astype(np.float64)
+        low = squares * (1.0 - self.error)
+        self.columns = xp.concat([-2.0 * centred, low[:, None]], axis=1).T
+
+    @cached_property
+    def wide(self) -> Table:
+        """The same points in float64."""
+        xp = namespace(self.points)
+        return Table(xp.astype(self.points, xp.float64), self.names)
+
+    def nearest(self, Q: Any, k: int, apart: Ranges | None) -> Found:
+        """Names and squared distances of the k nearest points of each query.
+
+        Parameters
+        ----------
+        Q : array of shape (m, d)
+            The queries.
+        k : int
+            At most n.
+        apart : Ranges or None
+            What each query may not find.
+
+        Returns
+        -------
+        names : ndarray of shape (m, k)
+            Nearest first; -1 where there is none.
+        squares : ndarray of shape (m, k)
+            Infinite where there is none.
+        """
+        low, base = self._lower(Q)
+        if apart is not None:
+            low = apart.forbid(low)
+        found, least = k_smallest(low, min(k + _SPARE, len(self.names)))
+        least = least.astype(np.float64) + base[:, None]
+        width = 2 * self.error * (self.squares[found] + base[:, None] / (1 - self.error))
+        names, squares = self.names[found[:, :k]], least[:, :k] + 0.5 * width[:, :k]
+        doubtful = np.flatnonzero(~_beyond_doubt(least, width, k, _ACCURACY[itemsize_of(low)]))
+        if len(doubtful):
+            q = take_rows(Q, doubtful)
+            candidates = found[doubtful], least[doubtful]
+            some, values, left, bound = self._ranked(q, k, *candidates)
+            names[doubtful], squares[doubtful] = some, values
+            if len(left):
+                rest = doubtful[left]
+                names[rest], squares[rest] = self._settled(
+                    take_rows(q, left),
+                    k,
+                    to_numpy(take_rows(low, rest)),
+                    bound - base[rest],
+                    None if apart is None else apart.of(rest),
+                )
+        return np.where(np.isinf(squares), -1, names), squares
+
+    def _lower(self, Q: Any) -> tuple[Any, np.ndarray]:
+        """Lower bounds of the squared distances, less a part of each row: ``(1 - s) |q|²``."""
+        xp = namespace(Q)
+        with np.errstate(over="ignore", invalid="ignore"):
+            q = Q - self.center
+            squares = squared_lengths(q)
+            require_squares(squares)
+        left = xp.concat([q, xp.ones_like(squares)[:, None]], axis=1)
+        return left @ self.columns, to_numpy(squares).astype(np.float64) * (1 - self.error)
+
+    def _ranked(
+        self, Q: Any, k: int, found: np.ndarray, least: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Candidates ranked by their differences; the rows not settled by them, with a bound."""
+        m, n_candidates = found.shape
+        exact = pair_squares(Q, self.points, np.repeat(np.arange(m), n_candidates), found.ravel())
+        exact = np.where(np.isinf(least), np.inf, exact.reshape(found.shape))
+        names = self.names[found]
+        order = np.lexsort((names, exact), axis=1)[:, :k]
+        names, exact = (np.take_along_axis(part, order, axis=1) for part in (names, exact))
+        bound = exact[:, -1]
+        settled = (least[:, -1] > bound) | np.isinf(least[:, -1])
+        left = np.flatnonzero(~settled & (n_candidates < len(self.names)))
+        return names, exact, left, bound[left]
+
+    def _settled(
+        self, Q: Any, k: int, low: np.ndarray, bound: np.ndarray, apart: Ranges | None
+    ) -> Found:
+        """The nearest for sure, of queries for which many points may be."""
+        mask = low <= bound[:, None]
+        counts = np.count_nonzero(mask, axis=1)
+        crowded = GATHER_COST * counts > low.shape[1]
+        names, squares = np.empty((len(low), k), dtype=np.intp), np.empty((len(low), k))
+        if itemsize_of(self.points) == 4 and crowded.any():
+            rows = np.flatnonzero(crowded)
+            xp = namespace(Q)
+            q = xp.astype(take_rows(Q, rows), xp.float64)
+            within = None if apart is None else apart.of(rows)
+            names[rows], squares[rows] = self.wide.nearest(q, k, within)
+            mask[rows] = False
+            crowded[:] = False
+        exact = np.full(low.shape, np.inf)
+        if is_numpy(Q) and crowded.any():
+            exact[crowded] = all_pair_squares(Q[crowded], self.points)
+            exact[~mask] = np.inf
+            mask[crowded] = False
+        i, j = true_entries(mask)
+        exact[i, j] = pair_squares(Q, self.points, i, j)
+        rows = np.flatnonzero(np.isfinite(exact).any(axis=1))
+        by_name = np.argsort(self.names)
+        found, values = k_smallest(exact[rows][:, by_name], k)
+        names[rows], squares[rows] = self.names[by_name[found]], values
+        return names, squares
+
+
+def _beyond_doubt(least: np.ndarray, width: np.ndarray, k: int, accuracy: float) -> np.ndarray:
+    """Rows whose k nearest, and their order, no rounding can have changed."""
+    accurate = np.all(width[:, :k] <= accuracy * least[:, :k], axis=1)
+    least = least[:, : k + 1]
+    with np.errstate(invalid="ignore"):  # infinity less infinity: there is no such neighbour
+        apart = np.diff(least, axis=1) > width[:, : least.shape[1] - 1]
+    return accurate & np.all(apart | np.isinf(least[:, :-1]), axis=1)
