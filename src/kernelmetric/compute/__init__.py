@@ -6,7 +6,8 @@ NumPy arrays out, torch tensors (CPU or CUDA) in give torch tensors out. Pairwis
 n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
-    _budget.py      how much memory a block may take
+    _budget.py      how much memory a block may take, and what cannot fit
+    _machine.py     how much memory the machine, or its container, has
     _distances.py   squared distances, exact for near points, and the median distance
     _neighbors.py   exact k nearest neighbours, also within and between classes
     _pruned.py      the same, most points ruled out in few coordinates
@@ -22,6 +23,7 @@ n × n array::
 """
 
 from kernelmetric.compute._arrays import (
+    all_finite,
     check_labels,
     check_points,
     device_of,
@@ -33,7 +35,13 @@ from kernelmetric.compute._arrays import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.compute._budget import current_budget, memory_budget, require_memory, row_blocks
+from kernelmetric.compute._budget import (
+    block_budget,
+    current_budget,
+    memory_budget,
+    require_memory,
+    row_blocks,
+)
 from kernelmetric.compute._distances import (
     median_squared_distance,
     sampled_squared_distances,
@@ -53,6 +61,8 @@ __all__ = [
     "BlockProduct",
     "GramProducts",
     "Listed",
+    "all_finite",
+    "block_budget",
     "check_labels",
     "check_points",
     "class_neighbors",

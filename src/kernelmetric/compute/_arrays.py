@@ -63,6 +63,13 @@ def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     return xp.where(mask, xp.asarray(value, dtype=A.dtype, device=device_of(A)), A)
 
 
+def all_finite(K: Any) -> bool:
+    """Whether K holds neither NaN nor infinity; one sum decides nearly always."""
+    xp = namespace(K)
+    with np.errstate(all="ignore"):
+        return bool(xp.isfinite(xp.sum(K))) or bool(xp.all(xp.isfinite(K)))
+
+
 def check_points(
     estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = False, **options
 ) -> Any:

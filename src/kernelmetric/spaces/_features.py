@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from kernelmetric.spaces._base import (
     check_n_components,
     eigh_driver,
     feature_blocks,
+    is_single,
     n_kept,
     refuse_rank_zero,
     times,
@@ -41,16 +43,20 @@ class FeatureMapSpace(Space):
     def _n_map_features(self, n_samples: int) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define _n_map_features.")
 
-    def _rotate(self, X: Any, W: np.ndarray | None, n_features: int, cut_off: float) -> None:
-        """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
+    def _check_parameters(self) -> None:
         check_n_components(self.n_components)
+
+    def _rotate(
+        self, X: Any, W: np.ndarray | None, n_features: int, cut_off: float
+    ) -> Callable[[], Any]:
+        """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
         n = X.shape[0]
         mean, values, V = self._principal_axes(X, W, n_features)
         # ‖mean‖² in the span of f bounds that of the feature space from below, so this total is
         # an upper bound, and the fraction of variance kept a lower one.
         norms = self._squared_norms(X)
         total = max(norms - n * float(mean @ mean), float(values.clip(0).sum()))
-        eps = float(np.finfo(_dtype(X)).eps)
+        eps = float(np.finfo(np.float32 if is_single(X) else np.float64).eps)
         # As in KPCA: what the round-off of centring leaves of identical points is no direction.
         floor = max(cut_off * values[0], n * np.finfo(np.float64).eps * norms, 0.0)
         kept = n_kept(values, max(floor, eps * norms / n), self.n_components, total)
@@ -64,6 +70,7 @@ class FeatureMapSpace(Space):
         self.explained_variance_ratio_ = float(self.eigenvalues_.sum() / total)
         self.projection_ = like(V if W is None else W @ V, X)
         self.offset_ = like((mean @ V)[None, :], X)
+        return lambda: self._coordinates(X)
 
     def _principal_axes(
         self, X: Any, W: np.ndarray | None, m: int
@@ -107,7 +114,3 @@ class FeatureMapSpace(Space):
             block = X[rows] if is_sparse(X) else X[rows, :]
             norms += float(np.sum(to_numpy(self.kernel_.diag(block)), dtype=np.float64))
         return norms
-
-
-def _dtype(X: Any) -> Any:
-    return np.float32 if str(X.dtype).endswith("float32") else np.float64

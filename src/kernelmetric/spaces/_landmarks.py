@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import current_budget, is_sparse, take_rows, to_numpy
+from kernelmetric.compute import is_sparse, take_rows, to_numpy
 from kernelmetric.kernels import Kernel
 
 _POOL = 20_000  # rows that k-means and RPCholesky look at
@@ -36,7 +36,7 @@ def kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
 
 
 def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
-    """Choose rows by randomly pivoted Cholesky [1]_, on a random sample that fits the budget.
+    """Choose rows by randomly pivoted Cholesky [1]_, on a random sample of 20,000.
 
     Every pivot is drawn with probability proportional to what the earlier ones leave of
     k(x, x); then its kernel column is eliminated. O(n m²) time, m kernel columns, n × m memory.
@@ -63,8 +63,7 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
        practical approximation of a kernel matrix with few entry evaluations". Communications on
        Pure and Applied Mathematics, 2025.
     """
-    fits = int(current_budget() // (2 * 8 * m))
-    rows = uniform_rows(X.shape[0], min(max(_POOL, 2 * m), max(fits, m)), rng)
+    rows = uniform_rows(X.shape[0], max(_POOL, 2 * m), rng)
     sample = X if len(rows) == X.shape[0] else take_rows(X, rows)
     diagonal = to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
     rest = diagonal[rows] if kernel.pairwise else diagonal.copy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +15,7 @@ from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
 from kernelmetric.spaces._base import beside
 from kernelmetric.spaces._features import FeatureMapSpace
 
+_MOST_FEATURES = 10**12  # more memory than there is, and still a number to multiply
 _RELATIVE_CUT = 1e-6  # far below the sampling error of any affordable number of features
 
 
@@ -101,14 +102,17 @@ class RandomFeatures(FeatureMapSpace):
         self.random_state = random_state
 
     def _n_map_features(self, n_samples: int) -> int:
-        return int(self.n_features)
+        return int(min(self.n_features, _MOST_FEATURES))
 
-    def _learn(self, X: Any) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if not isinstance(self.n_features, Integral) or self.n_features < 2:
             raise ValueError(
                 f"Got n_features={self.n_features!r}, but expected an integer of at least 2: "
                 "try 1000."
             )
+
+    def _learn(self, X: Any) -> Callable[[], Any]:
         rng = check_random_state(self.random_state)
         terms = [(weight, kernel) for weight, kernel in _terms(self.kernel_) if weight > 0]
         if not terms:
@@ -122,7 +126,7 @@ class RandomFeatures(FeatureMapSpace):
             amplitudes.append(np.full(share, np.sqrt(weight / share)))
         self.frequencies_ = like(np.hstack(drawn), X)
         self.amplitudes_ = like(np.hstack(amplitudes)[None, :], X)
-        self._rotate(X, None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT)
+        return self._rotate(X, None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT)
 
     def _features(self, X: Any) -> Any:
         frequencies, amplitudes = (beside(a, X) for a in (self.frequencies_, self.amplitudes_))
