@@ -99,14 +99,15 @@ def check_points(
     """
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
-    return validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr" if accept_sparse else False,
-        dtype=[np.float64, np.float32],
-        **options,
-    )
+    with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=[np.float64, np.float32],
+            **options,
+        )
 
 
 def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.ndarray:

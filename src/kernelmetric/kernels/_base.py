@@ -225,7 +225,10 @@ def largest_entry(A: Any) -> float:
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:
     """``value`` as a float that is finite and non-negative (or positive), else a ValueError."""
-    number = float(value) if isinstance(value, Real) else np.nan
+    try:
+        number = float(value) if isinstance(value, Real) else np.nan
+    except OverflowError:  # an integer beyond the floating-point numbers
+        number = np.inf
     good = np.isfinite(number) and (number > 0 if positive else number >= 0)
     if not good:
         kind = "positive" if positive else "non-negative"

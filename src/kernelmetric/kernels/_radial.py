@@ -265,9 +265,11 @@ def _inverse(value: float) -> float:
 
 
 def _inverse_square(name: str, width: float, factor: float) -> float:
-    if factor * width**2 < _LEAST_SPREAD:
+    square = factor * width * width
+    if not _LEAST_SPREAD <= square < np.inf:
+        how = "underflows" if square < 1 else "overflows"
         raise ValueError(
-            f"Got {name}={width!r}, whose square underflows, but expected a wider kernel: "
-            "try rescaling the features."
+            f"Got {name}={width!r}, whose square {how}, but expected a width near the distances "
+            "between the points: try rescaling the features."
         )
-    return 1.0 / (factor * width**2)
+    return 1.0 / square

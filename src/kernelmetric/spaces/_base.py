@@ -126,7 +126,8 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             An estimate, within a factor of two.
         """
         self._check_parameters()
-        return int(self._peak_bytes(n_samples, n_features))
+        fit, bind = self._peak_bytes(n_samples, n_features), _bind_bytes(n_samples, n_features)
+        return int(max(fit, bind))
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         raise NotImplementedError(f"{type(self).__name__} must define _peak_bytes.")
@@ -152,12 +153,12 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _begin(self, X: Any, y: Any) -> Any:
         kernel = as_kernel(self.kernel)
-        self._check_parameters()
+        self._check_parameters()  # before anything is computed from them
         X = check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
         require_memory(
-            self._peak_bytes(*X.shape),
+            self.estimate_memory(*X.shape),
             f"{type(self).__name__} of {X.shape[0]} points",
             self._advice,
             in_full=self._bytes_in_full(*X.shape),
@@ -182,6 +183,13 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return Z - beside(self.offset_, Z)
 
         return map_rows(embed, X, *self.projection_.shape)
+
+
+def _bind_bytes(n_samples: int, n_features: int) -> float:
+    """Bytes to find the width of a radial kernel: differences of random pairs of points."""
+    pairs = n_samples * (n_samples - 1) / 2
+    pairs = pairs if pairs <= 80_000 else 20_000
+    return 8 * (2.5 * min(pairs * n_features, 4e6) + 4 * pairs)
 
 
 def map_rows(function: Any, X: Any, n_inner: int, n_out: int) -> Any:

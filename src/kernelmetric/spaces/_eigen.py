@@ -22,12 +22,17 @@ _LANCZOS_STEPS = 15
 def dense_eigenpairs(gram: CentredGram) -> tuple[np.ndarray, Any]:
     """All eigenpairs of H K H, ascending as LAPACK gives them: O(n³) time, 3 n × n arrays."""
     gram.refuse_coincident()
-    Kc = gram.K - gram.column_means
-    Kc = Kc - gram.xp.mean(Kc, axis=1, keepdims=True)
-    if is_numpy(Kc):
-        return linalg.eigh(Kc, overwrite_a=True, check_finite=False, driver=eigh_driver(gram.n))
-    values, V = gram.xp.linalg.eigh((Kc + Kc.T) / 2)
-    return to_numpy(values), V
+    Kc = gram.K
+    if not is_numpy(Kc):
+        Kc = Kc - gram.column_means
+        Kc = Kc - gram.xp.mean(Kc, axis=1, keepdims=True)
+        values, V = gram.xp.linalg.eigh((Kc + Kc.T) / 2)
+        return to_numpy(values), V
+    Kc -= gram.column_means
+    Kc -= Kc.mean(axis=1, keepdims=True)
+    gram.K = None  # it is no more
+    # Transposed it lies as LAPACK wants it, which then needs no copy.
+    return linalg.eigh(Kc.T, overwrite_a=True, check_finite=False, driver=eigh_driver(gram.n))
 
 
 def lanczos_eigenpairs(

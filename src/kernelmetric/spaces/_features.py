@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import is_sparse, like, namespace, row_blocks, to_numpy
+from kernelmetric.compute import (
+    current_budget,
+    is_sparse,
+    like,
+    namespace,
+    row_blocks,
+    to_numpy,
+)
 from kernelmetric.spaces._base import (
     BLOCK_BYTES,
     Space,
@@ -37,8 +44,16 @@ class FeatureMapSpace(Space):
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         m = self._n_map_features(n_samples)
+        in_full = self._bytes_in_full(n_samples, n_features)
+        if n_samples <= m:  # no blocks: all features at once
+            return in_full
         block = min(n_samples, max(256, BLOCK_BYTES // (8 * m)))
-        return 8 * (5 * m * m + block * (3 * m + n_features) + n_samples * m)
+        return in_full + min(8.0 * block * (3 * m + n_features), float(current_budget()))
+
+    def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
+        # the scatter of the features, or all of them, with the workspace of LAPACK; the map
+        m = self._n_map_features(n_samples)
+        return 8.0 * m * (5 * min(n_samples, m) + n_features)
 
     def _n_map_features(self, n_samples: int) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define _n_map_features.")

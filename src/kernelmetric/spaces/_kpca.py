@@ -140,7 +140,7 @@ class KPCA(Space):
         check_n_components(self.n_components)
         check_tol(self.tol)
         names = ("auto", "dense", "lanczos", "randomized")
-        if self.solver not in names:
+        if not isinstance(self.solver, str) or self.solver not in names:
             raise ValueError(
                 f"Got solver={self.solver!r}, but expected one of {names}: try 'auto'."
             )

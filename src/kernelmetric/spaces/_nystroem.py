@@ -22,7 +22,12 @@ from kernelmetric.spaces._base import (
     round_off,
 )
 from kernelmetric.spaces._features import FeatureMapSpace
-from kernelmetric.spaces._landmarks import kmeans_centres, rpcholesky_rows, uniform_rows
+from kernelmetric.spaces._landmarks import (
+    kmeans_centres,
+    rpcholesky_bytes,
+    rpcholesky_rows,
+    uniform_rows,
+)
 
 _RELATIVE_CUT = {4: 1e-6, 8: 1e-10}  # by itemsize: below, float32 features are round-off
 _STRATEGIES = ("auto", "kmeans", "uniform", "rpcholesky")
@@ -112,7 +117,15 @@ class Nystroem(FeatureMapSpace):
         self.random_state = random_state
 
     def _n_map_features(self, n_samples: int) -> int:
-        return min(int(self.n_landmarks), n_samples)
+        if isinstance(self.landmarks, str):
+            return min(int(self.n_landmarks), n_samples)
+        return max(1, (np.shape(self.landmarks) or (1,))[0])
+
+    def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
+        m = self._n_map_features(n_samples)
+        rotation = super()._bytes_in_full(n_samples, n_features) + 8.0 * 3 * m * m
+        drawn = isinstance(self.landmarks, str) and self.landmarks in ("auto", "rpcholesky")
+        return max(rotation, rpcholesky_bytes(n_samples, m) if drawn and m < n_samples else 0.0)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

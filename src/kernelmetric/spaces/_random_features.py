@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from kernelmetric.compute import is_sparse, like, namespace
+from kernelmetric.compute import all_finite, is_sparse, like, namespace
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
-from kernelmetric.spaces._base import beside
+from kernelmetric.spaces._base import beside, times
 from kernelmetric.spaces._features import FeatureMapSpace
 
 _MOST_FEATURES = 10**12  # more memory than there is, and still a number to multiply
@@ -130,12 +130,16 @@ class RandomFeatures(FeatureMapSpace):
 
     def _features(self, X: Any) -> Any:
         frequencies, amplitudes = (beside(a, X) for a in (self.frequencies_, self.amplitudes_))
-        if is_sparse(X):
-            angles = np.asarray(safe_sparse_dot(X, frequencies, dense_output=True))
-        else:
-            xp = namespace(X)
-            dtype = xp.result_type(X, frequencies)
-            angles = xp.astype(X, dtype, copy=False) @ xp.astype(frequencies, dtype, copy=False)
+        with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
+            if is_sparse(X):
+                angles = np.asarray(safe_sparse_dot(X, frequencies, dense_output=True))
+            else:
+                angles = times(X, frequencies)
+        if not all_finite(angles):
+            raise ValueError(
+                "Got random features of angles that overflow, but expected finite numbers: "
+                "try rescaling the features, for instance with StandardScaler."
+            )
         xp = namespace(angles)
         return xp.concat([xp.cos(angles) * amplitudes, xp.sin(angles) * amplitudes], axis=1)
 
