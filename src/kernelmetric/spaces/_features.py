@@ -19,6 +19,7 @@ from kernelmetric.compute import (
 from kernelmetric.spaces._base import (
     BLOCK_BYTES,
     Space,
+    as_finite,
     check_n_components,
     eigh_driver,
     feature_blocks,
@@ -83,8 +84,8 @@ class FeatureMapSpace(Space):
         self.eigenvalues_ = np.array(values[:kept])
         self.rank_ = kept
         self.explained_variance_ratio_ = float(self.eigenvalues_.sum() / total)
-        self.projection_ = like(V if W is None else W @ V, X)
-        self.offset_ = like((mean @ V)[None, :], X)
+        self.projection_ = _finite_like(V if W is None else W @ V, X)
+        self.offset_ = _finite_like((mean @ V)[None, :], X)
         return lambda: self._coordinates(X)
 
     def _principal_axes(
@@ -107,7 +108,7 @@ class FeatureMapSpace(Space):
         shift: Any = None
         total: Any = 0.0
         scatter: Any = 0.0
-        W = None if W is None else like(W, X)
+        W = None if W is None else _finite_like(W, X)
         for rows in feature_blocks(X, m):
             F = self._features(X[rows] if is_sparse(X) else X[rows, :])
             F = F if W is None else times(F, W)
@@ -129,3 +130,9 @@ class FeatureMapSpace(Space):
             block = X[rows] if is_sparse(X) else X[rows, :]
             norms += float(np.sum(to_numpy(self.kernel_.diag(block)), dtype=np.float64))
         return norms
+
+
+def _finite_like(values: np.ndarray, X: Any) -> Any:
+    """Values in the library and dtype of X, refused where float32 has no number for them."""
+    with np.errstate(all="ignore"):
+        return as_finite(like(values, X), X.dtype)

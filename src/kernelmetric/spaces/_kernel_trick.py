@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import namespace, to_numpy
+from kernelmetric.compute import to_numpy
 from kernelmetric.solvers import Gram
 from kernelmetric.spaces._base import (
     Space,
@@ -94,7 +94,7 @@ class KernelTrick(Space):
 
     def _learn(self, X: Any) -> Callable[[], Any]:
         self.__dict__.pop("eigenvalues_", None)
-        single, dtype = is_single(X), X.dtype
+        single = is_single(X)
         points = as_float64(X)
         self.anchors_ = own(self.kernel_.anchors(points))
         K = self.kernel_(points)
@@ -109,7 +109,7 @@ class KernelTrick(Space):
         )
         refuse_indefinite(float(values[0]), float(values[-1]), rounding=rounding, single=single)
         self.explained_variance_ratio_ = 1.0
-        return lambda: namespace(K).astype(self.basis_gram_, dtype, copy=True)
+        return lambda: own(self.basis_gram_)
 
     @cached_property
     def eigenvalues_(self) -> np.ndarray:
