@@ -53,9 +53,7 @@ def more_spaces():
 @pytest.mark.parametrize(
     ("dtype", "order"), [(np.float64, "C"), (np.float64, "F"), (np.float32, "C")]
 )
-def test_a_change_of_the_training_points_changes_no_output(
-    registry, labelled, fresh, dtype, order
-):
+def test_a_change_of_the_training_points_changes_no_output(registry, labelled, fresh, dtype, order):
     _, y = labelled
     new = fresh.astype(dtype)
     kernels = registry.kernels + more_kernels()

@@ -234,9 +234,7 @@ class KPCA(Space):
             else:
                 tol = _RESIDUAL[4 if gram.dtype == gram.xp.float32 else 8]
                 values, V, smallest = krylov_eigenpairs(gram, rank, rng, tol)
-            refuse_indefinite(
-                smallest, float(values[-1]), rounding=gram.round_off, single=single
-            )
+            refuse_indefinite(smallest, float(values[-1]), rounding=gram.round_off, single=single)
             if isinstance(k, Integral) or rank == gram.n - 1 or values[0] <= 0:
                 return values, V
             if k is not None and values.sum() >= k * gram.centred_trace:
