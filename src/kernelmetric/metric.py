@@ -61,7 +61,6 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         array of shape (n, m)
             ``⟨L a, L b⟩``: positive semi-definite, usable as ``SVC(kernel=...)``.
         """
-
         _require_pairs(A, B)
 
         def products(embed: Any) -> Any:

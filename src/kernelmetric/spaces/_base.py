@@ -332,7 +332,8 @@ def check_n_components(value: Any) -> None:
 
 def check_tol(value: Any) -> None:
     """Refuse what is neither None nor a relative cut-off."""
-    if value is None or (isinstance(value, Real) and 0 <= value < 1):
+    real = isinstance(value, Real)
+    if value is None or (real and 0 <= value < 1):
         return
     raise ValueError(
         f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at least "
