@@ -245,7 +245,7 @@ def test_what_exceeds_a_limit_of_the_process_is_refused_before_the_work():
     ],
     ids=repr,
 )
-def test_a_space_that_cannot_fit_is_refused_before_the_work(space, n, monkeypatch, deadline):
+def test_a_space_that_cannot_fit_is_refused_before_the_work(space, n, monkeypatch):
     monkeypatch.setattr(_budget, "_free_memory", lambda: 16 * GB)
     X = np.arange(n, dtype=float)[:, None]
 

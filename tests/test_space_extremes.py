@@ -73,13 +73,13 @@ def fits_or_says_why(space, X, new=None):
 
 
 @pytest.mark.parametrize("space", SPACES, ids=repr)
-def test_absurd_parameters_of_a_space_end_in_a_sentence(space, X, deadline):
+def test_absurd_parameters_of_a_space_end_in_a_sentence(space, X):
     for name, value in itertools.product(space.get_params(deep=False), JUNK):
         fits_or_says_why(clone(space).set_params(**{name: value}), X)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_absurd_parameters_of_a_kernel_end_in_a_sentence(kernel, X, deadline):
+def test_absurd_parameters_of_a_kernel_end_in_a_sentence(kernel, X):
     for name, value in itertools.product(kernel.get_params(deep=False), JUNK):
         fits_or_says_why(KPCA(kernel=clone(kernel).set_params(**{name: value})), X)
 
@@ -87,7 +87,7 @@ def test_absurd_parameters_of_a_kernel_end_in_a_sentence(kernel, X, deadline):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("made", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("space", SPACES, ids=repr)
-def test_extreme_points_are_embedded_or_refused(space, dtype, made, X, deadline):
+def test_extreme_points_are_embedded_or_refused(space, dtype, made, X):
     kernels = [RBF(), Laplacian(), Linear(), Polynomial(), Cosine(), RBF() + Linear()]
     scales = [1e300, 1e200, 1e154, 1e150, 1e75, 1e-10, 1e-160, 1e-320, 0.0]
     if dtype == np.float32:
@@ -99,7 +99,7 @@ def test_extreme_points_are_embedded_or_refused(space, dtype, made, X, deadline)
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("space", SPACES, ids=repr)
-def test_extreme_queries_are_embedded_or_refused(space, dtype, X, deadline):
+def test_extreme_queries_are_embedded_or_refused(space, dtype, X):
     values = [1e308, 1e200, 1e150, 1e38, 1e19, 1e10] if dtype == np.float64 else [3e38, 1e19, 1e10]
     for value, kernel in itertools.product(values, [RBF(), Laplacian(), Linear(), Polynomial(3)]):
         new = np.array([[value, -value, value], [1.0, 2.0, 3.0]], dtype=dtype)
