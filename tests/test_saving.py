@@ -1,6 +1,11 @@
-"""Saving: what is loaded is what was saved, to the last bit, and no file ever runs code."""
+"""Saving: what is loaded is what was saved, to the last bit, and no file ever runs code.
 
-import hashlib
+Every number of a model comes back to the last bit, and so does its order in memory. What is
+computed from them is compared up to rounding: a BLAS may round the same product otherwise when its
+factors lie at other addresses, or in another process.
+"""
+
+import functools
 import itertools
 import subprocess
 import sys
@@ -44,13 +49,53 @@ def saved_and_loaded(metric, folder):
     return load(save(metric, folder / "a.metric"))
 
 
+def assert_same_numbers(values, expected):
+    """Equal up to rounding."""
+    assert values.dtype == expected.dtype
+    atol = np.sqrt(np.finfo(expected.dtype).eps) * np.abs(expected).max()
+    np.testing.assert_allclose(values, expected, rtol=0, atol=atol)
+
+
+def arrays_of(value, where="metric"):
+    """Every array of a fitted model by the way to it, but for what is computed when asked for."""
+    if isinstance(value, np.ndarray):
+        yield where, value
+    elif sparse.issparse(value):
+        for name in ("data", "indices", "indptr"):
+            yield f"{where}.{name}", getattr(value, name)
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from arrays_of(item, f"{where}[{i}]")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from arrays_of(item, f"{where}[{name!r}]")
+    elif hasattr(value, "__dict__") and not isinstance(value, type):
+        for name, item in vars(value).items():
+            if not isinstance(getattr(type(value), name, None), functools.cached_property):
+                yield from arrays_of(item, f"{where}.{name}")
+
+
+def assert_same_bits(again, metric):
+    """Every array is there, to the last bit, in the same order in memory: the same products."""
+    stored, restored = dict(arrays_of(metric)), dict(arrays_of(again))
+    assert stored.keys() == restored.keys()
+    for name, array in stored.items():
+        other = restored[name]
+        assert other.dtype == array.dtype, name
+        np.testing.assert_array_equal(other, array, err_msg=name)
+        order = (array.flags.c_contiguous, array.flags.f_contiguous)
+        if array.ndim > 1:  # a factor of a product
+            assert order == (other.flags.c_contiguous, other.flags.f_contiguous), name
+
+
 def assert_same_output(metric, folder, *blocks):
     again = saved_and_loaded(metric, folder)
     assert type(again) is type(metric)
+    assert_same_bits(again, metric)
     for block in blocks:
         expected = metric.transform(block)
         assert expected.std() > 0
-        np.testing.assert_array_equal(again.transform(block), expected)
+        assert_same_numbers(again.transform(block), expected)
     return again
 
 
@@ -95,7 +140,7 @@ def test_other_metrics_give_the_same_bits(metric, labelled, fresh, tmp_path):
     X, y = labelled
     X, new = X - X.min() + 10, fresh - X.min() + 10  # chi2 wants features that are not negative
     again = assert_same_output(metric.fit(X, y), tmp_path, X, new)
-    np.testing.assert_array_equal(again.pairwise_distances(new), metric.pairwise_distances(new))
+    assert_same_numbers(again.pairwise_distances(new), metric.pairwise_distances(new))
     assert str(again.get_params().keys()) == str(metric.get_params().keys())
 
 
@@ -113,7 +158,8 @@ def test_a_loaded_metric_can_be_fitted_again(labelled, fresh, tmp_path):
     X, y = labelled
     metric = Kernelized(NCA(2), RBF(), Nystroem(10, random_state=0)).fit(X, y)
     again = clone(saved_and_loaded(metric, tmp_path)).fit(X, y)
-    np.testing.assert_array_equal(again.transform(fresh), metric.transform(fresh))
+    D = metric.pairwise_distances(fresh)
+    np.testing.assert_allclose(again.pairwise_distances(fresh), D, atol=1e-4 * D.max())
 
 
 def test_precomputed_and_sparse_points_are_kept(labelled, fresh, tmp_path):
@@ -140,7 +186,8 @@ def test_a_pipeline_of_a_data_frame_gives_the_same_bits(labelled, tmp_path):
     )
     metric = make_pipeline(columns, Kernelized(DNE(2), "rbf")).fit(frame, y)
     again = saved_and_loaded(metric, tmp_path)
-    np.testing.assert_array_equal(again.transform(frame), metric.transform(frame))
+    assert_same_bits(again, metric)
+    assert_same_numbers(again.transform(frame), metric.transform(frame))
     assert list(again[:-1].get_feature_names_out()) == list(metric[:-1].get_feature_names_out())
 
 
@@ -155,12 +202,11 @@ def test_a_pair_verifier_gives_the_same_probabilities(labelled, tmp_path):
     pairs = Pairs.from_labels(y, per_point=3, random_state=0)
     verifier = PairVerifier(NCA(2).fit(X, y)).calibrate(pairs, X)
     again = saved_and_loaded(verifier, tmp_path)
-    np.testing.assert_array_equal(
-        again.predict_proba_pairs(pairs, X), verifier.predict_proba_pairs(pairs, X)
-    )
+    assert_same_bits(again, verifier)
+    assert_same_numbers(again.predict_proba_pairs(pairs, X), verifier.predict_proba_pairs(pairs, X))
 
 
-def test_a_fresh_process_gives_the_same_bits(registry, labelled, fresh, tmp_path):
+def test_a_fresh_process_gives_the_same_output(registry, labelled, fresh, tmp_path):
     """One process for all learners, and for the whole grid of spaces and kernels."""
     X, y = labelled
     np.save(tmp_path / "X.npy", fresh)
@@ -173,19 +219,17 @@ def test_a_fresh_process_gives_the_same_bits(registry, labelled, fresh, tmp_path
             assert "RandomFeatures expected" in str(error)  # they exist for some kernels only
             continue
         save(metric, tmp_path / f"{len(expected)}.metric")
-        expected.append(hashlib.sha256(metric.transform(fresh).tobytes()).hexdigest())
+        expected.append(metric.transform(fresh))
     assert len(expected) > 65
     code = (
-        "import hashlib, sys, numpy as np, kernelmetric as km\n"
+        "import sys, numpy as np, kernelmetric as km\n"
         "X = np.load(sys.argv[1] + '/X.npy')\n"
         f"for i in range({len(expected)}):\n"
-        "    Z = km.load(f'{sys.argv[1]}/{i}.metric').transform(X)\n"
-        "    print(hashlib.sha256(Z.tobytes()).hexdigest())\n"
+        "    np.save(f'{sys.argv[1]}/{i}.npy', km.load(f'{sys.argv[1]}/{i}.metric').transform(X))\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.split() == expected
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    for i, Z in enumerate(expected):
+        assert_same_numbers(np.load(tmp_path / f"{i}.npy"), Z)
 
 
 def test_equal_metrics_make_equal_files(labelled, tmp_path):

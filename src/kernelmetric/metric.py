@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import like, namespace, pair_squares, squared_distances
+from kernelmetric.compute import like, namespace, pair_squares, require_memory, squared_distances
 from kernelmetric.graphs import check_rows
 
 
@@ -41,6 +41,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         array of shape (n, m)
             ``|L a - L b|``, never negative, zero on the diagonal when B is None.
         """
+        _require_pairs(A, B)
         return self._root(
             lambda embed: squared_distances(embed(A), None if B is None else embed(B))
         )
@@ -60,6 +61,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         array of shape (n, m)
             ``⟨L a, L b⟩``: positive semi-definite, usable as ``SVC(kernel=...)``.
         """
+        _require_pairs(A, B)
 
         def products(embed: Any) -> Any:
             E = embed(A)
@@ -161,6 +163,16 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if self._embed_negative is None:
             return xp.sqrt(value)
         return xp.sign(value) * xp.sqrt(xp.abs(value))
+
+
+def _require_pairs(A: Any, B: Any) -> None:
+    """Refuse values between all rows that cannot fit, before anything is embedded."""
+    rows, columns = ((np.shape(X) or (1,))[0] for X in (A, A if B is None else B))
+    require_memory(
+        2.0 * 8 * rows * columns,  # the squares and their roots
+        f"The values between {rows} and {columns} points",
+        "try pair_distance for chosen pairs, blocks of rows, or NearestNeighbors on transform(X).",
+    )
 
 
 def _squares_of_points(embed: Any, pairs: Any) -> Any:

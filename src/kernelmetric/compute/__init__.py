@@ -6,7 +6,8 @@ NumPy arrays out, torch tensors (CPU or CUDA) in give torch tensors out. Pairwis
 n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
-    _budget.py      how much memory a block may take
+    _budget.py      how much memory a block may take, and what cannot fit
+    _machine.py     how much memory the machine, or its container, has
     _differences.py  what keeps distances right whatever else is in a batch
     _distances.py   squared distances, each right by itself, and the median distance
     _neighbors.py   exact k nearest neighbours, also within and between classes
@@ -24,6 +25,7 @@ n × n array::
 """
 
 from kernelmetric.compute._arrays import (
+    all_finite,
     check_labels,
     check_points,
     device_of,
@@ -35,7 +37,13 @@ from kernelmetric.compute._arrays import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.compute._budget import current_budget, memory_budget, require_memory, row_blocks
+from kernelmetric.compute._budget import (
+    block_budget,
+    current_budget,
+    memory_budget,
+    require_memory,
+    row_blocks,
+)
 from kernelmetric.compute._differences import overflow_error, pair_squares
 from kernelmetric.compute._distances import (
     median_squared_distance,
@@ -56,6 +64,8 @@ __all__ = [
     "BlockProduct",
     "GramProducts",
     "Listed",
+    "all_finite",
+    "block_budget",
     "check_labels",
     "check_points",
     "class_neighbors",

@@ -1,39 +1,51 @@
-"""How much memory a block may take.
+"""How much memory a block may take, and what is refused because it cannot fit.
 
-The budget is a fraction of the memory that is free now, unless the caller says otherwise::
+The budget is a quarter of the memory of the machine, or of the container that the process lives
+in, unless the caller says otherwise::
 
     with memory_budget("500MB"):
         metric.fit(X, y)
 
-A context variable carries it, so threads and tasks do not disturb each other. The environment
-variable ``KERNELMETRIC_MEMORY`` sets it for a whole process.
+It decides how large blocks are, so how fast the work is, and nothing else: precision, rank and
+algorithm follow from the data and the parameters. What needs an array in full, and the budget or
+the free memory does not hold it, is refused before it starts (:func:`require_memory`).
+
+A context variable carries the budget, so threads and tasks do not disturb each other. The
+environment variable ``KERNELMETRIC_MEMORY`` sets it for a whole process.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 from array_api_compat import is_numpy_array
 
+from kernelmetric.compute._machine import free_memory as _free_memory
+from kernelmetric.compute._machine import total_memory
+
 _BUDGET: ContextVar[int | None] = ContextVar("kernelmetric_memory_budget", default=None)
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_FRACTION_OF_FREE = 0.25
+_BLOCKS: ContextVar[int | None] = ContextVar("kernelmetric_block_budget", default=None)
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_FRACTION_OF_TOTAL = 0.25
 _DEVICE_TILE_BYTES = 2**30
 _ALWAYS_ALLOWED = 64 * 10**6  # so little is not worth an estimate
-_ASSUMED_FREE = 4 * 10**9  # where the system does not tell
+_ALWAYS_IN_BUDGET = 8 * 10**6  # nor this, of arrays in full, however small a block should be
 
 
 @contextmanager
 def memory_budget(size: int | float | str) -> Iterator[int]:
     """Limit the working memory of everything run inside the ``with`` block.
+
+    Blocks of rows become small enough; the results stay the same up to rounding. A space whose
+    arrays cannot be cut into blocks, such as the n × n Gram matrix of full-rank KPCA, is refused
+    where they exceed the budget.
 
     Parameters
     ----------
@@ -60,15 +72,45 @@ def memory_budget(size: int | float | str) -> Iterator[int]:
         _BUDGET.reset(token)
 
 
+@contextmanager
+def block_budget(n_bytes: int) -> Iterator[int]:
+    """Make blocks smaller inside the ``with`` block, and refuse nothing for it.
+
+    For processes that share the machine: each has its part of the blocks, but what fits into
+    memory as a whole stays allowed.
+
+    Parameters
+    ----------
+    n_bytes : int
+        Bytes that the blocks of one step may take together.
+
+    Yields
+    ------
+    int
+        The same number.
+    """
+    token = _BLOCKS.set(n_bytes)
+    try:
+        yield n_bytes
+    finally:
+        _BLOCKS.reset(token)
+
+
 def current_budget() -> int:
     """Bytes that the working arrays of one step may take together."""
+    chosen = _chosen_budget()
+    budget = int(_FRACTION_OF_TOTAL * total_memory()) if chosen is None else chosen
+    blocks = _BLOCKS.get()
+    return budget if blocks is None else min(budget, blocks)
+
+
+def _chosen_budget() -> int | None:
+    """The budget that the user asked for, if any."""
     chosen = _BUDGET.get()
     if chosen is not None:
         return chosen
     from_environment = os.environ.get("KERNELMETRIC_MEMORY")
-    if from_environment:
-        return parse_bytes(from_environment)
-    return int(_FRACTION_OF_FREE * _free_memory())
+    return parse_bytes(from_environment) if from_environment else None
 
 
 def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) -> Iterator[slice]:
@@ -123,17 +165,20 @@ def itemsize_of(X: Any) -> int:
     return 4 if str(X.dtype).endswith("float32") else 8
 
 
-def require_memory(n_bytes: float, who: str, advice: str) -> None:
+def require_memory(n_bytes: float, who: str, advice: str, *, in_full: float = 0.0) -> None:
     """Refuse work that cannot fit, before it starts rather than by an out-of-memory kill.
 
     Parameters
     ----------
     n_bytes : float
-        What the work takes.
+        What the work takes; refused when the machine, or the container, has not so much free.
     who : str
         Who asks, for the message.
     advice : str
         What to try instead.
+    in_full : float, default=0.0
+        How much of it are arrays that no block size makes smaller; refused when a budget that
+        the user chose is smaller.
     """
     free = _free_memory()
     if n_bytes > max(free, _ALWAYS_ALLOWED):
@@ -141,42 +186,31 @@ def require_memory(n_bytes: float, who: str, advice: str) -> None:
             f"{who} would take about {n_bytes / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free: "
             f"{advice}"
         )
+    budget = _chosen_budget()
+    if budget is not None and in_full > max(budget, _ALWAYS_IN_BUDGET):
+        raise MemoryError(
+            f"{who} would take about {in_full / 1e6:.0f} MB for arrays that it needs in full, "
+            f"but the memory budget is {budget / 1e6:.0f} MB: {advice}"
+        )
 
 
 def parse_bytes(size: int | float | str) -> int:
     """Bytes from a number or from a string with a unit."""
+    number: Any = size
     if isinstance(size, str):
-        match = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([KMGT]?B?)\s*", size, re.IGNORECASE)
-        unit = match.group(2).upper() if match else "?"
-        unit = unit if unit in _UNITS else unit + "B"
-        if match is None or unit not in _UNITS:
+        match = re.fullmatch(
+            r"\s*(\d+\.?\d*|\.\d+)(e\d{1,3})?\s*([KMGT]?)B?\s*", size, re.IGNORECASE
+        )
+        if match is None:
             raise ValueError(
                 f"Got a memory budget of {size!r}, but expected bytes or a string such as "
                 "'500MB' or '1.5GB'."
             )
-        size = float(match.group(1)) * _UNITS[unit]
-    if not size > 0:
+        digits, power, unit = match.groups()
+        number = float(digits + (power or "")) * _UNITS[unit.upper()]
+    real = isinstance(number, Real)
+    if not (real and 1 <= number < float("inf")):
         raise ValueError(
-            f"Got a memory budget of {size!r}, but expected a positive number of bytes."
+            f"Got a memory budget of {size!r}, but expected a positive number of bytes: try '1GB'."
         )
-    return int(size)
-
-
-def _free_memory() -> int:
-    """Memory free now, asked of the system at most once a second."""
-    return _ask_free_memory(int(time.monotonic()))
-
-
-@lru_cache(maxsize=1)
-def _ask_free_memory(_second: int) -> int:
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 (a device, not a path)
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return _ASSUMED_FREE
+    return int(number)

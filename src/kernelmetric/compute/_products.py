@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute._arrays import is_sparse, namespace
+from kernelmetric.compute._arrays import all_finite, is_sparse, namespace
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._threads import over_threads, own_threads
 
@@ -34,9 +34,8 @@ def map_points(X: Any, L: Any) -> Any:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         Z = X @ L.T
+    if not all_finite(Z):
         xp = namespace(Z)
-        finite = bool(xp.isfinite(xp.sum(Z))) or bool(xp.all(xp.isfinite(Z)))  # one sum decides
-    if not finite:
         top = float(xp.max(xp.abs(X)))
         raise ValueError(
             f"Got points with entries up to {top:.3g}, whose coordinates overflow {Z.dtype}, but "

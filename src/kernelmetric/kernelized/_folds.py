@@ -13,7 +13,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from kernelmetric.compute import current_budget, memory_budget, to_numpy
+from kernelmetric.compute import block_budget, current_budget, to_numpy
 from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
@@ -157,5 +157,5 @@ def _run_apart(
     trial: Trial, fold: Fold, kernels: Sequence[Any], ranks: Sequence[int | None], n_bytes: int
 ) -> list[list[Outcome]]:
     """All outcomes of a trial in another process, which has its own share of the memory."""
-    with memory_budget(n_bytes):
+    with block_budget(n_bytes):
         return list(trial.run(fold, kernels, ranks))

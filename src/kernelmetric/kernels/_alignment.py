@@ -226,7 +226,7 @@ class KernelAlignment(Kernel):
         norms = _norms(sums, X.dtype, centered=self.centered)
         products = sums.centred if self.centered else sums.plain
         cosines = products * np.outer(_inverse(norms), _inverse(norms))
-        S, b = cosines[:-1, :-1], cosines[:-1, -1]
+        S, b = cosines[:-1, :-1].copy(), cosines[:-1, -1].copy()
         v = aligned_weights(S, b)
 
         weights = v * _inverse(norms[:-1])

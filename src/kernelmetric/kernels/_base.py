@@ -9,7 +9,14 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
 
-from kernelmetric.compute import is_numpy, is_sparse, namespace, row_blocks, take_rows
+from kernelmetric.compute import (
+    all_finite,
+    is_numpy,
+    is_sparse,
+    namespace,
+    row_blocks,
+    take_rows,
+)
 
 if TYPE_CHECKING:
     from kernelmetric.kernels._compose import Product, Sum
@@ -197,19 +204,15 @@ def as_points(A: Any, kernel: Kernel) -> Any:
 
 
 def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:
-    """Cast A and B to the wider of their two dtypes (torch multiplies only equal ones)."""
-    if A.dtype == B.dtype or is_sparse(A) or is_sparse(B):
+    """Cast A and B to the wider of their two dtypes: torch and SciPy multiply only equal ones."""
+    if A.dtype == B.dtype:
         return A, B
+    if is_sparse(A) or is_sparse(B):
+        dtype = np.result_type(A.dtype, B.dtype)
+        return A.astype(dtype, copy=False), B.astype(dtype, copy=False)
     xp = namespace(A, B)
     dtype = xp.result_type(A, B)
     return xp.astype(A, dtype, copy=False), xp.astype(B, dtype, copy=False)
-
-
-def all_finite(K: Any) -> bool:
-    """Whether K holds neither NaN nor infinity; one sum decides nearly always."""
-    xp = namespace(K)
-    with np.errstate(all="ignore"):
-        return bool(xp.isfinite(xp.sum(K))) or bool(xp.all(xp.isfinite(K)))
 
 
 def largest_entry(A: Any) -> float:
@@ -222,7 +225,10 @@ def largest_entry(A: Any) -> float:
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:
     """``value`` as a float that is finite and non-negative (or positive), else a ValueError."""
-    number = float(value) if isinstance(value, Real) else np.nan
+    try:
+        number = float(value) if isinstance(value, Real) else np.nan
+    except OverflowError:  # an integer beyond the floating-point numbers
+        number = np.inf
     good = np.isfinite(number) and (number > 0 if positive else number >= 0)
     if not good:
         kind = "positive" if positive else "non-negative"

@@ -23,11 +23,13 @@ class _Composition(Kernel):
     @property
     def accepts_sparse(self) -> bool:
         """Whether every term accepts sparse points."""
+        self._check_terms()
         return all(kernel.accepts_sparse for kernel in self.kernels)
 
     @property
     def is_bound(self) -> bool:
         """Whether every term can be evaluated."""
+        self._check_terms()
         return all(kernel.is_bound for kernel in self.kernels)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -44,9 +46,11 @@ class _Composition(Kernel):
             Parameter names and values.
         """
         params = super().get_params(deep=False)
-        if not deep:
+        if not deep or not isinstance(self.kernels, list | tuple):
             return params
         for i, kernel in enumerate(self.kernels):
+            if not isinstance(kernel, Kernel):
+                continue
             params[f"k{i}"] = kernel
             for name, value in kernel.get_params(deep=True).items():
                 params[f"k{i}__{name}"] = value
@@ -94,6 +98,11 @@ class _Composition(Kernel):
 
     def _check_terms(self) -> None:
         name = type(self).__name__
+        if not isinstance(self.kernels, list | tuple):
+            raise ValueError(
+                f"Got kernels={self.kernels!r}, but {name} expected a list of kernels: try "
+                "[RBF(), Linear()]."
+            )
         if len(self.kernels) == 0:
             raise ValueError(f"Got no kernels, but {name} expected at least one.")
         for kernel in self.kernels:
@@ -160,7 +169,10 @@ class Sum(_Composition):
         return Sum([kernel.bind(X, y) for kernel in self.kernels], weights=self._weights())
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        weights = [1.0] * len(self.kernels) if self.weights is None else self.weights
+        try:
+            weights = self._weights()
+        except (TypeError, ValueError):  # a mistake should be seen as it was written
+            return super().__repr__(N_CHAR_MAX)
         terms = []
         for weight, kernel in zip(weights, self.kernels, strict=False):
             inside = f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
@@ -171,9 +183,9 @@ class Sum(_Composition):
     def _weights(self) -> list[float]:
         if self.weights is None:
             return [1.0] * len(self.kernels)
-        if len(self.weights) != len(self.kernels):
+        if np.ndim(self.weights) != 1 or len(self.weights) != len(self.kernels):
             raise ValueError(
-                f"Got {len(self.weights)} weights for {len(self.kernels)} kernels, but expected "
+                f"Got weights={self.weights!r} for {len(self.kernels)} kernels, but expected "
                 "one weight per kernel."
             )
         return [check_number("weight", weight) for weight in self.weights]

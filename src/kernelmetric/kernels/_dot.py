@@ -6,11 +6,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.sparsefuncs import min_max_axis
 
 from kernelmetric.compute import device_of, is_sparse, namespace
 from kernelmetric.kernels._base import Kernel, check_number
+
+_HIGHEST_DEGREE = 10_000  # far beyond what floating-point numbers can take
 
 
 class Linear(Kernel):
@@ -87,20 +89,21 @@ class Polynomial(Kernel):
         Polynomial
             A new kernel with its parameters checked.
         """
-        if isinstance(self.gamma, str) and self.gamma != "auto":
+        known = self.gamma is None or isinstance(self.gamma, Real)
+        if not known and not (isinstance(self.gamma, str) and self.gamma == "auto"):
             raise ValueError(
                 f"Got gamma={self.gamma!r}, but expected a number, None or 'auto': "
                 "try gamma='auto', which is 1 / n_features."
             )
-        gamma = 1.0 / X.shape[1] if self.gamma == "auto" else self.gamma
+        gamma = self.gamma if known else 1.0 / X.shape[1]
         degree, gamma, coef0 = self._checked(gamma)
         return Polynomial(degree=degree, gamma=gamma, coef0=coef0)
 
     def _checked(self, gamma: Any) -> tuple[int, float, float]:
-        if not isinstance(self.degree, Integral) or self.degree < 1:
+        if not isinstance(self.degree, Integral) or not 1 <= self.degree <= _HIGHEST_DEGREE:
             raise ValueError(
-                f"Got degree={self.degree!r}, but expected a positive integer: "
-                "fractional powers are not positive semi-definite."
+                f"Got degree={self.degree!r}, but expected a positive integer, at most "
+                f"{_HIGHEST_DEGREE}: fractional powers are not positive semi-definite; try 2."
             )
         gamma = 1.0 if gamma is None else check_number("gamma", gamma)
         return int(self.degree), gamma, check_number("coef0", self.coef0)
@@ -133,16 +136,11 @@ class Cosine(Kernel):
     accepts_sparse = True
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        if is_sparse(A) or is_sparse(B):
-            return cosine_similarity(A, B, dense_output=True)
         A = unit_rows(A)
         return inner_products(A, None if B is None else unit_rows(B))
 
     def _diagonal(self, A: Any) -> Any:
-        if is_sparse(A):
-            return (row_norms(A, squared=True) > 0).astype(A.dtype)
-        unit = unit_rows(A)
-        return namespace(A).sum(unit * unit, axis=1)
+        return squared_norms(unit_rows(A))
 
 
 def inner_products(A: Any, B: Any) -> Any:
@@ -162,10 +160,21 @@ def squared_norms(A: Any) -> Any:
 
 def unit_rows(A: Any) -> Any:
     """Rows of A scaled to norm one; rows of zeros stay."""
+    # The largest entry goes first, so that squares of huge or tiny features stay in range.
+    if is_sparse(A):
+        largest = np.max(np.abs(min_max_axis(A, axis=1)), axis=0)
+        A = _divided_rows(A, largest)
+        return _divided_rows(A, row_norms(A))
     xp = namespace(A)
     one = xp.ones((), dtype=A.dtype, device=device_of(A))
-    # The largest entry goes first, so that squares of huge or tiny features stay in range.
     largest = xp.max(xp.abs(A), axis=1, keepdims=True)
     A = A / xp.where(largest > 0, largest, one)
     norms = xp.sqrt(xp.sum(A * A, axis=1, keepdims=True))
     return A / xp.where(norms > 0, norms, one)
+
+
+def _divided_rows(A: Any, by: np.ndarray) -> Any:
+    """Rows of a sparse A divided by numbers; by zero is left out."""
+    A = A.copy()
+    A.data /= np.repeat(np.where(by > 0, by, 1), np.diff(A.indptr))
+    return A

@@ -64,12 +64,18 @@ class FunctionKernel(Kernel):
             A new kernel whose form is known.
         """
         A, _ = self._check_blocks(X, None)
-        return FunctionKernel(self.function, params=self.params, form=self._form(A))
+        if not (self.params is None or isinstance(self.params, dict)):
+            raise ValueError(
+                f"Got params={self.params!r}, but expected a dict of keyword arguments of the "
+                "kernel function: try {'gamma': 0.5}."
+            )
+        params = None if self.params is None else dict(self.params)
+        return FunctionKernel(self.function, params=params, form=self._form(A))
 
     def _form(self, A: Any) -> str:
-        if self.form in ("blocks", "points"):
+        if isinstance(self.form, str) and self.form in ("blocks", "points"):
             return self.form
-        if self.form != "auto":
+        if not isinstance(self.form, str) or self.form != "auto":
             raise ValueError(
                 f"Got form={self.form!r}, but expected 'auto', 'blocks' or 'points': try 'auto'."
             )
@@ -145,7 +151,7 @@ class PairwiseKernel(Kernel):
         self.params = params
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        if self.metric not in PAIRWISE_KERNEL_FUNCTIONS:
+        if not isinstance(self.metric, str) or self.metric not in PAIRWISE_KERNEL_FUNCTIONS:
             raise ValueError(
                 f"Got metric={self.metric!r}, but expected one of "
                 f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}."

@@ -65,11 +65,13 @@ class Rescaled(Kernel):
     @property
     def accepts_sparse(self) -> bool:
         """Whether the kernel inside accepts sparse points."""
+        self._check_kernel()
         return self.kernel.accepts_sparse
 
     @property
     def is_bound(self) -> bool:
         """Whether the kernel inside can be evaluated."""
+        self._check_kernel()
         return self.kernel.is_bound
 
     def bind(self, X: Any, y: Any = None) -> Rescaled:
@@ -87,7 +89,9 @@ class Rescaled(Kernel):
         Rescaled
             A new kernel with the same scales.
         """
-        return Rescaled(self.kernel.bind(self._rescale(X), y), self.scales)
+        self._check_kernel()
+        # A copy of the scales: these may be an array of the caller's.
+        return Rescaled(self.kernel.bind(self._rescale(X), y), self._scales(X).copy())
 
     def _evaluate(self, A: Any, B: Any) -> Any:
         return self.kernel._evaluate(self._rescale(A), None if B is None else self._rescale(B))
@@ -95,14 +99,26 @@ class Rescaled(Kernel):
     def _diagonal(self, A: Any) -> Any:
         return self.kernel._diagonal(self._rescale(A))
 
-    def _rescale(self, A: Any) -> Any:
-        scales = np.asarray(self.scales, dtype=np.float64)
+    def _check_kernel(self) -> None:
+        if not isinstance(self.kernel, Kernel) or self.kernel.pairwise:
+            raise ValueError(
+                f"Got {self.kernel!r} to rescale, but expected a kernel of points: try RBF()."
+            )
+
+    def _scales(self, A: Any) -> np.ndarray:
+        try:
+            scales = np.asarray(self.scales, dtype=np.float64)
+        except (OverflowError, TypeError, ValueError):
+            scales = np.asarray(np.nan)
         if scales.shape != (A.shape[1],) or not np.isfinite(scales).all():
             raise ValueError(
-                f"Got scales of shape {scales.shape} for points with {A.shape[1]} features, but "
-                "expected one finite number per feature."
+                f"Got scales={self.scales!r} for points with {A.shape[1]} features, but expected "
+                "one finite number per feature: try np.ones(X.shape[1])."
             )
-        scales = like(scales, A)
+        return scales
+
+    def _rescale(self, A: Any) -> Any:
+        scales = like(self._scales(A), A)
         return A.multiply(scales[None, :]).tocsr() if is_sparse(A) else A * scales[None, :]
 
 

@@ -4,9 +4,10 @@ The strings are resolved here and nowhere else; rooms above accept them, rooms b
 them.
 """
 
-from kernelmetric.selection._automatic import automatic_kernel, automatic_space
+from kernelmetric.selection._automatic import automatic_kernel
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge, leave_one_out_errors
 from kernelmetric.selection._path import KernelPath
+from kernelmetric.spaces import automatic_space
 
 __all__ = [
     "KernelPath",

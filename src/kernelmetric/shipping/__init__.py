@@ -2,7 +2,7 @@
 
 ::
 
-    _save.py       save, load: a file without pickle, the same output to the last bit
+    _save.py       save, load: a file without pickle, every number to the last bit
     _compress.py   compress: fewer kernel evaluations per point, with a stated loss
     _onnx.py       to_onnx: a model for other languages and devices
     _faiss.py      to_faiss: an index of nearest neighbours

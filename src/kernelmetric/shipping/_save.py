@@ -91,7 +91,7 @@ def load(path: str | os.PathLike) -> Any:
     Returns
     -------
     estimator
-        The fitted metric, which gives the same output to the last bit on the same machine.
+        The fitted metric, with every number as it was saved, to the last bit.
 
     Raises
     ------

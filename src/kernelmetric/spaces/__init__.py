@@ -8,16 +8,18 @@ between coordinates is the distance in the feature space::
     _nystroem.py         Nystroem: the span of a few landmarks, for up to millions of rows
     _random_features.py  RandomFeatures: random cosines whose inner products estimate the kernel
     _kernel_trick.py     KernelTrick: the training points themselves as a basis, not orthonormal
+    _automatic.py        automatic_space: which of them, by the number of points
 
 The first three end in the same map, z(x) = f(x)ᵀ P - offset, where f are kernel values with
 anchor points or random features; it is applied to one block of rows at a time (``_base.py``).
 ``_gram.py`` holds the centred Gram matrix as an operator, ``_eigen.py`` finds its eigenvectors.
 """
 
+from kernelmetric.spaces._automatic import automatic_space
 from kernelmetric.spaces._base import Space
 from kernelmetric.spaces._kernel_trick import KernelTrick
 from kernelmetric.spaces._kpca import KPCA
 from kernelmetric.spaces._nystroem import Nystroem
 from kernelmetric.spaces._random_features import RandomFeatures
 
-__all__ = ["KPCA", "KernelTrick", "Nystroem", "RandomFeatures", "Space"]
+__all__ = ["KPCA", "KernelTrick", "Nystroem", "RandomFeatures", "Space", "automatic_space"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,11 +13,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
+    all_finite,
     check_points,
     device_of,
     is_numpy,
     is_sparse,
     namespace,
+    require_memory,
     row_blocks,
     to_numpy,
 )
@@ -27,8 +31,9 @@ BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks a
 class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base class of spaces: z(x) = f(x)ᵀ P - offset.
 
-    A subclass defines ``_learn(X)``, which sets ``anchors_`` (or overrides ``_features``),
-    ``projection_`` and ``offset_``.
+    A subclass defines ``_check_parameters()``, ``_peak_bytes`` and ``_learn(X)``, which sets
+    ``anchors_`` (or overrides ``_features``), ``projection_`` and ``offset_``. What it keeps of X
+    is a copy: X belongs to the caller. A fit that fails leaves the space as it was.
 
     Attributes
     ----------
@@ -47,6 +52,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     offset_: Any
     basis_gram_: Any
     gram_: Any = None
+    _advice = "try Nystroem(500), which needs no n × n array."  # where memory does not suffice
 
     def fit(self, X: Any, y: Any = None) -> Space:
         """Learn the basis.
@@ -63,7 +69,8 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self
             The fitted space.
         """
-        self._learn(self._begin(X, y))
+        with unchanged_on_failure(self):
+            self._learn(self._begin(X, y))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -81,9 +88,10 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         array of shape (n_samples, rank_)
             Coordinates, as ``transform`` gives them.
         """
-        X = self._begin(X, y)
-        self._learn(X)
-        return self._coordinates(X)
+        with unchanged_on_failure(self):
+            X = self._begin(X, y)
+            coordinates = self._learn(X)
+            return as_finite(coordinates(), X.dtype)
 
     def transform(self, X: Any) -> Any:
         """Coordinates of points, one block of rows at a time.
@@ -117,10 +125,16 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         int
             An estimate, within a factor of two.
         """
-        return int(self._peak_bytes(n_samples, n_features))
+        self._check_parameters()
+        fit, bind = self._peak_bytes(n_samples, n_features), _bind_bytes(n_samples, n_features)
+        return int(max(fit, bind))
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
-        return 8 * (3 * n_samples * n_samples + 2 * n_samples * n_features)
+        raise NotImplementedError(f"{type(self).__name__} must define _peak_bytes.")
+
+    def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
+        """How much of the peak are arrays that no block size makes smaller: all, or less."""
+        return self._peak_bytes(n_samples, n_features)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -139,14 +153,25 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _begin(self, X: Any, y: Any) -> Any:
         kernel = as_kernel(self.kernel)
+        self._check_parameters()  # before anything is computed from them
         X = check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+        )
+        require_memory(
+            self.estimate_memory(*X.shape),
+            f"{type(self).__name__} of {X.shape[0]} points",
+            self._advice,
+            in_full=self._bytes_in_full(*X.shape),
         )
         self.kernel_ = kernel.bind(X, y)
         self.basis_gram_ = None
         return X
 
-    def _learn(self, X: Any) -> None:
+    def _check_parameters(self) -> None:
+        """Refuse absurd parameters before anything is computed from them."""
+
+    def _learn(self, X: Any) -> Callable[[], Any]:
+        """Learn from X; return a function that gives the coordinates of X."""
         raise NotImplementedError(f"{type(self).__name__} must define _learn(X).")
 
     def _features(self, X: Any) -> Any:
@@ -160,19 +185,40 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return map_rows(embed, X, *self.projection_.shape)
 
 
+def _bind_bytes(n_samples: int, n_features: int) -> float:
+    """Bytes to find the width of a radial kernel: differences of random pairs of points."""
+    pairs = n_samples * (n_samples - 1) / 2
+    pairs = pairs if pairs <= 80_000 else 20_000
+    return 8 * (2.5 * min(pairs * n_features, 4e6) + 4 * pairs)
+
+
 def map_rows(function: Any, X: Any, n_inner: int, n_out: int) -> Any:
     """Apply a function to blocks of rows and stack what it returns, in the dtype of X.
 
     ``n_inner`` columns of working memory are counted per row, three arrays of them at once.
     """
-    if not is_sparse(X) and not is_numpy(X):
-        xp = namespace(X)
-        blocks = [function(X[rows, :]) for rows in feature_blocks(X, n_inner)]
-        return xp.astype(xp.concat(blocks, axis=0), X.dtype, copy=False)
-    out = np.empty((X.shape[0], n_out), dtype=X.dtype)
-    for rows in feature_blocks(X, n_inner):
-        out[rows] = function(X[rows])
-    return out
+    with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
+        if not is_sparse(X) and not is_numpy(X):
+            xp = namespace(X)
+            blocks = [function(X[rows, :]) for rows in feature_blocks(X, n_inner)]
+            return as_finite(xp.concat(blocks, axis=0), X.dtype)
+        out = np.empty((X.shape[0], n_out), dtype=X.dtype)
+        for rows in feature_blocks(X, n_inner):
+            out[rows] = function(X[rows])
+    return as_finite(out, X.dtype)
+
+
+def as_finite(Z: Any, dtype: Any) -> Any:
+    """Coordinates in a dtype, refused where they are NaN, infinite or beyond its range."""
+    with np.errstate(all="ignore"):
+        Z = namespace(Z).astype(Z, dtype, copy=False)
+    if not all_finite(Z):
+        raise ValueError(
+            f"Got coordinates that are not finite numbers of {dtype}, but expected points whose "
+            "kernel values stay in its range: try rescaling the features, for instance with "
+            "StandardScaler."
+        )
+    return Z
 
 
 def feature_blocks(X: Any, n_inner: int) -> Any:
@@ -208,12 +254,58 @@ def as_float64(X: Any) -> Any:
     return xp.astype(X, xp.float64, copy=False)
 
 
+def own(points: Any) -> Any:
+    """A copy to keep: the original belongs to the caller, who may change it."""
+    if is_sparse(points):
+        return points.copy()
+    return namespace(points).asarray(points, copy=True)
+
+
+@contextmanager
+def unchanged_on_failure(estimator: Any) -> Iterator[None]:
+    """Put back all attributes when what is inside fails: a refused fit changes nothing."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def is_single(X: Any) -> bool:
+    """Whether X holds float32."""
+    return str(X.dtype).endswith("float32")
+
+
 _INDEFINITE = {4: 1e-3, 8: 1e-6}  # by itemsize: negative beyond this share of λmax is no round-off
+_ROUND_OFF = 8.0  # of eps, for an entry that is a sum of few terms
 
 
-def refuse_indefinite(smallest: float, largest: float, *, single: bool) -> None:
-    """Refuse a Gram matrix with an eigenvalue that is negative beyond round-off."""
-    if smallest < -_INDEFINITE[4 if single else 8] * max(largest, 0.0):
+def round_off(trace: float, n_features: int, *, single: bool) -> float:
+    """How large the rounding of a Gram matrix may make an eigenvalue.
+
+    An entry is a sum over features, wrong by some eps √d of √(k_ii k_jj); a matrix of such errors
+    has eigenvalues up to as much of the trace. Centring leaves nothing of identical points but
+    these errors, so their size has to be told from the matrix before it is centred.
+    """
+    eps = float(np.finfo(np.float32 if single else np.float64).eps)
+    return max(_ROUND_OFF, float(np.sqrt(n_features))) * eps * abs(trace)
+
+
+def refuse_indefinite(smallest: float, largest: float, *, rounding: float, single: bool) -> None:
+    """Refuse a Gram matrix with an eigenvalue that is negative beyond round-off.
+
+    Parameters
+    ----------
+    smallest, largest : float
+        Eigenvalues.
+    rounding : float
+        What :func:`round_off` says of the matrix before it was centred.
+    single : bool
+        Whether the data are float32.
+    """
+    if smallest < -max(_INDEFINITE[4 if single else 8] * largest, rounding):
         raise ValueError(
             f"Got a Gram matrix whose smallest eigenvalue is {smallest:.3g} (the largest is "
             f"{largest:.3g}), but expected a positive semi-definite kernel: try another "
@@ -235,6 +327,17 @@ def check_n_components(value: Any) -> None:
     raise ValueError(
         f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "
         "fraction of the variance between 0 and 1: try n_components=None."
+    )
+
+
+def check_tol(value: Any) -> None:
+    """Refuse what is neither None nor a relative cut-off."""
+    real = isinstance(value, Real)
+    if value is None or (real and 0 <= value < 1):
+        return
+    raise ValueError(
+        f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at least "
+        "0 and below 1: try tol=None."
     )
 
 

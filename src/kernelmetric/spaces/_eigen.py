@@ -10,7 +10,7 @@ from scipy import linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import current_budget, is_numpy, to_numpy
+from kernelmetric.compute import is_numpy, to_numpy
 from kernelmetric.spaces._base import eigh_driver
 from kernelmetric.spaces._gram import CentredGram
 
@@ -21,12 +21,18 @@ _LANCZOS_STEPS = 15
 
 def dense_eigenpairs(gram: CentredGram) -> tuple[np.ndarray, Any]:
     """All eigenpairs of H K H, ascending as LAPACK gives them: O(n³) time, 3 n × n arrays."""
-    Kc = gram.K - gram.column_means
-    Kc = Kc - gram.xp.mean(Kc, axis=1, keepdims=True)
-    if is_numpy(Kc):
-        return linalg.eigh(Kc, overwrite_a=True, check_finite=False, driver=eigh_driver(gram.n))
-    values, V = gram.xp.linalg.eigh((Kc + Kc.T) / 2)
-    return to_numpy(values), V
+    gram.refuse_coincident()
+    Kc = gram.K
+    if not is_numpy(Kc):
+        Kc = Kc - gram.column_means
+        Kc = Kc - gram.xp.mean(Kc, axis=1, keepdims=True)
+        values, V = gram.xp.linalg.eigh((Kc + Kc.T) / 2)
+        return to_numpy(values), V
+    Kc -= gram.column_means
+    Kc -= Kc.mean(axis=1, keepdims=True)
+    gram.K = None  # it is no more
+    # Transposed it lies as LAPACK wants it, which then needs no copy.
+    return linalg.eigh(Kc.T, overwrite_a=True, check_finite=False, driver=eigh_driver(gram.n))
 
 
 def lanczos_eigenpairs(
@@ -34,6 +40,7 @@ def lanczos_eigenpairs(
 ) -> tuple[np.ndarray, Any]:
     """The k leading eigenpairs by ARPACK, ascending."""
     xp, dtype = gram.xp, gram.dtype
+    gram.refuse_coincident()
 
     def multiply(v: np.ndarray) -> np.ndarray:
         block = xp.asarray(v.reshape(gram.n, -1), dtype=dtype, device=gram.device)
@@ -90,10 +97,9 @@ def krylov_eigenpairs(
     width = k + max(10, k // 10)
     # Where two blocks would not fit, one block spans the whole space and is exact at once.
     width, depth = (n - 1, 1) if 2 * width > n - 1 else (width, min(_DEPTH, (n - 1) // width))
-    if depth > 2:  # the basis and its image are held: two arrays of depth blocks
-        depth = max(2, min(depth, int(current_budget() // (2 * 8 * n * width))))
     V = _orthonormal(gram, gram.sketch(width, rng), [])
     image = gram.centred_times(V)
+    gram.refuse_coincident()  # not sooner: the first product brings the column means along
     smallest = np.inf
     for _cycle in range(_MAX_CYCLES):
         basis, images = [V], [image]
@@ -111,7 +117,7 @@ def krylov_eigenpairs(
         scale = xp.asarray(values[-k:], dtype=gram.dtype, device=gram.device)
         residuals = image[:, -k:] - V[:, -k:] * scale
         worst = float(xp.max(xp.sqrt(xp.sum(residuals * residuals, axis=0))))
-        if worst <= tol * values[-1] or depth == 1:
+        if worst <= max(tol * values[-1], gram.round_off) or depth == 1:
             break
     else:
         warnings.warn(

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import is_sparse, like, namespace, row_blocks, to_numpy
+from kernelmetric.compute import (
+    current_budget,
+    is_sparse,
+    like,
+    namespace,
+    row_blocks,
+    to_numpy,
+)
 from kernelmetric.spaces._base import (
     BLOCK_BYTES,
     Space,
+    as_finite,
     check_n_components,
     eigh_driver,
     feature_blocks,
+    is_single,
     n_kept,
     refuse_rank_zero,
     times,
@@ -35,22 +45,34 @@ class FeatureMapSpace(Space):
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         m = self._n_map_features(n_samples)
+        in_full = self._bytes_in_full(n_samples, n_features)
+        if n_samples <= m:  # no blocks: all features at once
+            return in_full
         block = min(n_samples, max(256, BLOCK_BYTES // (8 * m)))
-        return 8 * (5 * m * m + block * (3 * m + n_features) + n_samples * m)
+        return in_full + min(8.0 * block * (3 * m + n_features), float(current_budget()))
+
+    def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
+        # the scatter of the features, or all of them, with the workspace of LAPACK; the map
+        m = self._n_map_features(n_samples)
+        return 8.0 * m * (5 * min(n_samples, m) + n_features)
 
     def _n_map_features(self, n_samples: int) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define _n_map_features.")
 
-    def _rotate(self, X: Any, W: np.ndarray | None, n_features: int, cut_off: float) -> None:
-        """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
+    def _check_parameters(self) -> None:
         check_n_components(self.n_components)
+
+    def _rotate(
+        self, X: Any, W: np.ndarray | None, n_features: int, cut_off: float
+    ) -> Callable[[], Any]:
+        """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
         n = X.shape[0]
         mean, values, V = self._principal_axes(X, W, n_features)
         # ‖mean‖² in the span of f bounds that of the feature space from below, so this total is
         # an upper bound, and the fraction of variance kept a lower one.
         norms = self._squared_norms(X)
         total = max(norms - n * float(mean @ mean), float(values.clip(0).sum()))
-        eps = float(np.finfo(_dtype(X)).eps)
+        eps = float(np.finfo(np.float32 if is_single(X) else np.float64).eps)
         # As in KPCA: what the round-off of centring leaves of identical points is no direction.
         floor = max(cut_off * values[0], n * np.finfo(np.float64).eps * norms, 0.0)
         kept = n_kept(values, max(floor, eps * norms / n), self.n_components, total)
@@ -62,8 +84,9 @@ class FeatureMapSpace(Space):
         self.eigenvalues_ = np.array(values[:kept])
         self.rank_ = kept
         self.explained_variance_ratio_ = float(self.eigenvalues_.sum() / total)
-        self.projection_ = like(V if W is None else W @ V, X)
-        self.offset_ = like((mean @ V)[None, :], X)
+        self.projection_ = _finite_like(V if W is None else W @ V, X)
+        self.offset_ = _finite_like((mean @ V)[None, :], X)
+        return lambda: self._coordinates(X)
 
     def _principal_axes(
         self, X: Any, W: np.ndarray | None, m: int
@@ -85,7 +108,7 @@ class FeatureMapSpace(Space):
         shift: Any = None
         total: Any = 0.0
         scatter: Any = 0.0
-        W = None if W is None else like(W, X)
+        W = None if W is None else _finite_like(W, X)
         for rows in feature_blocks(X, m):
             F = self._features(X[rows] if is_sparse(X) else X[rows, :])
             F = F if W is None else times(F, W)
@@ -109,5 +132,7 @@ class FeatureMapSpace(Space):
         return norms
 
 
-def _dtype(X: Any) -> Any:
-    return np.float32 if str(X.dtype).endswith("float32") else np.float64
+def _finite_like(values: np.ndarray, X: Any) -> Any:
+    """Values in the library and dtype of X, refused where float32 has no number for them."""
+    with np.errstate(all="ignore"):
+        return as_finite(like(values, X), X.dtype)

@@ -18,7 +18,7 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.kernels import Kernel
-from kernelmetric.spaces._base import times
+from kernelmetric.spaces._base import refuse_rank_zero, round_off, times
 
 _TILE_ROWS = 512  # the upper half of K costs (1 + 512 / n) / 2 of the whole
 _SKETCH = 4  # points per column of a sketch
@@ -38,11 +38,19 @@ class CentredGram:
         O(n² d) time and one block of rows of memory.
     dtype : dtype
         In which K is held and multiplied.
+    trace : float
+        Trace of K: the sum of squared norms in the feature space.
+    single : bool
+        Whether the kernel values have no more than the digits of float32.
     """
 
-    def __init__(self, kernel: Kernel, X: Any, *, hold: bool, dtype: Any):
+    def __init__(
+        self, kernel: Kernel, X: Any, *, hold: bool, dtype: Any, trace: float, single: bool
+    ):
         self.kernel = kernel
         self.X = X
+        self.trace = trace
+        self.single = single
         self.n = X.shape[0]
         self.anchors = kernel.anchors(X)
         self.xp = namespace(X)
@@ -57,7 +65,7 @@ class CentredGram:
         for rows in row_blocks(self.n, 8 * (3 * self.n + self.X.shape[1]), most=most):
             block = self.X[rows] if is_sparse(self.X) else self.X[rows, :]
             first = rows.start if half else 0
-            K = self.kernel(block, self.anchors[first:])
+            K = self.kernel(block, self.anchors[first:] if first else self.anchors)
             yield rows, first, self.xp.astype(K, self.dtype, copy=False)
 
     def _filled(self) -> Any:
@@ -128,12 +136,18 @@ class CentredGram:
         ones = self.xp.ones((self.n, 1), dtype=self.dtype, device=self.device)
         return self.times(ones).T / self.n
 
-    @cached_property
-    def trace(self) -> float:
-        """Trace of K: the sum of squared norms in the feature space."""
-        return float(np.sum(to_numpy(self.kernel.diag(self.X)), dtype=np.float64))
-
     @property
     def centred_trace(self) -> float:
         """Trace of H K H: n times the total variance."""
         return self.trace - float(np.sum(to_numpy(self.column_means), dtype=np.float64))
+
+    @property
+    def round_off(self) -> float:
+        """What rounding of K may make of an eigenvalue that is zero."""
+        n_features = 1 if self.kernel.pairwise else self.X.shape[1]
+        return round_off(self.trace, n_features, single=self.single)
+
+    def refuse_coincident(self) -> None:
+        """Refuse points that centring leaves no variance but rounding."""
+        if abs(self.centred_trace) <= self.round_off:
+            refuse_rank_zero(self.n, self.kernel)

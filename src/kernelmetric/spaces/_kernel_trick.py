@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import namespace, to_numpy
+from kernelmetric.compute import to_numpy
 from kernelmetric.solvers import Gram
-from kernelmetric.spaces._base import Space, as_float64, map_rows, refuse_indefinite
+from kernelmetric.spaces._base import (
+    Space,
+    as_float64,
+    is_single,
+    map_rows,
+    own,
+    refuse_indefinite,
+    round_off,
+)
 
 
 class KernelTrick(Space):
@@ -68,37 +78,38 @@ class KernelTrick(Space):
         self.singular = singular
         self.ridge = ridge
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Keep the training points and return their coordinates, the Gram matrix.
+    def _check_parameters(self) -> None:
+        if not isinstance(self.singular, str):
+            raise ValueError(
+                f"Got singular={self.singular!r}, but expected a word: try singular='range'."
+            )
+        if not isinstance(self.ridge, Real) or not 0 <= self.ridge <= 1:
+            raise ValueError(
+                f"Got ridge={self.ridge!r}, but expected a fraction of the mean eigenvalue, from 0 "
+                "to 1: try ridge=1e-6."
+            )
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training points, or their Gram matrix when the kernel is precomputed.
-        y : array-like of shape (n_samples,), default=None
-            Passed to the kernel's ``bind``.
+    def _peak_bytes(self, n_samples: int, n_features: int) -> float:
+        return 8.0 * (4 * n_samples * n_samples + 2 * n_samples * n_features)
 
-        Returns
-        -------
-        array of shape (n_samples, n_samples)
-            Coordinates, as ``transform`` gives them.
-        """
-        X = self._begin(X, y)
-        self._learn(X)
-        return namespace(self.basis_gram_).astype(self.basis_gram_, X.dtype, copy=True)
-
-    def _learn(self, X: Any) -> None:
+    def _learn(self, X: Any) -> Callable[[], Any]:
         self.__dict__.pop("eigenvalues_", None)
-        single = str(X.dtype).endswith("float32")
-        X = as_float64(X)
-        self.anchors_ = self.kernel_.anchors(X)
-        K = self.kernel_(X)
+        single = is_single(X)
+        points = as_float64(X)
+        self.anchors_ = own(self.kernel_.anchors(points))
+        K = self.kernel_(points)
         # A symmetric copy: X itself may be K, and belongs to the caller.
         self.basis_gram_ = (K + K.T) / 2
         self.gram_ = Gram(self.basis_gram_, singular=self.singular, ridge=self.ridge)
         values = self.gram_.eigenvalues
-        refuse_indefinite(float(values[0]), float(values[-1]), single=single)
+        rounding = round_off(
+            float(np.trace(self.gram_.matrix)),
+            X.shape[1],
+            single=single and self.kernel_.pairwise,
+        )
+        refuse_indefinite(float(values[0]), float(values[-1]), rounding=rounding, single=single)
         self.explained_variance_ratio_ = 1.0
+        return lambda: own(self.basis_gram_)
 
     @cached_property
     def eigenvalues_(self) -> np.ndarray:

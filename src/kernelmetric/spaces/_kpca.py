@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import current_budget, is_sparse, like, namespace, require_memory
+from kernelmetric.compute import current_budget, like, namespace, to_numpy
+from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import (
     Space,
     as_float64,
     check_n_components,
+    check_tol,
+    is_single,
     n_kept,
+    own,
     refuse_indefinite,
     refuse_rank_zero,
 )
@@ -28,7 +33,9 @@ from kernelmetric.spaces._gram import CentredGram
 
 _RELATIVE_CUT = 1e-10
 _DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spectrum
-_ALWAYS_DENSE_ROWS = 5000  # full rank is n × n whatever the budget; up to here it is under 1 GB
+_ALWAYS_DENSE_ROWS = 5000  # for a fraction of the variance: up to here it is under 1 GB
+_HELD = 1.5 * 8  # bytes per entry of K, with the tiles that fill it
+_WIDE_ENOUGH = 1e15  # float32 squares of numbers between this and its inverse are in range
 _FIRST_RANK = 64  # where the search for a fraction of the variance starts
 _RESIDUAL = {4: 1e-5, 8: 1e-7}  # by itemsize
 
@@ -48,7 +55,8 @@ class KPCA(Space):
     Full rank takes O(n³) time and a few n × n arrays of float64 (also for float32 data, because
     small eigenvalues drown otherwise). The k leading components take O(n² (d + k)) per pass
     over the Gram matrix and a handful of passes; where n × n does not fit the memory budget, its
-    blocks are computed anew in every pass.
+    blocks are computed anew in every pass, with the same result. Full rank that does not fit is
+    refused.
 
     Parameters
     ----------
@@ -63,8 +71,8 @@ class KPCA(Space):
     solver : {"auto", "dense", "lanczos", "randomized"}, default="auto"
         "dense": LAPACK, the whole spectrum. "lanczos": ARPACK. "randomized": block Krylov
         iteration from a random start, converged to a residual of 1e-7 λmax (1e-5 in float32).
-        "auto": dense at full rank, up to 500 points, or when more than a sixth of the
-        components is wanted; else randomized.
+        "auto": dense at full rank, up to 500 points, when more than a sixth of the components
+        is wanted, and for a fraction of the variance up to 5,000 points; else randomized.
     random_state : int, RandomState or None, default=None
         For the starts of the iterative solvers.
 
@@ -111,6 +119,8 @@ class KPCA(Space):
     (20, 8)
     """
 
+    _advice = "try n_components=100, or Nystroem(500), which needs no n × n array."
+
     def __init__(
         self,
         n_components: int | float | None = None,
@@ -126,39 +136,24 @@ class KPCA(Space):
         self.solver = solver
         self.random_state = random_state
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Learn the components and return the coordinates of the training points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training points, or their Gram matrix when the kernel is precomputed.
-        y : array-like of shape (n_samples,), default=None
-            Passed to the kernel's ``bind``.
-
-        Returns
-        -------
-        array of shape (n_samples, rank_)
-            Coordinates, as ``transform`` gives them.
-        """
-        X = self._begin(X, y)
-        gram, V = self._learn(X)
-        if self.solver_ == "dense":
-            Z = V * like(np.sqrt(self.eigenvalues_), V)
-        else:  # one product with K makes this what transform gives, whatever the residuals
-            Z = gram.centred_times(self.projection_)
-        return gram.xp.astype(Z, X.dtype, copy=False)
-
-    def _learn(self, X: Any) -> Any:
+    def _check_parameters(self) -> None:
         check_n_components(self.n_components)
+        check_tol(self.tol)
+        names = ("auto", "dense", "lanczos", "randomized")
+        if not isinstance(self.solver, str) or self.solver not in names:
+            raise ValueError(
+                f"Got solver={self.solver!r}, but expected one of {names}: try 'auto'."
+            )
+        if self.n_components is None and self.solver in ("lanczos", "randomized"):
+            raise ValueError(
+                f"Got solver={self.solver!r} for full rank, but expected 'dense': an iterative "
+                "solver needs a number of components; try n_components=100."
+            )
+
+    def _learn(self, X: Any) -> Callable[[], Any]:
         self.solver_ = self._chosen_solver(X.shape[0])
-        require_memory(
-            self.estimate_memory(*X.shape),
-            f"KPCA of {X.shape[0]} points by the {self.solver_} solver",
-            "try n_components=100, or Nystroem(500), which needs no n × n array.",
-        )
         gram = self._gram(X)
-        values, V = self._eigenpairs(gram)
+        values, V = self._eigenpairs(gram, single=is_single(X))
         values, V = values[::-1], gram.xp.flip(V, axis=1)
         kept = n_kept(values, self._cut_off(gram, values), self.n_components, gram.centred_trace)
         if kept == 0:
@@ -168,62 +163,67 @@ class KPCA(Space):
         self.rank_ = kept
         total = gram.centred_trace
         self.explained_variance_ratio_ = min(1.0, float(np.sum(self.eigenvalues_)) / total)
-        self.anchors_ = gram.anchors
+        self.anchors_ = own(gram.anchors)
         # Round-off leaves a trace of the constant vector in the last eigenvectors; without it the
         # map needs no other centring than the offset.
         self.projection_ = gram.centre(V) / like(np.sqrt(self.eigenvalues_), V)
         self.offset_ = gram.column_means @ self.projection_
-        return gram, V
+        if self.solver_ == "dense":
+            return lambda: V * like(np.sqrt(self.eigenvalues_), V)
+        # One product with K makes this what transform gives, whatever the residuals.
+        return lambda: gram.centred_times(self.projection_)
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
+        held = 0.0
+        if self._chosen_solver(n_samples) != "dense":
+            held = min(_HELD * n_samples * n_samples, float(current_budget()))
+        return held + self._bytes_in_full(n_samples, n_features)
+
+    def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
         n = n_samples
         if self._chosen_solver(n) == "dense":
-            return 8 * (3 * n * n + 2 * n * n_features)
+            return 8.0 * (3 * n * n + 2 * n * n_features)
         k = self.n_components
-        rank = int(k) if isinstance(k, Integral) else 4 * _FIRST_RANK
-        held = min(1.5 * 8 * n * n, current_budget())
-        return held + 8 * n * (12 * (rank + 10) + 2 * n_features)
+        rank = min(int(k) if isinstance(k, Integral) else 4 * _FIRST_RANK, n)
+        return 8.0 * n * (12 * (rank + 10) + 2 * n_features)
 
     def _chosen_solver(self, n: int) -> str:
-        names = ("auto", "dense", "lanczos", "randomized")
-        if self.solver not in names:
-            raise ValueError(
-                f"Got solver={self.solver!r}, but expected one of {names}: try 'auto'."
-            )
+        """By the size and the parameters alone: the memory decides nothing but the speed."""
         k = self.n_components
         if self.solver != "auto":
-            if k is None and self.solver != "dense":
-                raise ValueError(
-                    f"Got solver={self.solver!r} for full rank, but expected 'dense': an iterative "
-                    "solver needs a number of components; try n_components=100."
-                )
             return self.solver
-        fits = 3 * 8 * n * n <= current_budget()
-        if k is None:
-            return "dense"
-        if n <= _DENSE_ROWS:
+        if k is None or n <= _DENSE_ROWS:
             return "dense"
         if isinstance(k, Integral):
-            return "dense" if fits and 6 * k >= n else "randomized"
-        return "dense" if fits and n <= _ALWAYS_DENSE_ROWS else "randomized"
+            return "dense" if 6 * k >= n else "randomized"
+        return "dense" if n <= _ALWAYS_DENSE_ROWS else "randomized"
 
     def _gram(self, X: Any) -> CentredGram:
         n = X.shape[0]
-        if self.solver_ != "randomized":
-            X = as_float64(X)
-            held = self.solver_ == "dense" or 1.5 * 8 * n * n <= current_budget()
-            return CentredGram(self.kernel_, X, hold=held, dtype=namespace(X).float64)
+        narrow = self.solver_ == "randomized" and is_single(X)
+        single = is_single(X) and (narrow or self.kernel_.pairwise)
+        X = X if narrow else as_float64(X)
         xp = namespace(X)
-        small, large = (1.5 * size * n * n <= current_budget() for size in (4, 8))
-        # Half the precision beats computing every block again in every pass.
-        narrow = X.dtype == xp.float32 or (small and not large)
-        return CentredGram(self.kernel_, X, hold=small, dtype=xp.float32 if narrow else xp.float64)
+        trace = float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
+        # Iterations square what they multiply with K: in float32 that leaves the range soon.
+        narrow = narrow and 1 / _WIDE_ENOUGH < trace < _WIDE_ENOUGH
+        _refuse_out_of_range(trace * (n if self.solver_ == "dense" else trace), self.kernel_)
+        return CentredGram(
+            self.kernel_,
+            X,
+            hold=self.solver_ == "dense" or _HELD * n * n <= current_budget(),
+            dtype=xp.float32 if narrow else xp.float64,
+            trace=trace,
+            single=single,
+        )
 
-    def _eigenpairs(self, gram: CentredGram) -> tuple[np.ndarray, Any]:
+    def _eigenpairs(self, gram: CentredGram, *, single: bool) -> tuple[np.ndarray, Any]:
         rng = check_random_state(self.random_state)
         if self.solver_ == "dense":
             values, V = dense_eigenpairs(gram)
-            self._refuse_indefinite(gram, float(values[0]), float(values[-1]))
+            refuse_indefinite(
+                float(values[0]), float(values[-1]), rounding=gram.round_off, single=single
+            )
             return values, V
         k = self.n_components
         rank = min(int(k) if isinstance(k, Integral) else _FIRST_RANK, gram.n - 1)
@@ -234,7 +234,7 @@ class KPCA(Space):
             else:
                 tol = _RESIDUAL[4 if gram.dtype == gram.xp.float32 else 8]
                 values, V, smallest = krylov_eigenpairs(gram, rank, rng, tol)
-            self._refuse_indefinite(gram, smallest, float(values[-1]))
+            refuse_indefinite(smallest, float(values[-1]), rounding=gram.round_off, single=single)
             if isinstance(k, Integral) or rank == gram.n - 1 or values[0] <= 0:
                 return values, V
             if k is not None and values.sum() >= k * gram.centred_trace:
@@ -244,13 +244,15 @@ class KPCA(Space):
     def _cut_off(self, gram: CentredGram, values: np.ndarray) -> float:
         relative = _RELATIVE_CUT if self.tol is None else self.tol
         eps = float(gram.xp.finfo(gram.dtype).eps)
-        if (
-            self.solver_ == "dense"
-        ):  # the last of n eigenvalues hold the round-off of all n² entries
+        if self.solver_ == "dense":
+            # The last of n eigenvalues hold the round-off of all n² entries.
             return max(relative * values[0], gram.n * eps * gram.trace, 0.0)
         return max(relative, 10 * eps) * max(values[0], 0.0)
 
-    def _refuse_indefinite(self, gram: CentredGram, smallest: float, largest: float) -> None:
-        single = gram.dtype == gram.xp.float32
-        single = single or (not is_sparse(gram.X) and gram.X.dtype == gram.xp.float32)
-        refuse_indefinite(smallest, largest, single=single)
+
+def _refuse_out_of_range(number: float, kernel: Kernel) -> None:
+    if not np.isfinite(number):
+        raise ValueError(
+            f"Got values of {kernel!r} so large that sums and squares of them are not finite, but "
+            "expected smaller ones: try rescaling the features, for instance with StandardScaler."
+        )

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import current_budget, is_sparse, take_rows, to_numpy
+from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.kernels import Kernel
 
 _POOL = 20_000  # rows that k-means and RPCholesky look at
@@ -27,16 +27,25 @@ def kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
     pool = min(X.shape[0], max(_POOL_PER_LANDMARK * m, 2000), max(_POOL, 2 * m))
     rows = uniform_rows(X.shape[0], pool, rng)
     sample = take_rows(X, rows)
-    sample = sample if is_sparse(sample) else to_numpy(sample)
+    sample = to_numpy(sample)
+    scale = _scale(sample)
     kmeans = KMeans(m, n_init=1, max_iter=_ITERATIONS, random_state=rng)
     with warnings.catch_warnings():  # fewer distinct points than clusters: the centres repeat
         warnings.simplefilter("ignore", ConvergenceWarning)
-        centres = kmeans.fit(sample).cluster_centers_
+        centres = kmeans.fit(sample / scale).cluster_centers_ * scale
     return np.unique(centres, axis=0)
 
 
+def _scale(points: np.ndarray) -> float:
+    """A power of two that brings points whose squares would leave the range back into it."""
+    most = 1e12 if points.dtype == np.float32 else 1e100
+    _, power = np.frexp(np.max(np.abs(points)))
+    scale = 2.0 ** (float(power) - 1)
+    return points.dtype.type(1.0 if 1 / most < scale < most else scale)
+
+
 def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
-    """Choose rows by randomly pivoted Cholesky [1]_, on a random sample that fits the budget.
+    """Choose rows by randomly pivoted Cholesky [1]_, on a random sample of 20,000.
 
     Every pivot is drawn with probability proportional to what the earlier ones leave of
     k(x, x); then its kernel column is eliminated. O(n m²) time, m kernel columns, n × m memory.
@@ -63,8 +72,7 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
        practical approximation of a kernel matrix with few entry evaluations". Communications on
        Pure and Applied Mathematics, 2025.
     """
-    fits = int(current_budget() // (2 * 8 * m))
-    rows = uniform_rows(X.shape[0], min(max(_POOL, 2 * m), max(fits, m)), rng)
+    rows = uniform_rows(X.shape[0], _pool(X.shape[0], m), rng)
     sample = X if len(rows) == X.shape[0] else take_rows(X, rows)
     diagonal = to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
     rest = diagonal[rows] if kernel.pairwise else diagonal.copy()
@@ -88,3 +96,12 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
         rest = np.maximum(rest - F[i] ** 2, 0.0)
         rest[pivot] = 0.0
     return np.sort(rows[chosen])
+
+
+def rpcholesky_bytes(n: int, m: int) -> float:
+    """Bytes that :func:`rpcholesky_rows` takes: a factor of every landmark at every row."""
+    return 8.0 * m * _pool(n, m)
+
+
+def _pool(n: int, m: int) -> int:
+    return min(n, max(_POOL, 2 * m))

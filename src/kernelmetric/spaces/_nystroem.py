@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -11,9 +12,22 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import is_sparse, like, to_numpy
 from kernelmetric.kernels import FunctionKernel
-from kernelmetric.spaces._base import as_float64, refuse_indefinite, refuse_rank_zero
+from kernelmetric.spaces._base import (
+    as_float64,
+    check_tol,
+    is_single,
+    own,
+    refuse_indefinite,
+    refuse_rank_zero,
+    round_off,
+)
 from kernelmetric.spaces._features import FeatureMapSpace
-from kernelmetric.spaces._landmarks import kmeans_centres, rpcholesky_rows, uniform_rows
+from kernelmetric.spaces._landmarks import (
+    kmeans_centres,
+    rpcholesky_bytes,
+    rpcholesky_rows,
+    uniform_rows,
+)
 
 _RELATIVE_CUT = {4: 1e-6, 8: 1e-10}  # by itemsize: below, float32 features are round-off
 _STRATEGIES = ("auto", "kmeans", "uniform", "rpcholesky")
@@ -103,22 +117,46 @@ class Nystroem(FeatureMapSpace):
         self.random_state = random_state
 
     def _n_map_features(self, n_samples: int) -> int:
-        given = isinstance(self.n_landmarks, Integral)
-        return min(int(self.n_landmarks) if given else 1, n_samples)
+        if isinstance(self.landmarks, str):
+            return min(int(self.n_landmarks), n_samples)
+        return max(1, (np.shape(self.landmarks) or (1,))[0])
 
-    def _learn(self, X: Any) -> None:
+    def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
+        m = self._n_map_features(n_samples)
+        rotation = super()._bytes_in_full(n_samples, n_features) + 8.0 * 3 * m * m
+        drawn = isinstance(self.landmarks, str) and self.landmarks in ("auto", "rpcholesky")
+        return max(rotation, rpcholesky_bytes(n_samples, m) if drawn and m < n_samples else 0.0)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_tol(self.tol)
+        if isinstance(self.landmarks, str) and self.landmarks not in _STRATEGIES:
+            raise ValueError(
+                f"Got landmarks={self.landmarks!r}, but expected one of {_STRATEGIES} or an array "
+                "of points: try 'auto'."
+            )
+        if not isinstance(self.n_landmarks, Integral) or self.n_landmarks < 1:
+            raise ValueError(
+                f"Got n_landmarks={self.n_landmarks!r}, but expected a positive integer: try 500."
+            )
+
+    def _learn(self, X: Any) -> Callable[[], Any]:
         self.anchors_ = self._chosen_landmarks(X)
-        single = str(X.dtype).endswith("float32")
+        if self.anchors_.shape[0] == 0:  # every point has norm zero in the feature space
+            refuse_rank_zero(X.shape[0], self.kernel_)
+        single = is_single(X)
         cut_off = _RELATIVE_CUT[4 if single else 8] if self.tol is None else self.tol
         K = self._landmark_gram(X)
+        trace = float(np.trace(K))
         values, U = linalg.eigh(K)
-        refuse_indefinite(float(values[0]), float(values[-1]), single=single)
+        rounding = round_off(trace, X.shape[1], single=single and self.kernel_.pairwise)
+        refuse_indefinite(float(values[0]), float(values[-1]), rounding=rounding, single=single)
         eps = np.finfo(np.float64).eps
-        kept = values > max(cut_off * values[-1], len(K) * eps * np.trace(K), 0.0)
+        kept = values > max(cut_off * values[-1], len(K) * eps * trace, 0.0)
         if not kept.any():
             refuse_rank_zero(X.shape[0], self.kernel_)
         W = U[:, kept] / np.sqrt(values[kept])
-        self._rotate(X, W, len(K), cut_off)
+        return self._rotate(X, W, len(K), cut_off)
 
     def _landmark_gram(self, X: Any) -> np.ndarray:
         if self.kernel_.pairwise:
@@ -131,15 +169,6 @@ class Nystroem(FeatureMapSpace):
         if not isinstance(self.landmarks, str):
             self.landmarks_ = "given"
             return self._given_landmarks(X)
-        if self.landmarks not in _STRATEGIES:
-            raise ValueError(
-                f"Got landmarks={self.landmarks!r}, but expected one of {_STRATEGIES} or an array "
-                "of points: try 'auto'."
-            )
-        if not isinstance(self.n_landmarks, Integral) or self.n_landmarks < 1:
-            raise ValueError(
-                f"Got n_landmarks={self.n_landmarks!r}, but expected a positive integer: try 500."
-            )
         n, m = X.shape[0], int(self.n_landmarks)
         rng = check_random_state(self.random_state)
         vectors = not (is_sparse(X) or self.kernel_.pairwise)
@@ -154,7 +183,7 @@ class Nystroem(FeatureMapSpace):
             )
         self.landmarks_ = "all" if m >= n else strategy
         if m >= n:
-            return self.kernel_.anchors(X)
+            return own(self.kernel_.anchors(X))
         if strategy == "kmeans":
             return like(kmeans_centres(X, m, rng), X)
         if strategy == "uniform":
@@ -171,10 +200,15 @@ class Nystroem(FeatureMapSpace):
                     f"Got landmarks of shape {given.shape} and dtype {given.dtype}, but expected "
                     "indices of training points for a precomputed kernel."
                 )
-            return given
+            if not (len(given) and np.all((given >= 0) & (given < X.shape[0]))):
+                raise ValueError(
+                    f"Got landmarks={given!r}, but expected at least one index from 0 to "
+                    f"{X.shape[0] - 1}: they number the training points."
+                )
+            return given.copy()
         if given.ndim != 2 or given.shape[1] != X.shape[1] or given.shape[0] < 1:
             raise ValueError(
                 f"Got landmarks of shape {given.shape}, but expected (m, {X.shape[1]}): "
                 "points with the features of X."
             )
-        return given.astype(X.dtype) if is_sparse(given) else like(given, X)
+        return given.astype(X.dtype) if is_sparse(given) else own(like(given, X))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from kernelmetric.compute import is_sparse, like, map_points, namespace
+from kernelmetric.compute import all_finite, is_sparse, like, namespace
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
-from kernelmetric.spaces._base import beside
+from kernelmetric.spaces._base import beside, times
 from kernelmetric.spaces._features import FeatureMapSpace
 
+_MOST_FEATURES = 10**12  # more memory than there is, and still a number to multiply
 _RELATIVE_CUT = 1e-6  # far below the sampling error of any affordable number of features
 
 
@@ -101,14 +102,17 @@ class RandomFeatures(FeatureMapSpace):
         self.random_state = random_state
 
     def _n_map_features(self, n_samples: int) -> int:
-        return int(self.n_features)
+        return int(min(self.n_features, _MOST_FEATURES))
 
-    def _learn(self, X: Any) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if not isinstance(self.n_features, Integral) or self.n_features < 2:
             raise ValueError(
                 f"Got n_features={self.n_features!r}, but expected an integer of at least 2: "
                 "try 1000."
             )
+
+    def _learn(self, X: Any) -> Callable[[], Any]:
         rng = check_random_state(self.random_state)
         terms = [(weight, kernel) for weight, kernel in _terms(self.kernel_) if weight > 0]
         if not terms:
@@ -122,17 +126,20 @@ class RandomFeatures(FeatureMapSpace):
             amplitudes.append(np.full(share, np.sqrt(weight / share)))
         self.frequencies_ = like(np.hstack(drawn), X)
         self.amplitudes_ = like(np.hstack(amplitudes)[None, :], X)
-        self._rotate(X, None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT)
+        return self._rotate(X, None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT)
 
     def _features(self, X: Any) -> Any:
         frequencies, amplitudes = (beside(a, X) for a in (self.frequencies_, self.amplitudes_))
-        if is_sparse(X):
-            angles = np.asarray(safe_sparse_dot(X, frequencies, dense_output=True))
-        else:
-            xp = namespace(X)
-            dtype = xp.result_type(X, frequencies)
-            both = xp.astype(X, dtype, copy=False), xp.astype(frequencies.T, dtype, copy=False)
-            angles = map_points(*both)
+        with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
+            if is_sparse(X):
+                angles = np.asarray(safe_sparse_dot(X, frequencies, dense_output=True))
+            else:
+                angles = times(X, frequencies)
+        if not all_finite(angles):
+            raise ValueError(
+                "Got random features of angles that overflow, but expected finite numbers: "
+                "try rescaling the features, for instance with StandardScaler."
+            )
         xp = namespace(angles)
         return xp.concat([xp.cos(angles) * amplitudes, xp.sin(angles) * amplitudes], axis=1)
 

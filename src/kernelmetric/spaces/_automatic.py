@@ -1,0 +1,40 @@
+"""The space for a training set of a given size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelmetric.spaces._base import Space
+from kernelmetric.spaces._kpca import KPCA
+from kernelmetric.spaces._nystroem import Nystroem
+
+FULL_RANK_ROWS = 2_000
+LOW_RANK_ROWS = 10_000
+LOW_RANK = 256
+LANDMARKS = 1_000
+
+
+def automatic_space(n_samples: int, random_state: Any = None) -> Space:
+    """The space for a training set of this size.
+
+    The size alone decides: where the memory does not suffice, the fit is refused, and the same
+    data never give a model of another rank on another machine.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of training points.
+    random_state : int, RandomState or None, default=None
+        For spaces that draw random numbers.
+
+    Returns
+    -------
+    Space
+        Full-rank KPCA up to 2,000 points; KPCA of rank 256 up to 10,000; beyond, 1,000 landmarks
+        reduced to rank 256.
+    """
+    if n_samples <= FULL_RANK_ROWS:
+        return KPCA()
+    if n_samples <= LOW_RANK_ROWS:
+        return KPCA(LOW_RANK, random_state=random_state)
+    return Nystroem(LANDMARKS, n_components=LOW_RANK, random_state=random_state)
