@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,16 +191,39 @@ class LeaveOneOutRidge(Kernel):
         )
         return bound
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that ``bind`` takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two.
+        """
+        m = min(n_samples, self._most_rows())
+        return 8 * m * (7 * m + 5 * n_features)
+
+    def _most_rows(self) -> int:
+        most = self.max_samples
+        good = isinstance(most, Integral) and not isinstance(most, bool)
+        if not good or int(most) < _FEWEST_ROWS:
+            raise ValueError(
+                f"Got max_samples={most!r}, but expected an integer of at least {_FEWEST_ROWS}: "
+                "try 500."
+            )
+        return int(most)
+
     def _rows(self, key: np.ndarray) -> np.ndarray:
         """All rows, or a sample in proportion to the classes (or spread over the target)."""
-        if not self.max_samples >= _FEWEST_ROWS:
-            raise ValueError(
-                f"Got max_samples={self.max_samples!r}, but expected at least {_FEWEST_ROWS} "
-                "points: try 500."
-            )
         n = len(key)
         fitting = int(np.sqrt(current_budget() / (8 * 10)))  # ten m × m arrays of float64
-        m = min(n, int(self.max_samples), max(fitting, _FEWEST_ROWS))
+        m = min(n, self._most_rows(), max(fitting, _FEWEST_ROWS))
         if m == n:
             return np.arange(n)
         shuffled = check_random_state(self.random_state).permutation(n)
