@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -23,7 +22,7 @@ from kernelmetric.graphs import as_pairs
 from kernelmetric.kernelized._arguments import learner_arguments, naming
 from kernelmetric.kernelized._delegation import Predictions, in_dtype_of, inner_has
 from kernelmetric.kernelized._memory import fit_bytes
-from kernelmetric.kernelized._parts import check_learner, fresh_space, tags_of
+from kernelmetric.kernelized._parts import adopt_tags, checked_kernel, fresh_space, tags_of
 from kernelmetric.kernelized._tuples import (
     are_tuples,
     coordinates_of_tuples,
@@ -31,7 +30,6 @@ from kernelmetric.kernelized._tuples import (
     takes_pair_tuples,
     tuples_of_pairs,
 )
-from kernelmetric.kernels import Kernel
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel
 from kernelmetric.solvers import CallbackSupportMixin, propagated_callbacks, with_callbacks
@@ -309,9 +307,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = tags_of(self.learner, tags)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
+        adopt_tags(tags, inner)
         tags.target_tags = inner.target_tags
         tags.non_deterministic = inner.non_deterministic
         if tags.transformer_tags is not None:
@@ -336,7 +332,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         **fit_params,
     ) -> tuple[Any, Any]:
         """Fit everything; coordinates of the training points, and what the learner returned."""
-        kernel = self._check_parts(y)
+        kernel = checked_kernel(self, y)
         interrupted = None
         with unchanged_by_failure(self):
             if are_tuples(X):
@@ -374,20 +370,6 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         if interrupted is not None:
             raise interrupted
         return Z, result
-
-    def _check_parts(self, y: Any) -> Kernel:
-        """The kernel, unbound, once learner, kernel and neighbors are seen to be what they say."""
-        check_learner(self)
-        kernel = automatic_kernel(self.kernel)
-        if not isinstance(self.neighbors, str) or self.neighbors not in ("feature", "input"):
-            raise ValueError(
-                f"Got neighbors={self.neighbors!r}, but expected 'feature' or 'input'."
-            )
-        if y is None and get_tags(self.learner).target_tags.required:
-            raise ValueError(
-                f"{type(self.learner).__name__} requires y to be passed, but the target y is None."
-            )
-        return kernel
 
     def _fresh_space(self, n_samples: int) -> Any:
         return fresh_space(self.space, self.kernel, n_samples, self.random_state)

@@ -6,6 +6,7 @@ import math
 from numbers import Integral
 from typing import Any
 
+from kernelmetric.compute import current_budget
 from kernelmetric.kernels import Kernel, Linear, Polynomial
 
 _FRACTION_RANK = 256  # what KPCA itself expects of a fraction of the variance
@@ -71,6 +72,43 @@ def bytes_of(part: Any, n_samples: int, n_features: int) -> int:
     """What a part says it takes for points of this shape; nothing where it says nothing."""
     estimate = getattr(part, "estimate_memory", None)
     return 0 if estimate is None else int(estimate(n_samples, n_features))
+
+
+def search_bytes(
+    kernels: list[Kernel], space: Any, learner: Any, n_samples: int, n_features: int, n_test: int
+) -> int:
+    """Bytes that one fold of a search takes at its peak, besides the points.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        The candidates, not bound.
+    space : Space
+        Of the highest rank, not fitted.
+    learner : estimator
+        Counted where it has an estimate itself.
+    n_samples, n_features : int
+        Shape of the points to train on.
+    n_test : int
+        Number of points to score on.
+
+    Returns
+    -------
+    int
+        The distances are held throughout where they fit the memory budget; the candidate that
+        takes most counts.
+    """
+    n = n_samples
+    block = 8 * n * (n + n_test)
+    distances = block if 2 * block + 16 * n * n <= current_budget() else 0
+    peaks = []
+    for kernel in kernels:
+        rank = coordinates_rank(space, kernel, n, n_features)
+        coordinates = 8 * (n + n_test) * rank
+        spanning = (block if distances else 0) + bytes_of(space, n, n_features) + coordinates
+        learning = 2 * coordinates + bytes_of(learner, n, rank)
+        peaks.append(max(bytes_of(kernel, n, n_features), spanning, learning))
+    return distances + max(peaks)
 
 
 def _feature_space_dimension(kernel: Kernel, n_features: int) -> float:

@@ -7,9 +7,10 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from kernelmetric.kernels import Linear
+from kernelmetric.kernels import Kernel, Linear
 from kernelmetric.metric import Metric
-from kernelmetric.selection import automatic_space
+from kernelmetric.selection import automatic_kernel, automatic_space
+from kernelmetric.spaces import Space
 
 _EXPECTED = ("fit", "get_params", "__sklearn_tags__")
 
@@ -22,6 +23,13 @@ def is_estimator(thing: Any) -> bool:
 def tags_of(thing: Any, fallback: Any) -> Any:
     """The tags of an estimator; of anything else the fallback, because fit says what is wrong."""
     return get_tags(thing) if is_estimator(thing) else fallback
+
+
+def adopt_tags(tags: Any, inner: Any) -> None:
+    """Let an estimator be of the kind that the one inside it is."""
+    tags.estimator_type = inner.estimator_type
+    tags.classifier_tags = inner.classifier_tags
+    tags.regressor_tags = inner.regressor_tags
 
 
 def check_estimator(owner: Any, name: str, example: str) -> None:
@@ -82,16 +90,42 @@ def check_learner(owner: Any) -> None:
         )
 
 
+def checked_kernel(metric: Any, y: Any) -> Kernel:
+    """The kernel of a Kernelized, not bound, once all parts are seen to be what they should.
+
+    Parameters
+    ----------
+    metric : Kernelized
+        About to be fitted.
+    y : array-like or None
+        The labels.
+
+    Returns
+    -------
+    Kernel
+        What its ``kernel`` stands for.
+    """
+    check_learner(metric)
+    kernel = automatic_kernel(metric.kernel)
+    if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
+        raise ValueError(f"Got neighbors={metric.neighbors!r}, but expected 'feature' or 'input'.")
+    if y is None and get_tags(metric.learner).target_tags.required:
+        raise ValueError(
+            f"{type(metric.learner).__name__} requires y to be passed, but the target y is None."
+        )
+    return kernel
+
+
 def is_indefinite(learner: Any) -> bool:
     """Whether squared distances of a learner, once fitted, may be negative."""
     return isinstance(learner, Metric) and getattr(learner, "psd", None) == "none"
 
 
 def _has_own_kernel(part: Any) -> bool:
-    """Whether a metric of this library brings a kernel that is not linear."""
-    if not isinstance(part, Metric):
+    """Whether a metric or a space of this library brings a kernel that is not linear."""
+    if not isinstance(part, Metric | Space):
         return False
-    params = part.get_params(deep=False)  # type: ignore[attr-defined]
+    params = part.get_params(deep=False)  # type: ignore[union-attr]
     kernels = [params[name] for name in ("kernel", "kernels") if name in params]
     return not all(isinstance(k, Linear) or (isinstance(k, str) and k == "linear") for k in kernels)
 
