@@ -46,7 +46,7 @@ from kernelmetric.compute._native import native
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._products import BlockProduct
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
-from kernelmetric.compute._state import unchanged_by_failure
+from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._subspaces import subspace_distances
 from kernelmetric.compute._threads import own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
@@ -87,5 +87,5 @@ __all__ = [
     "subspace_distances",
     "take_rows",
     "to_numpy",
-    "unchanged_by_failure",
+    "unchanged_on_failure",
 ]

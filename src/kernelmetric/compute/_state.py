@@ -8,7 +8,7 @@ from typing import Any
 
 
 @contextmanager
-def unchanged_by_failure(estimator: Any) -> Iterator[None]:
+def unchanged_on_failure(estimator: Any) -> Iterator[None]:
     """Put an estimator back as it was when the work inside raises, or is interrupted.
 
     A fit that is refused half-way would otherwise leave a mixture: the map of the last fit beside

@@ -16,7 +16,7 @@ from kernelmetric.compute import (
     namespace,
     require_memory,
     row_blocks,
-    unchanged_by_failure,
+    unchanged_on_failure,
 )
 from kernelmetric.graphs import as_pairs
 from kernelmetric.kernelized._arguments import learner_arguments, naming
@@ -334,7 +334,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         """Fit everything; coordinates of the training points, and what the learner returned."""
         kernel = checked_kernel(self, y)
         interrupted = None
-        with unchanged_by_failure(self):
+        with unchanged_on_failure(self):
             if are_tuples(X):
                 X, tuples = points_of_tuples(X)
             X = check_points(

@@ -197,9 +197,12 @@ def as_points(A: Any, kernel: Kernel) -> Any:
 
 
 def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:
-    """Cast A and B to the wider of their two dtypes (torch multiplies only equal ones)."""
-    if A.dtype == B.dtype or is_sparse(A) or is_sparse(B):
+    """Cast A and B to the wider of their two dtypes: torch and SciPy multiply only equal ones."""
+    if A.dtype == B.dtype:
         return A, B
+    if is_sparse(A) or is_sparse(B):
+        dtype = np.result_type(A.dtype, B.dtype)
+        return A.astype(dtype, copy=False), B.astype(dtype, copy=False)
     xp = namespace(A, B)
     dtype = xp.result_type(A, B)
     return xp.astype(A, dtype, copy=False), xp.astype(B, dtype, copy=False)
