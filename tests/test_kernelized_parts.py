@@ -1,4 +1,4 @@
-"""What may stand inside Kernelized: indefinite metrics stay whole, what means nothing is refused."""
+"""What may stand inside Kernelized, and what is refused there in a sentence."""
 
 import numpy as np
 import pytest

@@ -83,10 +83,10 @@ def test_a_refused_refit_leaves_the_last_fit_whole(estimator, refusal, labelled)
 
 @each
 def test_a_refused_first_fit_leaves_nothing(estimator, labelled):
-    X, y = labelled
+    X, _ = labelled
     estimator = clone(estimator)
     params = dict(vars(estimator))
-    with pytest.raises(ValueError, match=r"1 class|one class|1 classes"):
+    with pytest.raises(ValueError, match="class"):
         estimator.fit(X, np.zeros(len(X), dtype=int))
     assert vars(estimator) == params
     with pytest.raises(NotFittedError):

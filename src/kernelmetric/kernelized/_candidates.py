@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _num_samples
 
 from kernelmetric.kernelized._parts import check_estimator, check_learner, is_indefinite
 from kernelmetric.kernels import Kernel, polynomial_degrees, rbf_widths
@@ -102,10 +103,11 @@ def listed_folds(
     list of pairs of ndarray
         At least one, neither side empty.
     """
-    if isinstance(cv, bool) or (isinstance(cv, Integral) and not 2 <= int(cv) <= len(y)):
+    n_samples = _num_samples(y)
+    if isinstance(cv, bool) or (isinstance(cv, Integral) and not 2 <= int(cv) <= n_samples):
         raise ValueError(
-            f"Got cv={cv!r}, but expected from 2 to n_samples={len(y)} folds, a splitter such as "
-            "StratifiedKFold(5), or a list of pairs (train, test) of row numbers: try cv=3."
+            f"Got cv={cv!r}, but expected from 2 to n_samples={n_samples} folds, a splitter such "
+            "as StratifiedKFold(5), or a list of pairs (train, test) of row numbers: try cv=3."
         )
     plain = cv is None or isinstance(cv, Integral) or (hasattr(cv, "split") and callable(cv.split))
     if plain and not isinstance(cv, str | bytes):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn import config_context, get_config
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.model_selection import check_cv
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import _safe_indexing, get_tags
@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_method_params,
     _num_samples,
+    check_array,
     check_consistent_length,
     column_or_1d,
 )
@@ -270,7 +271,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         kernels = [automatic_kernel(kernel) for kernel in listed_kernels(self.kernels)]
         ranks = listed_ranks(self.n_components)
         n_folds = int(self.cv) if isinstance(self.cv, Integral) else _USUAL_FOLDS
-        n_test = -(-n_samples // max(n_folds, 2))
+        n_folds = min(max(n_folds, 2), n_samples)
+        n_test = -(-n_samples // n_folds)
         shape = n_samples - n_test, n_features, n_test
         space = self._space(shape[0])
         if None not in ranks:
@@ -348,6 +350,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         if is_classifier(self._judge):
             check_labels(y, points)
             y = column_or_1d(y)
+        elif is_regressor(self._judge):
+            y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         return points, y
 
     def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
