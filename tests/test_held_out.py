@@ -4,6 +4,8 @@ Whoever scores rows it has learned from finds them all, because the nearest neig
 the point itself.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
@@ -25,7 +27,9 @@ from kernelmetric import (
 from kernelmetric.evaluation import holdout, run_trials
 from kernelmetric.experiments import Problem, default_cells
 from kernelmetric.experiments._aligned import _run as aligned_cell
+from kernelmetric.experiments._beyond import _best_votes
 from kernelmetric.experiments._multimodal import _run as multimodal_cell
+from kernelmetric.experiments._table import classify
 from kernelmetric.learners._idealized import IdealizedKernel
 
 CHANCE = 0.3, 0.7  # of 120 rows with two labels, more than four standard errors around a half
@@ -144,7 +148,15 @@ def test_cells_of_the_tables_are_scored_on_test_points(tmp_path):
     cells = list(default_cells([problem], ["Euclidean"], 2, tmp_path / "cells.jsonl"))
     cells += [aligned_cell(problem, "DNE, aligned", 0)]
     cells += [multimodal_cell(problem, "median", 0)]
-    assert is_chance([cell.accuracy for cell in cells])
+    by_heart = SimpleNamespace(build=lambda problem: KNeighborsClassifier(1))
+    assert is_chance([cell.accuracy for cell in cells] + [classify(problem, by_heart, 0)])
+
+
+def test_the_number_of_votes_is_chosen_by_points_left_out(lots):
+    X, y = lots
+    y = np.where(np.random.RandomState(1).uniform(size=120) < 0.3, y, X[:, 0] > 0).astype(int)
+    choices = [{"n_neighbors": 1}, {"n_neighbors": 25}]  # the first knows its own rows by heart
+    assert _best_votes(choices, y, lambda train, test: (X[train], X[test])) == choices[1]
 
 
 def test_shuffled_splits_leave_rows_out_too(lots):
