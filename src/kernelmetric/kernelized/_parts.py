@@ -125,7 +125,7 @@ def _has_own_kernel(part: Any) -> bool:
     """Whether a metric or a space of this library brings a kernel that is not linear."""
     if not isinstance(part, Metric | Space):
         return False
-    params = part.get_params(deep=False)  # type: ignore[union-attr]
+    params = part.get_params(deep=False)
     kernels = [params[name] for name in ("kernel", "kernels") if name in params]
     return not all(isinstance(k, Linear) or (isinstance(k, str) and k == "linear") for k in kernels)
 

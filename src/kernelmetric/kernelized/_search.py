@@ -270,19 +270,20 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         """
         kernels = [automatic_kernel(kernel) for kernel in listed_kernels(self.kernels)]
         ranks = listed_ranks(self.n_components)
+        highest = None if None in ranks else max(rank for rank in ranks if rank is not None)
         n_folds = int(self.cv) if isinstance(self.cv, Integral) else _USUAL_FOLDS
         n_folds = min(max(n_folds, 2), n_samples)
         n_test = -(-n_samples // n_folds)
         shape = n_samples - n_test, n_features, n_test
         space = self._space(shape[0])
-        if None not in ranks:
-            space.set_params(n_components=max(ranks))
+        if highest is not None:
+            space.set_params(n_components=highest)
         n_jobs = min(effective_n_jobs(self.n_jobs), n_folds * len(kernels))
         rows = 8 * n_folds * n_samples * n_features
         folds = rows + n_jobs * search_bytes(kernels, space, self.learner, *shape)
         if not self.refit:
             return folds
-        last = self._candidate(None, max(ranks) if None not in ranks else None, n_samples)
+        last = self._candidate(None, highest, n_samples)
         wholes = [last.set_params(kernel=k).estimate_memory(n_samples, n_features) for k in kernels]
         return max(folds, rows + max(wholes))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -13,7 +14,14 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
-from kernelmetric.compute import current_budget, is_sparse, squared_distances, take_rows, to_numpy
+from kernelmetric.compute import (
+    current_budget,
+    is_sparse,
+    own_threads,
+    squared_distances,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled
 from kernelmetric.selection._relevance import relevances
 
@@ -22,6 +30,7 @@ FALLBACK_RIDGE = 0.1  # where labels cannot choose
 _GAIN = 0.9  # scales must lower the error this far on points they were not learned from
 _LEAST_ROWS = 40  # for learning scales: half of them must still say something
 _FEWEST_ROWS = 8  # for choosing anything at all
+_CALM_ROWS = 250  # up to which BLAS is kept to one thread
 _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no classes
 
 
@@ -180,7 +189,9 @@ class LeaveOneOutRidge(Kernel):
         unlike = np.ptp(Y, axis=0).any() and squared_distances(sample).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
             return median + FALLBACK_RIDGE * Delta().bind(X)
-        with np.errstate(all="ignore"):  # far points may underflow; evaluation reports the rest
+        # Threads that wait for each other cost more than they give on matrices of few rows.
+        calm = own_threads(0.0) if len(rows) <= _CALM_ROWS else nullcontext()
+        with np.errstate(all="ignore"), calm:  # far points may underflow; evaluation says the rest
             choice = choose(sample, Y, key[rows])
         bound = choice.kernel.bind(X)
         bound.__dict__.update(
