@@ -13,13 +13,13 @@ n × n array::
     _selection.py   the k smallest entries of rows
     _softmax.py     a softmax over all other points: NCA's loss, and any loss row by row
     _truncated.py   the same over near points alone, with a certificate
+    _state.py       an estimator that a refused fit leaves as it was
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
     _native.py      two passes over a tile of it, compiled from _native.c or in NumPy
     _threads.py     blocks shared among threads, BLAS kept calm
-    _state.py       an estimator that a refused fit leaves as it was
 """
 
 from kernelmetric.compute._arrays import (
