@@ -25,7 +25,7 @@ from kernelmetric.selection import LeaveOneOutRidge
 
 
 class Greedy(TransformerMixin, BaseEstimator):
-    """A learner that takes a known number of bytes, and says so."""
+    """A learner that takes a known number of bytes, more than any space, and says so."""
 
     def __init__(self, arrays=6):
         self.arrays = arrays
@@ -61,12 +61,12 @@ def points(n, d=10):
 @pytest.mark.parametrize(
     "estimator",
     [
-        Kernelized(Greedy(), RBF(gamma=0.1)),
-        Kernelized(Greedy(), Polynomial(degree=2)),
-        Kernelized(Greedy(20), RBF(gamma=0.1), KPCA(40)),
-        Kernelized(Greedy(40), RBF(gamma=0.1), Nystroem(60, random_state=0)),
-        KernelizedCV(Greedy(), [RBF(gamma=0.1), RBF(gamma=1.0)], 2),
-        KernelizedCV(Greedy(), [RBF(gamma=0.1)], 3, refit=False),
+        Kernelized(Greedy(20), RBF(gamma=0.1)),
+        Kernelized(Greedy(200), Polynomial(degree=2)),
+        Kernelized(Greedy(300), RBF(gamma=0.1), KPCA(40)),
+        Kernelized(Greedy(200), RBF(gamma=0.1), Nystroem(60, random_state=0)),
+        KernelizedCV(Greedy(20), [RBF(gamma=0.1), RBF(gamma=1.0)], 2),
+        KernelizedCV(Greedy(20), [RBF(gamma=0.1)], 3, refit=False),
     ],
     ids=repr,
 )
@@ -76,7 +76,7 @@ def test_the_peak_is_estimated_within_a_factor_of_two(estimator, n):
     assert 0.5 * peak < estimator.estimate_memory(*X.shape) < 2 * peak
 
 
-@pytest.mark.parametrize("n", [60, 100, 160])
+@pytest.mark.parametrize("n", [100, 140, 200])
 def test_the_choice_of_the_kernel_is_estimated_within_a_factor_of_two(n):
     X, y = points(n, 4)
 
