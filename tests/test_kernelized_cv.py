@@ -393,6 +393,8 @@ def test_it_is_a_metric_and_a_classifier(overlapping):
     np.testing.assert_allclose(search.pairwise_kernels(X), E @ E.T)
     assert search.get_metric()(X[0], X[1]) == pytest.approx(search.pairwise_distances(X)[0, 1])
     assert search.components_ is search.best_estimator_.components_
+    L = search.components_
+    np.testing.assert_allclose(search.get_mahalanobis_matrix(), L.T @ L)
     assert search.predict(X).tolist() == labels.tolist()  # the nearest neighbour is the point
     assert search.predict_proba(X).shape == (60, 3)
 
