@@ -3,7 +3,8 @@
 import pytest
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.svm import OneClassSVM
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.svm import SVC, OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelmetric import (
@@ -20,6 +21,8 @@ from kernelmetric import (
     NCA,
     RCA,
     Kernelized,
+    KernelizedCV,
+    Linear,
     TransductiveDistance,
 )
 
@@ -51,6 +54,9 @@ from kernelmetric import (
         Kernelized(LogisticRegression(), kernel="rbf"),
         Kernelized(KMeans(2, n_init=1, random_state=0), kernel="rbf"),
         Kernelized(OneClassSVM(kernel="linear"), kernel="rbf"),
+        Kernelized(SVC(kernel="linear"), kernel="rbf"),
+        Kernelized(NeighborhoodComponentsAnalysis(max_iter=5, random_state=0), kernel="rbf"),
+        KernelizedCV(MLKR(max_iter=5), Linear()),
         TransductiveDistance(cv=2, random_state=0),
         TransductiveDistance(lam=5000.0, penalty="warped"),
     ]

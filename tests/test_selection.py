@@ -37,6 +37,14 @@ def board():
     return make_checkerboard(160, n_noise=2, n_cells=3, random_state=0)
 
 
+@pytest.fixture(scope="module")
+def chosen(wine, board):
+    """What is chosen for either, once for all tests that compare with it."""
+    return {
+        name: LeaveOneOutRidge().bind(*data) for name, data in (("wine", wine), ("board", board))
+    }
+
+
 def width_and_ridge(kernel):
     inner = kernel.kernel if isinstance(kernel, Rescaled) else kernel
     return inner.kernels[0].gamma, inner.weights[1]
@@ -93,9 +101,9 @@ def test_the_relevance_loss_is_the_logarithm_of_the_error(wine):
 # --- the choice ---------------------------------------------------------------------------------
 
 
-def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine):
+def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine, chosen):
     X, y = wine
-    kernel = LeaveOneOutRidge().bind(X, y)
+    kernel = chosen["wine"]
     _, Y = coded_targets(y, X)
     gamma, ridge = width_and_ridge(kernel)
     K = kernel(X) - ridge * np.eye(len(X))
@@ -103,45 +111,49 @@ def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine):
     assert gamma in kernel.gammas_
     assert ridge in kernel.ridges_
     assert kernel.loo_errors_.shape == (len(kernel.gammas_), len(kernel.ridges_))
-    chosen = min(kernel.candidates_, key=kernel.candidates_.get)
-    assert chosen.endswith("rescaled") == isinstance(kernel, Rescaled)
+    errors = kernel.candidates_
+    rescaled, common = (
+        min(errors[name] for name in errors if name.endswith("rescaled") is kind)
+        for kind in (True, False)
+    )
+    assert isinstance(kernel, Rescaled) == (rescaled < 0.9 * common)
 
 
-def test_binding_what_was_chosen_changes_nothing(board):
+def test_binding_what_was_chosen_changes_nothing(board, chosen):
     X, y = board
-    kernel = LeaveOneOutRidge().bind(X, y)
+    kernel = chosen["board"]
     again = kernel.bind(X[::-1], y)
     assert np.array_equal(kernel(X), again(X))
     assert np.array_equal(clone(kernel)(X), kernel(X))
 
 
-def test_the_order_of_rows_does_not_matter(wine, board):
-    for X, y in (wine, board):
-        order = np.random.RandomState(1).permutation(len(y))
-        kernel, other = (LeaveOneOutRidge().bind(X[rows], y[rows]) for rows in (..., order))
-        assert np.allclose(kernel(X), other(X), atol=1e-3)
-        assert width_and_ridge(kernel)[1] == width_and_ridge(other)[1]
+@pytest.mark.parametrize("name", ["wine", "board"])
+def test_the_order_of_rows_does_not_matter(name, chosen, request):
+    X, y = request.getfixturevalue(name)
+    order = np.random.RandomState(1).permutation(len(y))
+    kernel, other = chosen[name], LeaveOneOutRidge().bind(X[order], y[order])
+    assert np.allclose(kernel(X), other(X), atol=1e-3)
+    assert width_and_ridge(kernel)[1] == width_and_ridge(other)[1]
 
 
-def test_names_of_classes_do_not_matter(wine):
+def test_names_of_classes_do_not_matter(wine, chosen):
     X, y = wine
     names = np.array(["c", "a", "b"])[y]
     assert width_and_ridge(LeaveOneOutRidge().bind(X, names)) == pytest.approx(
-        width_and_ridge(LeaveOneOutRidge().bind(X, y))
+        width_and_ridge(chosen["wine"])
     )
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (1e-3, 0.0), (1.0, 50.0)])
-def test_scale_and_position_of_the_data_do_not_matter(wine, board, scale, shift):
-    for X, y in (wine, board):
-        kernel = LeaveOneOutRidge().bind(X, y)
+def test_scale_and_position_of_the_data_do_not_matter(wine, board, chosen, scale, shift):
+    for name, (X, y) in (("wine", wine), ("board", board)):
         moved = LeaveOneOutRidge().bind(scale * X + shift, y)
-        assert np.allclose(moved(scale * X + shift), kernel(X), atol=1e-3)
+        assert np.allclose(moved(scale * X + shift), chosen[name](X), atol=1e-3)
 
 
-def test_noise_features_lose_their_scale(board):
+def test_noise_features_lose_their_scale(board, chosen):
     X, y = board
-    kernel = LeaveOneOutRidge().bind(X, y)
+    kernel = chosen["board"]
     assert isinstance(kernel, Rescaled)
     assert kernel.scales[:2].min() > 3 * kernel.scales[2:].max()
     X_new, y_new = make_checkerboard(400, n_noise=2, n_cells=3, random_state=1)
@@ -151,7 +163,7 @@ def test_noise_features_lose_their_scale(board):
         knn = KNeighborsClassifier(1).fit(metric.fit_transform(X, y), y)
         return knn.score(metric.transform(X_new), y_new)
 
-    assert accuracy("auto") > accuracy(RBF() + 0.1 * Delta()) + 0.1
+    assert accuracy(kernel) > accuracy(RBF() + 0.1 * Delta()) + 0.1
 
 
 def test_noise_that_fills_the_distance_is_found_out_too():
@@ -256,9 +268,9 @@ def test_it_must_be_bound_before_it_is_evaluated(wine):
 # --- how X may come -----------------------------------------------------------------------------
 
 
-def test_float32_chooses_as_float64(board):
+def test_float32_chooses_as_float64(board, chosen):
     X, y = board
-    kernel, single = LeaveOneOutRidge().bind(X, y), LeaveOneOutRidge().bind(X.astype("f4"), y)
+    kernel, single = chosen["board"], LeaveOneOutRidge().bind(X.astype("f4"), y)
     assert np.allclose(kernel(X), single(X), atol=1e-2)
     assert single(X.astype("f4")).dtype == np.float32
 
@@ -282,24 +294,27 @@ def test_sparse_points_get_an_rbf(board):
 
 
 def test_a_sample_chooses_nearly_as_well_as_all_rows_and_always_the_same():
-    X, y = make_checkerboard(300, n_noise=1, n_cells=2, random_state=0)
-    _, Y = coded_targets(y, X)
-    whole = LeaveOneOutRidge(max_samples=300).bind(X, y)
-    part, again = (LeaveOneOutRidge(max_samples=150).bind(X, y) for _ in range(2))
+    def error(kernel, X, y):
+        ridge = width_and_ridge(kernel)[1]
+        K = kernel(X) - ridge * np.eye(len(X))
+        return leave_one_out_errors(K, coded_targets(y, X)[1], [ridge])[0]
+
+    ratios = []
+    for seed in range(3):
+        X, y = make_checkerboard(160, n_noise=1, n_cells=2, random_state=seed)
+        whole, part = (LeaveOneOutRidge(max_samples=m).bind(X, y) for m in (160, 100))
+        ratios.append(error(part, X, y) / error(whole, X, y))
+        assert error(part, X, y) < 0.8  # 1 is guessing
+    assert np.mean(ratios) < 1.1
+    again = LeaveOneOutRidge(max_samples=100).bind(X, y)
     assert np.array_equal(part(X), again(X))
 
-    def error(kernel):
-        ridge = width_and_ridge(kernel)[1]
-        return leave_one_out_errors(kernel(X) - ridge * np.eye(len(X)), Y, [ridge])[0]
 
-    assert error(part) < 1.1 * error(whole)
-
-
-def test_a_small_budget_makes_the_sample_smaller(board):
+def test_a_small_budget_makes_the_sample_smaller(board, chosen):
     X, y = board
     with memory_budget("1MB"):
         small = LeaveOneOutRidge().bind(X, y)
-    assert not np.array_equal(small.loo_errors_, LeaveOneOutRidge().bind(X, y).loo_errors_)
+    assert not np.array_equal(small.loo_errors_, chosen["board"].loo_errors_)
 
 
 # --- in its place -------------------------------------------------------------------------------
@@ -314,6 +329,7 @@ def test_auto_is_the_leave_one_out_ridge(wine):
 
 def test_rows_one_by_one_are_transformed_as_in_a_batch(wine):
     X, y = wine
+    X, y = X[::2], y[::2]
     model = make_pipeline(StandardScaler(), PCA(), Kernelized(LMNN(), kernel="auto")).fit(X, y)
     batch = model.transform(X)
     one_by_one = np.vstack([model.transform(row[None, :]) for row in X])
@@ -323,12 +339,13 @@ def test_rows_one_by_one_are_transformed_as_in_a_batch(wine):
 def test_auto_is_one_of_the_kernels_of_a_grid_search(wine):
     X, y = wine
     model = make_pipeline(Kernelized(DNE(), kernel="auto"), KNeighborsClassifier(1))
-    search = GridSearchCV(clone(model), {"kernelized__kernel": ["auto", "linear"]}, cv=3)
+    search = GridSearchCV(clone(model), {"kernelized__kernel": ["auto", "linear"]}, cv=2)
     assert search.fit(X, y).best_score_ > 0.9
     search = GridSearchCV(
         make_pipeline(Kernelized(DNE(), kernel=LeaveOneOutRidge()), KNeighborsClassifier(1)),
-        {"kernelized__kernel__max_samples": [50, 500]},
-        cv=3,
+        {"kernelized__kernel__max_samples": [20, 38]},
+        cv=2,
+        error_score="raise",
     )
     assert search.fit(X, y).best_score_ > 0.9
 

@@ -16,6 +16,7 @@ n × n array::
     _selection.py   the k smallest entries of rows
     _softmax.py     a softmax over all other points: NCA's loss, and any loss row by row
     _truncated.py   the same over near points alone, with a certificate
+    _state.py       an estimator that a refused fit leaves as it was
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
@@ -56,6 +57,7 @@ from kernelmetric.compute._native import native
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._products import BlockProduct, map_points
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
+from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._subspaces import subspace_distances
 from kernelmetric.compute._threads import one_thread, own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
@@ -102,4 +104,5 @@ __all__ = [
     "subspace_distances",
     "take_rows",
     "to_numpy",
+    "unchanged_on_failure",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sklearn import get_config
@@ -10,19 +12,19 @@ from sklearn.utils.metadata_routing import process_routing
 
 
 def learner_arguments(
-    metric: Any, X: Any, similar: Any, dissimilar: Any, fit_params: dict[str, Any]
+    metric: Any, space: Any, X: Any, similar: Any, dissimilar: Any, fit_params: dict[str, Any]
 ) -> dict[str, Any]:
     """Everything the learner's fit gets besides Z and y, refused where it has no meaning."""
     name = type(metric.learner).__name__
     signature = inspect.signature(metric.learner.fit).parameters
-    arguments = fit_params
+    arguments = dict(fit_params)
     if get_config()["enable_metadata_routing"]:
         arguments = dict(process_routing(metric, "fit", **fit_params)["learner"]["fit"])
-    gram = getattr(metric.space_, "gram_", None)
+    gram = getattr(space, "gram_", None)
     if gram is not None:
         if "gram" not in signature:
             raise ValueError(
-                f"Got {type(metric.space_).__name__} with {name}, which cannot take the Gram "
+                f"Got {type(space).__name__} with {name}, which cannot take the Gram "
                 "matrix of its basis; expected an orthonormal basis: use KPCA() instead."
             )
         arguments["gram"] = gram
@@ -31,7 +33,7 @@ def learner_arguments(
             raise ValueError(
                 f"Got neighbors='input', but {name} looks for no neighbours: leave it out."
             )
-        if metric.kernel_.pairwise:
+        if space.kernel_.pairwise:
             raise ValueError(
                 "Got neighbors='input' with a precomputed kernel, but expected points: there "
                 "is no input space to look in."
@@ -45,3 +47,15 @@ def learner_arguments(
                 raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
             arguments[key] = pairs
     return arguments
+
+
+@contextmanager
+def naming(arguments: dict[str, Any], learner: Any) -> Iterator[None]:
+    """Say beside the learner's own words which further arguments it was given."""
+    try:
+        yield
+    except ValueError as error:
+        if not arguments:
+            raise
+        names = ", ".join(arguments)
+        raise ValueError(f"{type(learner).__name__}.fit with {names}: {error}") from error

@@ -1,13 +1,21 @@
-"""What a search tries: lists of kernels and ranks from what a user writes."""
+"""What a search tries, and on which folds: lists of them, from what a user writes."""
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _num_samples
+
+from kernelmetric.kernelized._parts import check_estimator, check_learner, is_indefinite
 from kernelmetric.kernels import Kernel, polynomial_degrees, rbf_widths
 from kernelmetric.selection import automatic_kernel
 
+_MOST_JOBS = 2**15  # more processes than any machine has; what is beyond is a slip
 # The smoothest first, because the first of equals wins.
 FAMILIES = {"rbf": lambda: rbf_widths()[::-1], "poly": polynomial_degrees}
 
@@ -60,7 +68,7 @@ def listed_ranks(n_components: Any) -> list[int | None]:
     list of int or None
         At least one, each positive.
     """
-    alone = n_components is None or isinstance(n_components, Integral)
+    alone = n_components is None or isinstance(n_components, Integral | str | bytes)
     try:
         listed = [n_components] if alone else list(n_components)
     except TypeError:
@@ -72,3 +80,110 @@ def listed_ranks(n_components: Any) -> list[int | None]:
             "or a list of them: try n_components=[10, 50, None]."
         )
     return listed
+
+
+def listed_folds(
+    cv: Any, judge: Any, X: Any, y: Any, split_params: dict[str, Any]
+) -> list[tuple[Any, Any]]:
+    """The folds: row numbers to train on, and to score on.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        As in :class:`KernelizedCV`.
+    judge : estimator
+        For a classifier an integer means stratified folds.
+    X, y : array-like
+        Points and labels.
+    split_params : dict
+        What else the splitter gets.
+
+    Returns
+    -------
+    list of pairs of ndarray
+        At least one, neither side empty.
+    """
+    n_samples = _num_samples(y)
+    if isinstance(cv, bool) or (isinstance(cv, Integral) and not 2 <= int(cv) <= n_samples):
+        raise ValueError(
+            f"Got cv={cv!r}, but expected from 2 to n_samples={n_samples} folds, a splitter such "
+            "as StratifiedKFold(5), or a list of pairs (train, test) of row numbers: try cv=3."
+        )
+    plain = cv is None or isinstance(cv, Integral) or (hasattr(cv, "split") and callable(cv.split))
+    if plain and not isinstance(cv, str | bytes):
+        splitter = check_cv(cv, y, classifier=is_classifier(judge))
+        folds = list(splitter.split(X, y, **split_params))
+    else:
+        try:
+            folds = [(np.asarray(train), np.asarray(test)) for train, test in cv]
+        except (TypeError, ValueError):
+            folds = []
+    sizes = [min(np.size(train), np.size(test)) for train, test in folds]
+    if not folds or min(sizes) == 0:
+        raise ValueError(
+            f"Got cv={cv!r}, but expected at least one pair (train, test) of row numbers, neither "
+            "of them empty: try cv=3."
+        )
+    return folds
+
+
+def check_search(search: Any, judge: Any) -> Any:
+    """Refuse parameters of a search that mean nothing; its scorer.
+
+    Parameters
+    ----------
+    search : KernelizedCV
+        About to be fitted.
+    judge : estimator
+        What is scored.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, E, y) -> float``.
+    """
+    check_learner(search)
+    if search.estimator is not None:
+        check_estimator(search, "estimator", "KNeighborsClassifier(3)")
+    learner = search.learner
+    if is_indefinite(learner):
+        raise ValueError(
+            f"Got learner={learner!r}, whose metric may be indefinite, but expected one whose "
+            "distances coordinates can hold, because these are scored: try psd='solve'."
+        )
+    if not hasattr(learner, "transform"):
+        raise ValueError(
+            f"Got learner={learner!r}, which has no transform, but expected a learner of "
+            "coordinates: for estimators that predict, use GridSearchCV over Kernelized."
+        )
+    score = search.error_score
+    if not isinstance(score, Real) and not (isinstance(score, str) and score == "raise"):
+        raise ValueError(
+            f"Got error_score={score!r}, but expected 'raise' or a number: try error_score=np.nan."
+        )
+    for name in ("refit", "verbose"):
+        if np.ndim(getattr(search, name)) > 0:
+            raise ValueError(f"Got {name}={getattr(search, name)!r}, but expected True or False.")
+    jobs = search.n_jobs
+    good = isinstance(jobs, Integral) and not isinstance(jobs, bool)
+    if jobs is not None and not (good and 0 < abs(int(jobs)) < _MOST_JOBS):
+        raise ValueError(
+            f"Got n_jobs={jobs!r}, but expected None, a number of processes, or -1 for one on each "
+            "processor."
+        )
+    return _scorer(search.scoring, judge)
+
+
+def _scorer(scoring: Any, judge: Any) -> Any:
+    named = scoring is None or isinstance(scoring, str)
+    if not named and (not callable(scoring) or isinstance(scoring, type)):
+        raise ValueError(
+            f"Got scoring={scoring!r}, but expected one score: None, a name such as "
+            "'balanced_accuracy', or a function scorer(estimator, X, y) -> float."
+        )
+    if scoring is None and not hasattr(judge, "score"):
+        raise ValueError(
+            f"Got estimator={judge!r}, which has no score, but expected one that predicts: try "
+            "KNeighborsClassifier(3), or pass scoring."
+        )
+    return check_scoring(judge, scoring=scoring)

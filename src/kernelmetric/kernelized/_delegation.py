@@ -8,7 +8,17 @@ from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from kernelmetric.compute import namespace
 from kernelmetric.metric import Metric
+
+
+def in_dtype_of(Z: Any, E: Any) -> Any:
+    """Learned coordinates in the precision of those they were made from: some learners widen."""
+    dtype = getattr(E, "dtype", Z.dtype)  # a frame has none, and stays as it is
+    if dtype == Z.dtype or (not hasattr(E, "__array__") and not hasattr(E, "__array_namespace__")):
+        return E
+    xp = namespace(E)
+    return xp.astype(E, Z.dtype) if xp.isdtype(dtype, "real floating") else E
 
 
 def inner_has(*methods: str):
@@ -146,6 +156,17 @@ class BestMetric(Metric):
         check_is_fitted(self)
         with config_context(transform_output="default"):
             return self._best.transform(X)
+
+    def get_mahalanobis_matrix(self) -> Any:
+        """The matrix M of the best metric, on the coordinates of its space.
+
+        Returns
+        -------
+        array of shape (rank, rank)
+            As ``best_estimator_`` gives it.
+        """
+        check_is_fitted(self)
+        return self._best.get_mahalanobis_matrix()
 
     @property
     def components_(self) -> Any:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import check_points, namespace, row_blocks
+from kernelmetric.compute import (
+    check_points,
+    namespace,
+    require_memory,
+    row_blocks,
+    unchanged_on_failure,
+)
 from kernelmetric.graphs import as_pairs
-from kernelmetric.kernelized._arguments import learner_arguments
-from kernelmetric.kernelized._delegation import Predictions, inner_has
+from kernelmetric.kernelized._arguments import learner_arguments, naming
+from kernelmetric.kernelized._delegation import Predictions, in_dtype_of, inner_has
+from kernelmetric.kernelized._memory import fit_bytes
+from kernelmetric.kernelized._parts import adopt_tags, checked_kernel, fresh_space, tags_of
 from kernelmetric.kernelized._tuples import (
     are_tuples,
     coordinates_of_tuples,
@@ -25,7 +31,7 @@ from kernelmetric.kernelized._tuples import (
     tuples_of_pairs,
 )
 from kernelmetric.metric import Metric
-from kernelmetric.selection import automatic_kernel, automatic_space
+from kernelmetric.selection import automatic_kernel
 from kernelmetric.solvers import CallbackSupportMixin, propagated_callbacks, with_callbacks
 
 
@@ -188,10 +194,11 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
             kernel is evaluated only once.
         """
         if not hasattr(self.learner, "transform"):
-            return self._fit(X, y, how="fit_transform", **fit_params)[1]
+            Z, E = self._fit(X, y, how="fit_transform", **fit_params)
+            return in_dtype_of(Z, E)
         Z, _ = self._fit(X, y, **fit_params)
         with config_context(transform_output="default"):
-            return self.learner_.transform(Z)
+            return in_dtype_of(Z, self.learner_.transform(Z))
 
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.
@@ -206,7 +213,21 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         array of shape (n_samples, n_components)
             One block of rows at a time is in memory besides the result.
         """
-        return self._through("transform", X)
+        return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
+
+    def get_mahalanobis_matrix(self) -> Any:
+        """The matrix M of the learned metric, on the coordinates of the space.
+
+        Returns
+        -------
+        array of shape (rank, rank)
+            ``LᵀL``, or what the learner says itself: that of an indefinite metric has negative
+            eigenvalues.
+        """
+        check_is_fitted(self)
+        if hasattr(self.learner_, "get_mahalanobis_matrix"):
+            return self.learner_.get_mahalanobis_matrix()
+        return super().get_mahalanobis_matrix()
 
     @available_if(inner_has("score"))
     def score(self, X: Any, y: Any = None) -> float:
@@ -241,6 +262,11 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         return getattr(self, "learner_", self.learner)
 
     @property
+    def _embed_negative(self) -> Any:
+        negative = getattr(self.learner_, "_embed_negative", None)
+        return None if negative is None else lambda X: self._apply(negative, X)
+
+    @property
     def _n_features_out(self) -> int:
         if hasattr(self.learner_, "_n_features_out"):
             return self.learner_._n_features_out
@@ -259,15 +285,12 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Returns
         -------
         int
-            An estimate, within a factor of two; the learner counts where it has an estimate.
+            An estimate of the step that takes most: the choice of the kernel, the space, or the
+            learner where it has an estimate. ``fit`` refuses before any of them what cannot fit.
         """
+        kernel = automatic_kernel(self.kernel)
         space = self._fresh_space(n_samples)
-        rank = getattr(space, "n_components", None) or getattr(space, "n_landmarks", None)
-        rank = rank if isinstance(rank, Integral) else n_samples
-        total = space.estimate_memory(n_samples, n_features) + 8 * n_samples * int(rank)
-        if hasattr(self.learner, "estimate_memory"):
-            total += self.learner.estimate_memory(n_samples, int(rank))
-        return total
+        return fit_bytes(kernel, space, self.learner, n_samples, n_features)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata reach the learner.
@@ -283,10 +306,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.learner)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
+        inner = tags_of(self.learner, tags)
+        adopt_tags(tags, inner)
         tags.target_tags = inner.target_tags
         tags.non_deterministic = inner.non_deterministic
         if tags.transformer_tags is not None:
@@ -311,59 +332,47 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         **fit_params,
     ) -> tuple[Any, Any]:
         """Fit everything; coordinates of the training points, and what the learner returned."""
-        if are_tuples(X):
-            X, tuples = points_of_tuples(X)
-        kernel = automatic_kernel(self.kernel)
-        if self.neighbors not in ("feature", "input"):
-            raise ValueError(
-                f"Got neighbors={self.neighbors!r}, but expected 'feature' or 'input'."
+        kernel = checked_kernel(self, y)
+        interrupted = None
+        with unchanged_on_failure(self):
+            if are_tuples(X):
+                X, tuples = points_of_tuples(X)
+            X = check_points(
+                self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
             )
-        if y is None and get_tags(self.learner).target_tags.required:
-            raise ValueError(
-                f"{type(self.learner).__name__} requires y to be passed, but the target y is None."
+            require_memory(
+                self.estimate_memory(*X.shape),
+                f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
+                "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
-        X = check_points(
-            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
-        )
-        if tuples is None and takes_pair_tuples(self.learner):
-            given = fit_params.pop("pairs", None), similar, dissimilar, y
-            tuples, y = tuples_of_pairs(as_pairs(*given, X.shape[0]))
-            similar = dissimilar = None
-        self.kernel_ = kernel.bind(X, y if tuples is None else None)  # theirs is no point's label
-        self.space_ = self._fresh_space(X.shape[0]).set_params(kernel=self.kernel_)
-        with config_context(transform_output="default"):
-            Z = self.space_.fit_transform(X)
-        learner = clone(self.learner)
-        arguments = learner_arguments(self, X, similar, dissimilar, fit_params)
-        data: tuple[Any, ...] = (Z, y)
-        if tuples is not None:
-            T = coordinates_of_tuples(Z, tuples)
-            data = (T,) if y is None else (T, y)
-        with propagated_callbacks(self, learner, X, y):
-            result = getattr(learner, how)(*data, **arguments)
-        self.learner_ = learner
+            if tuples is None and takes_pair_tuples(self.learner):
+                given = fit_params.pop("pairs", None), similar, dissimilar, y
+                tuples, y = tuples_of_pairs(as_pairs(*given, X.shape[0]))
+                similar = dissimilar = None
+            space = self._fresh_space(X.shape[0]).set_params(kernel=clone(kernel))
+            with config_context(transform_output="default", assume_finite=True):  # X was checked
+                # the labels of tuples are no point's labels
+                Z = space.fit_transform(X, y if tuples is None else None)
+            arguments = learner_arguments(self, space, X, similar, dissimilar, fit_params)
+            data: tuple[Any, ...] = (Z, y)
+            if tuples is not None:
+                T = coordinates_of_tuples(Z, tuples)
+                data = (T,) if y is None else (T, y)
+            learner, result = clone(self.learner), None
+            try:
+                with propagated_callbacks(self, learner, X, y), naming(fit_params, learner):
+                    result = getattr(learner, how)(*data, **arguments)
+            except KeyboardInterrupt as stop:
+                if not hasattr(learner, "components_"):
+                    raise
+                interrupted = stop  # the learner kept the best map so far, and so do we
+            self.kernel_, self.space_, self.learner_ = space.kernel_, space, learner
+        if interrupted is not None:
+            raise interrupted
         return Z, result
 
     def _fresh_space(self, n_samples: int) -> Any:
-        if isinstance(self.space, str):
-            if self.space == "auto":
-                return automatic_space(n_samples, self.random_state)
-            raise ValueError(
-                f"Got space={self.space!r}, but expected 'auto' or a space such as KPCA(50), "
-                "Nystroem(500) or KernelTrick()."
-            )
-        usable = hasattr(self.space, "get_params") and not isinstance(self.space, type)
-        if not usable or "kernel" not in self.space.get_params():
-            raise ValueError(
-                f"Got space={self.space!r}, but expected 'auto' or a space with a kernel "
-                "parameter, such as KPCA(50) or Nystroem(500)."
-            )
-        if self.space.get_params()["kernel"] is not None:
-            raise ValueError(
-                f"Got a kernel in {self.space!r} beside kernel={self.kernel!r}, but expected one: "
-                "leave it out of the space."
-            )
-        return clone(self.space)
+        return fresh_space(self.space, self.kernel, n_samples, self.random_state)
 
     def _coordinates(self, X: Any) -> Any:
         if are_tuples(X):
@@ -371,20 +380,25 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
             return coordinates_of_tuples(self._coordinates(points), rows)
         check_is_fitted(self)
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
-        with config_context(transform_output="default"):
+        return self._of_checked(X)
+
+    def _of_checked(self, X: Any) -> Any:
+        with config_context(transform_output="default", assume_finite=True):
             return self.space_.transform(X)
 
     def _through(self, method: str, X: Any) -> Any:
-        """Space, then learner, one block of rows at a time."""
+        return self._apply(lambda Z: getattr(self.learner_, method)(Z), X)
+
+    def _apply(self, function: Any, X: Any) -> Any:
+        """Space, then a function of coordinates, one block of rows at a time."""
         check_is_fitted(self)
         if are_tuples(X):
-            return getattr(self.learner_, method)(self._coordinates(X))
+            return function(self._coordinates(X))
         X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
-        function = getattr(self.learner_, method)
         width = self.space_._n_features_out + X.shape[1]
         with config_context(transform_output="default"):
             blocks = [
-                function(self.space_.transform(X[rows, :]))
+                function(self._of_checked(X[rows, :]))
                 for rows in row_blocks(X.shape[0], 4 * 8 * width)
             ]
         if len(blocks) == 1:

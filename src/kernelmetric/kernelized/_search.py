@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import time
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn import config_context, get_config
-from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.metrics import check_scoring
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.model_selection import check_cv
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_method_params,
     _num_samples,
+    check_array,
     check_consistent_length,
     column_or_1d,
 )
 
-from kernelmetric.compute import check_labels, check_points, take_rows, to_numpy
-from kernelmetric.kernelized._candidates import listed_kernels, listed_ranks
+from kernelmetric.compute import check_labels, check_points, require_memory, take_rows, to_numpy
+from kernelmetric.kernelized._candidates import (
+    check_search,
+    listed_folds,
+    listed_kernels,
+    listed_ranks,
+)
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has
 from kernelmetric.kernelized._folds import Fold, Outcome, Trial, stream
 from kernelmetric.kernelized._kernelized import Kernelized
+from kernelmetric.kernelized._memory import search_bytes
+from kernelmetric.kernelized._parts import (
+    adopt_tags,
+    is_estimator,
+    tags_of,
+)
 from kernelmetric.kernelized._results import cv_results, report_failures
 from kernelmetric.selection import automatic_kernel
 from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
+
+_USUAL_FOLDS = 5  # where a splitter does not say how many there are
 
 
 class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator):
@@ -59,7 +73,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         Where coordinates come from, as in :class:`Kernelized`; of the ready-made ones, all but
         :class:`KernelTrick`, whose coordinates cannot be cut.
     estimator : estimator, default=None
-        What is fitted on the learned coordinates and scored; None is the nearest neighbour.
+        What is fitted on the learned coordinates and scored; None is the nearest neighbour, whose
+        number is taken instead of its label where the learner learns from numbers, as MLKR does.
     scoring : str or callable, default=None
         As in ``GridSearchCV``, one score; None is the estimator's own.
     n_jobs : int, default=None
@@ -185,16 +200,19 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         KernelizedCV
             The fitted metric.
         """
-        self._check_parameters()
+        scorer = check_search(self, self._judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
         points, labels = self._check_data(X, y, kernels)
+        require_memory(
+            self.estimate_memory(*points.shape),
+            f"KernelizedCV({type(self.learner).__name__}) on {points.shape[0]} points",
+            "try fewer processes (n_jobs), or a lower rank, such as n_components=50.",
+        )
         fit_params, split_params = self._routed(params)
-        splitter = check_cv(self.cv, labels, classifier=is_classifier(self._judge))
         folds = [
             self._fold(points, labels, train, test, fit_params)
-            for train, test in splitter.split(X, labels, **split_params)
+            for train, test in listed_folds(self.cv, self._judge, X, labels, split_params)
         ]
-        scorer = check_scoring(self._judge, scoring=self.scoring)
         trial = Trial(self.learner, self._judge, scorer, self.error_score)
         outcomes = self._outcomes(trial, folds, kernels, ranks, X, y)
         report_failures(outcomes, self.error_score)
@@ -234,6 +252,41 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         """
         return self.scorer_(self.estimator_, to_numpy(self._embed(X)), y)
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate of the folds, as many at once as there are processes, or of the last fit
+            from all points, whichever takes more. ``fit`` refuses what cannot fit.
+        """
+        kernels = [automatic_kernel(kernel) for kernel in listed_kernels(self.kernels)]
+        ranks = listed_ranks(self.n_components)
+        highest = None if None in ranks else max(rank for rank in ranks if rank is not None)
+        n_folds = int(self.cv) if isinstance(self.cv, Integral) else _USUAL_FOLDS
+        n_folds = min(max(n_folds, 2), n_samples)
+        n_test = -(-n_samples // n_folds)
+        shape = n_samples - n_test, n_features, n_test
+        space = self._space(shape[0])
+        if highest is not None:
+            space.set_params(n_components=highest)
+        n_jobs = min(effective_n_jobs(self.n_jobs), n_folds * len(kernels))
+        rows = 8 * n_folds * n_samples * n_features
+        folds = rows + n_jobs * search_bytes(kernels, space, self.learner, *shape)
+        if not self.refit:
+            return folds
+        last = self._candidate(None, highest, n_samples)
+        wholes = [last.set_params(kernel=k).estimate_memory(n_samples, n_features) for k in kernels]
+        return max(folds, rows + max(wholes))
+
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata reach the learner and the splitter.
 
@@ -252,15 +305,13 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._judge)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.target_tags = get_tags(self.learner).target_tags
+        learner = tags_of(self.learner, tags)
+        adopt_tags(tags, tags_of(self._judge, tags))
+        tags.target_tags = learner.target_tags
         tags.target_tags.required = True
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False  # learners know one label for each point
-        tags.non_deterministic = get_tags(self.learner).non_deterministic
+        tags.non_deterministic = learner.non_deterministic
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         try:
             kernels = [automatic_kernel(kernel) for kernel in listed_kernels(self.kernels)]
@@ -274,7 +325,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     @property
     def _judge(self) -> Any:
-        return KNeighborsClassifier(1) if self.estimator is None else self.estimator
+        if self.estimator is not None:
+            return self.estimator
+        numbers = is_estimator(self.learner) and get_tags(self.learner).target_tags.multi_output
+        return KNeighborsRegressor(1) if numbers else KNeighborsClassifier(1)
 
     @property
     def _inner(self) -> Any:
@@ -282,18 +336,6 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def _through(self, method: str, X: Any) -> Any:
         return getattr(self._inner, method)(to_numpy(self._embed(X)))
-
-    def _check_parameters(self) -> None:
-        if not hasattr(self.learner, "transform"):
-            raise ValueError(
-                f"Got learner={self.learner!r}, which has no transform, but expected a learner of "
-                "coordinates: for estimators that predict, use GridSearchCV over Kernelized."
-            )
-        if self.error_score != "raise" and not isinstance(self.error_score, Real):
-            raise ValueError(
-                f"Got error_score={self.error_score!r}, but expected 'raise' or a number: try "
-                "error_score=np.nan."
-            )
 
     def _check_data(self, X: Any, y: Any, kernels: list[Any]) -> tuple[Any, Any]:
         """Points that folds can be cut from, and labels; nothing is written into this object."""
@@ -309,6 +351,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         if is_classifier(self._judge):
             check_labels(y, points)
             y = column_or_1d(y)
+        elif is_regressor(self._judge):
+            y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         return points, y
 
     def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

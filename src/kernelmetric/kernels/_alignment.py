@@ -221,7 +221,8 @@ class KernelAlignment(Kernel):
         ideal = ideal_kernel(y, X, self.target, rows)
         if self.local is not None:
             ideal = weighted_by(as_kernel(self.local).bind(X, y), points, ideal)
-        sums = gram_products(_tiles(kernels, points, ideal), points.shape[0], population=N)
+        with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
+            sums = gram_products(_tiles(kernels, points, ideal), points.shape[0], population=N)
         self._check_finite(kernels, sums, X)
         norms = _norms(sums, X.dtype, centered=self.centered)
         products = sums.centred if self.centered else sums.plain

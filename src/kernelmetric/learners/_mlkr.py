@@ -104,6 +104,11 @@ class MLKR(GradientLearner):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True  # targets are numbers, one or several for each point
+        return tags
+
     @with_callbacks
     def fit(self, X: Any, y: Any, *, gram: Any = None) -> MLKR:
         """Learn the map from points and their targets.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +14,14 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
-from kernelmetric.compute import current_budget, is_sparse, squared_distances, take_rows, to_numpy
+from kernelmetric.compute import (
+    current_budget,
+    is_sparse,
+    own_threads,
+    squared_distances,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled
 from kernelmetric.selection._relevance import relevances
 
@@ -21,6 +30,7 @@ FALLBACK_RIDGE = 0.1  # where labels cannot choose
 _GAIN = 0.9  # scales must lower the error this far on points they were not learned from
 _LEAST_ROWS = 40  # for learning scales: half of them must still say something
 _FEWEST_ROWS = 8  # for choosing anything at all
+_CALM_ROWS = 250  # up to which BLAS is kept to one thread
 _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no classes
 
 
@@ -179,7 +189,9 @@ class LeaveOneOutRidge(Kernel):
         unlike = np.ptp(Y, axis=0).any() and squared_distances(sample).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
             return median + FALLBACK_RIDGE * Delta().bind(X)
-        with np.errstate(all="ignore"):  # far points may underflow; evaluation reports the rest
+        # Threads that wait for each other cost more than they give on matrices of few rows.
+        calm = own_threads(0.0) if len(rows) <= _CALM_ROWS else nullcontext()
+        with np.errstate(all="ignore"), calm:  # far points may underflow; evaluation says the rest
             choice = choose(sample, Y, key[rows])
         bound = choice.kernel.bind(X)
         bound.__dict__.update(
@@ -190,16 +202,39 @@ class LeaveOneOutRidge(Kernel):
         )
         return bound
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that ``bind`` takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two.
+        """
+        m = min(n_samples, self._most_rows())
+        return 8 * m * (7 * m + 5 * n_features)
+
+    def _most_rows(self) -> int:
+        most = self.max_samples
+        good = isinstance(most, Integral) and not isinstance(most, bool)
+        if not good or int(most) < _FEWEST_ROWS:
+            raise ValueError(
+                f"Got max_samples={most!r}, but expected an integer of at least {_FEWEST_ROWS}: "
+                "try 500."
+            )
+        return int(most)
+
     def _rows(self, key: np.ndarray) -> np.ndarray:
         """All rows, or a sample in proportion to the classes (or spread over the target)."""
-        if not self.max_samples >= _FEWEST_ROWS:
-            raise ValueError(
-                f"Got max_samples={self.max_samples!r}, but expected at least {_FEWEST_ROWS} "
-                "points: try 500."
-            )
         n = len(key)
         fitting = int(np.sqrt(current_budget() / (8 * 10)))  # ten m × m arrays of float64
-        m = min(n, int(self.max_samples), max(fitting, _FEWEST_ROWS))
+        m = min(n, self._most_rows(), max(fitting, _FEWEST_ROWS))
         if m == n:
             return np.arange(n)
         shuffled = check_random_state(self.random_state).permutation(n)

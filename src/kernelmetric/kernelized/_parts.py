@@ -1,0 +1,169 @@
+"""What may stand inside Kernelized, and what is refused in a sentence before any work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from kernelmetric.kernels import Kernel, Linear
+from kernelmetric.metric import Metric
+from kernelmetric.selection import automatic_kernel, automatic_space
+from kernelmetric.spaces import Space
+
+_EXPECTED = ("fit", "get_params", "__sklearn_tags__")
+
+
+def is_estimator(thing: Any) -> bool:
+    """Whether something is an instance of a scikit-learn estimator."""
+    return not isinstance(thing, type) and all(hasattr(thing, name) for name in _EXPECTED)
+
+
+def tags_of(thing: Any, fallback: Any) -> Any:
+    """The tags of an estimator; of anything else the fallback, because fit says what is wrong."""
+    return get_tags(thing) if is_estimator(thing) else fallback
+
+
+def adopt_tags(tags: Any, inner: Any) -> None:
+    """Let an estimator be of the kind that the one inside it is."""
+    tags.estimator_type = inner.estimator_type
+    tags.classifier_tags = inner.classifier_tags
+    tags.regressor_tags = inner.regressor_tags
+
+
+def check_estimator(owner: Any, name: str, example: str) -> None:
+    """Refuse a parameter that is no estimator.
+
+    Parameters
+    ----------
+    owner : estimator
+        Whose parameter it is.
+    name : str
+        Name of the parameter.
+    example : str
+        What to try.
+    """
+    value = getattr(owner, name)
+    if isinstance(value, type):
+        raise ValueError(
+            f"Got the class {value.__name__} as {name}, but {type(owner).__name__} expected an "
+            f"estimator: try {value.__name__}()."
+        )
+    if not is_estimator(value):
+        raise ValueError(
+            f"Got {name}={value!r}, but {type(owner).__name__} expected a scikit-learn estimator "
+            f"(a BaseEstimator with fit): try {example}."
+        )
+
+
+def check_learner(owner: Any) -> None:
+    """Refuse a learner that is no estimator, or that means something else inside a kernel.
+
+    Parameters
+    ----------
+    owner : Kernelized or KernelizedCV
+        Whose ``learner`` it is.
+    """
+    check_estimator(owner, "learner", "LMNN()")
+    outer, learner = type(owner).__name__, owner.learner
+    params = learner.get_params(deep=True)
+    for part in (learner, *params.values()):
+        if _has_own_kernel(part):
+            raise ValueError(
+                f"Got learner={learner!r}, but {part!r} has a kernel of its own, and points "
+                f"would be kernelized twice: expected a linear learner. Give the kernel to "
+                f"{outer} alone, or fit {type(part).__name__} by itself."
+            )
+        if part is not learner and is_indefinite(part):
+            raise ValueError(
+                f"Got learner={learner!r}, in which the metric of {part!r} may be indefinite: "
+                f"coordinates cannot hold its distances. Expected it to be the learner itself, or "
+                "psd='solve' or 'clip'."
+            )
+    if any(bool(params[name]) for name in params if name.split("__")[-1] == "warm_start"):
+        raise ValueError(
+            f"Got learner={learner!r}, but {outer} begins every fit afresh: the coordinates of "
+            "another fit are another basis, in which the last map means nothing. Expected "
+            "warm_start=False; to go on after a fit, call metric.learner_.set_params("
+            "warm_start=True).fit(metric.space_.transform(X), y)."
+        )
+
+
+def checked_kernel(metric: Any, y: Any) -> Kernel:
+    """The kernel of a Kernelized, not bound, once all parts are seen to be what they should.
+
+    Parameters
+    ----------
+    metric : Kernelized
+        About to be fitted.
+    y : array-like or None
+        The labels.
+
+    Returns
+    -------
+    Kernel
+        What its ``kernel`` stands for.
+    """
+    check_learner(metric)
+    kernel = automatic_kernel(metric.kernel)
+    if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
+        raise ValueError(f"Got neighbors={metric.neighbors!r}, but expected 'feature' or 'input'.")
+    if y is None and get_tags(metric.learner).target_tags.required:
+        raise ValueError(
+            f"{type(metric.learner).__name__} requires y to be passed, but the target y is None."
+        )
+    return kernel
+
+
+def is_indefinite(learner: Any) -> bool:
+    """Whether squared distances of a learner, once fitted, may be negative."""
+    return isinstance(learner, Metric) and getattr(learner, "psd", None) == "none"
+
+
+def _has_own_kernel(part: Any) -> bool:
+    """Whether a metric or a space of this library brings a kernel that is not linear."""
+    if not isinstance(part, Metric | Space):
+        return False
+    params = part.get_params(deep=False)
+    kernels = [params[name] for name in ("kernel", "kernels") if name in params]
+    return not all(isinstance(k, Linear) or (isinstance(k, str) and k == "linear") for k in kernels)
+
+
+def fresh_space(space: Any, kernel: Any, n_samples: int, random_state: Any) -> Any:
+    """The space that a parameter stands for, not fitted and without a kernel.
+
+    Parameters
+    ----------
+    space : Space or 'auto'
+        The parameter.
+    kernel : str, Kernel or callable
+        The kernel beside it, for the message.
+    n_samples : int
+        Number of training points, by which 'auto' goes.
+    random_state : int, RandomState or None
+        For the automatic space.
+
+    Returns
+    -------
+    Space
+        A new one.
+    """
+    if isinstance(space, str):
+        if space == "auto":
+            return automatic_space(n_samples, random_state)
+        raise ValueError(
+            f"Got space={space!r}, but expected 'auto' or a space such as KPCA(50), "
+            "Nystroem(500) or KernelTrick()."
+        )
+    if not is_estimator(space) or "kernel" not in space.get_params():
+        raise ValueError(
+            f"Got space={space!r}, but expected 'auto' or a space with a kernel "
+            "parameter, such as KPCA(50) or Nystroem(500)."
+        )
+    if space.get_params()["kernel"] is not None:
+        raise ValueError(
+            f"Got a kernel in {space!r} beside kernel={kernel!r}, but expected one: "
+            "leave it out of the space."
+        )
+    return clone(space)
