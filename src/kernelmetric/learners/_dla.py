@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.graphs import patch_graph
-from kernelmetric.learners._base import check_number
+from kernelmetric.learners._checks import check_number
 from kernelmetric.learners._dne import SignedEmbedding
 
 

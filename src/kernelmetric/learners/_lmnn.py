@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import like, own_threads, take_rows, to_numpy
+from kernelmetric.compute import like, namespace, own_threads, take_rows, to_numpy
 from kernelmetric.graphs import target_neighbors
-from kernelmetric.learners._base import (
-    GradientLearner,
-    as_gram,
+from kernelmetric.learners._base import GradientLearner, as_gram, in_single, truncated
+from kernelmetric.learners._checks import (
+    as_matrix,
+    check_choice,
     check_elsewhere,
     check_number,
-    in_single,
-    truncated,
+    warn,
 )
 from kernelmetric.learners._margin import (
     FIRST_CORNER,
@@ -79,7 +78,7 @@ class LargeMargin(GradientLearner):
         object
             The fitted learner.
         """
-        self._check_iteration_parameters()
+        self._check_parameters()
         check_number(self, "n_neighbors", Integral, low=1)
         check_number(self, "c", Real, low=0)
         X, codes = self._check_training(X, y)
@@ -120,6 +119,9 @@ class LargeMargin(GradientLearner):
         self._warn_unless_converged()
         return self
 
+    def _check_parameters(self) -> None:
+        self._check_iteration_parameters()
+
     def _start_rank(self, rank: int) -> int:
         raise NotImplementedError
 
@@ -151,9 +153,9 @@ class LargeMargin(GradientLearner):
         if neighbors is None:
             where = X if gram is None else gram.whiten(to_numpy(X))
         else:
-            where = check_elsewhere(neighbors, X)
-        if isinstance(where, np.ndarray) and where.dtype.kind in "iu":
-            targets = _check_targets(where, codes)
+            where = check_elsewhere(neighbors, X, rows=True)
+        if namespace(where).isdtype(where.dtype, "integral"):
+            targets = _check_targets(to_numpy(where), codes)
         else:
             targets = target_neighbors(where, codes, self.n_neighbors)
         if not np.any(targets >= 0):
@@ -270,34 +272,38 @@ class LMNN(LargeMargin):
         )
         self.solver = solver
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice(self, "solver", ("lbfgs", "projected"))
+
     def _start_rank(self, rank: int) -> int:
         return self.n_features_in_  # M is optimised whole, and truncated at the end
 
     def _warn_if_wide(self, shape: tuple[int, int]) -> None:
         if shape[1] > shape[0]:
-            warnings.warn(
+            warn(
                 f"Got {shape[1]} features of {shape[0]} points: the map can then draw each class "
                 "together whatever its points are, and new points may fare worse than without "
-                "learning. Try sklearn.decomposition.PCA(50) before, or Kernelized(LMNN()).",
-                UserWarning,
-                stacklevel=3,
+                "learning. Try sklearn.decomposition.PCA(50) before, or Kernelized(LMNN())."
             )
 
     def _minimise(self, problem: MarginProblem, start: np.ndarray, report: Iterations):
         if self.solver == "lbfgs":
             return super()._minimise(problem, start, report)
-        if self.solver == "projected":
-            L, good, self._corner = descend_convex(
-                problem, start, report, self.max_iter, self.tol, self._corner
-            )
-            return L, good
-        raise ValueError(f"Got solver={self.solver!r}, but expected 'lbfgs' or 'projected'.")
+        L, good, self._corner = descend_convex(
+            problem, start, report, self.max_iter, self.tol, self._corner
+        )
+        return L, good
 
     def _suited(self, problem: MarginProblem) -> MarginProblem:
         return problem.astype("float64") if self.solver == "projected" else super()._suited(problem)
 
     def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
-        return super()._given_start(init, X, len(init))
+        rows = np.atleast_1d(as_matrix(init, "init"))
+        return super()._given_start(init, X, len(rows))  # any rank: the rest is filled
+
+    def _suits(self, rows: int, n_components: int) -> bool:
+        return rows <= n_components  # M is optimised whole, whatever its truncation
 
     def _whole(self, L: np.ndarray) -> np.ndarray:
         # A factor of low rank, given or left by a truncated fit, would confine the descent to it.

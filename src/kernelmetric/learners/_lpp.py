@@ -10,7 +10,8 @@ from scipy import linalg
 
 from kernelmetric.compute import check_labels, to_numpy
 from kernelmetric.graphs import heat_graph, laplacian
-from kernelmetric.learners._base import as_gram, check_elsewhere, check_number
+from kernelmetric.learners._base import as_gram
+from kernelmetric.learners._checks import check_elsewhere, check_number
 from kernelmetric.learners._spectral import (
     SpectralLearner,
     check_shrinkage,
@@ -90,7 +91,8 @@ class LPP(SpectralLearner):
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which neighbours are sought.
+            Other coordinates of the same points in which neighbours are sought: floats, as
+            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
 
         Returns
         -------

@@ -10,6 +10,7 @@ from scipy import linalg
 from kernelmetric.compute import check_labels, to_numpy
 from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.learners._base import Learner
+from kernelmetric.learners._checks import as_matrix
 
 
 class PairLearner(Learner):
@@ -47,7 +48,7 @@ class PairLearner(Learner):
         """The matrix of the prior metric in the coordinates Z; None is the identity."""
         if self.prior is None:
             return None
-        P = np.asarray(to_numpy(self.prior), dtype=np.float64)
+        P = as_matrix(self.prior, "prior")
         d = Z.shape[1] if basis is None else basis.shape[1]
         good = P.shape == (d, d) and np.all(np.isfinite(P)) and np.allclose(P, P.T)
         if not good or linalg.eigvalsh(P)[0] < -1e-8 * np.abs(P).max():

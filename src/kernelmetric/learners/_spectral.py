@@ -86,8 +86,10 @@ def orthonormal(X: Any, gram: Gram | None = None) -> Coordinates:
 
 def check_shrinkage(shrinkage: Any) -> None:
     """Refuse what is neither 'auto' nor a share."""
-    good = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
-    if shrinkage != "auto" and not (good and 0 <= float(shrinkage) <= 1):
+    good = isinstance(shrinkage, str) and shrinkage == "auto"
+    if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool | np.bool_):
+        good = 0 <= float(shrinkage) <= 1
+    if not good:
         raise ValueError(
             f"Got shrinkage={shrinkage!r}, but expected 'auto' or a number between 0 and 1."
         )

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+_WALL = float(np.finfo(np.float64).max)  # what a line search sees where the objective has no value
+
 
 @dataclass
 class Minimum:
@@ -64,19 +66,26 @@ def minimize_lbfgs(
     Returns
     -------
     Minimum
-        The last iterate, and whether it converged.
+        The last iterate, where the objective is finite, and whether it converged: not where steps
+        ended because the objective has no finite value beyond.
     """
     shape = start.shape
-    latest: dict[str, Any] = {"value": np.inf}
+    begun = walled = False
 
     def flat(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = objective(x.reshape(shape))
-        if not np.isfinite(value):  # a step too far: the line search shortens it
-            return np.finfo(np.float64).max, np.zeros(x.size)
-        return float(value), np.asarray(gradient, dtype=np.float64).ravel()
+        nonlocal begun, walled
+        value, gradient = finite_or_none(objective, x.reshape(shape))
+        if gradient is None and not begun:
+            refuse_start(value)
+        begun = True
+        if gradient is None:  # a step too far: the line search shortens it
+            walled = True
+            return _WALL, np.zeros(x.size)
+        return value, gradient.ravel()
 
     def callback(intermediate_result: Any) -> None:
-        latest["value"] = intermediate_result.fun
+        nonlocal walled
+        walled = False
         if report is not None and report(
             intermediate_result.x.reshape(shape), intermediate_result.fun
         ):
@@ -91,17 +100,58 @@ def minimize_lbfgs(
         options={
             "maxiter": max_iter,
             "maxfun": 20 * max_iter + 20,
-            "ftol": tol,
+            "ftol": min(tol, 2.0),  # no decrease is larger, and SciPy divides by rounding
             "gtol": 1e-12,
             "maxcor": memory,
         },
     )
-    # status 2: no step decreases the objective any more, which at this precision is convergence
-    converged = result.status in (0, 2)
+    # status 2: no step decreases the objective any more, which at this precision is convergence,
+    # unless it was the end of the finite numbers that no step could cross
+    converged = result.status == 0 or (result.status == 2 and not walled)
     return Minimum(
         result.x.reshape(shape),
         float(result.fun),
         int(result.nit),
         converged,
         result.message,
+    )
+
+
+def finite_or_none(
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]], x: np.ndarray
+) -> tuple[float, np.ndarray | None]:
+    """Value and gradient in float64; None for a gradient where one of them is not finite.
+
+    Parameters
+    ----------
+    objective : callable
+        From a point to the value and the gradient.
+    x : ndarray
+        The point.
+
+    Returns
+    -------
+    value : float
+        The objective, finite or not.
+    gradient : ndarray or None
+        Its gradient.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # told by the result
+        value, gradient = objective(x)
+    gradient = np.asarray(gradient, dtype=np.float64)
+    usable = np.isfinite(value) and bool(np.all(np.isfinite(gradient)))
+    return float(value), gradient if usable else None
+
+
+def refuse_start(value: float) -> None:
+    """Refuse to begin where there is nothing to descend from.
+
+    Parameters
+    ----------
+    value : float
+        The objective at the start.
+    """
+    raise ValueError(
+        f"Got a start at which the objective, now {value:g}, or its gradient is not finite, but "
+        "expected finite numbers: try a start (init) with smaller entries, or rescale the features."
     )

@@ -69,7 +69,7 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
     max_iter : int
         The most steps; forty are many.
     report : callable or None
-        Called with the step and the gap after every step; a true answer stops.
+        Called with the step, the gap and the best metric after every step; a true answer stops.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
     slack = float(a @ beta[free]) - missing if tied else 1.0
     low = high = np.ones(len(room))
     multiplier = 1.0 if tied else 0.0
-    best, formed, stopped = beta.copy(), False, False
+    best, best_metric, formed, stopped = beta.copy(), None, False, False
     hessian = _Hessian(problem, free, unit, a)
     least_gap = least_mu = np.inf
     stalled = 0
@@ -135,9 +135,9 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
             0 if gap < 0.9 * least_gap or (gap > 1e-6 and mu < 0.9 * least_mu) else stalled + 1
         )
         least_mu = min(least_mu, mu)
-        if gap < least_gap:
-            best, least_gap = beta.copy(), gap
-        stopped = report is not None and report(steps, gap)
+        if gap < least_gap or best_metric is None:
+            best, best_metric, least_gap = beta.copy(), metric, gap
+        stopped = report is not None and report(steps, gap, best_metric)
         if stopped or gap <= aim or stalled > (1 if gap <= tol else 8):
             break
         smoothed = _Smoothed(M, epsilon, psd=problem.psd)
