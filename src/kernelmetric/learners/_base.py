@@ -24,6 +24,7 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.learners._checks import (
+    LARGEST,
     as_matrix,
     check_flags,
     check_number,
@@ -212,7 +213,7 @@ class GradientLearner(CallbackSupportMixin, Learner):
     def _check_iteration_parameters(self) -> None:
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "tol", Real, low=0)
-        check_number(self, "reg", Real, low=0)
+        check_number(self, "reg", Real, low=0, high=LARGEST)
 
     def _store_descent(self, found: Minimum, report: Iterations) -> None:
         """Say how the descent went."""

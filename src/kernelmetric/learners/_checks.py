@@ -12,6 +12,7 @@ import numpy as np
 
 from kernelmetric.compute import namespace, to_numpy
 
+LARGEST = 1e100  # weights beyond leave the range of floating point once squares are summed
 _FLAGS = ("diagonal", "verbose", "warm_start")
 
 

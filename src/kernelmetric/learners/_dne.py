@@ -11,7 +11,7 @@ from scipy import linalg
 from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import discriminant_graph, laplacian
 from kernelmetric.learners._base import as_gram
-from kernelmetric.learners._checks import check_elsewhere, check_number, warn
+from kernelmetric.learners._checks import LARGEST, check_elsewhere, check_number, warn
 from kernelmetric.learners._spectral import SpectralLearner
 
 
@@ -147,11 +147,11 @@ class DNE(SignedEmbedding):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "reg", Real, low=0)
+        check_number(self, "reg", Real, low=0, high=LARGEST)
 
     @property
     def _shift(self) -> float:
         return self.reg
 
     def _graph(self, where: Any, codes: np.ndarray) -> Any:
-        return discriminant_graph(where, codes, self.n_neighbors)
+        return discriminant_graph(where, codes, min(self.n_neighbors, len(codes)))

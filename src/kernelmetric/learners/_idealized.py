@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric.compute import check_points, like, to_numpy
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
-from kernelmetric.learners._checks import as_matrix, check_choice, check_number, warn
+from kernelmetric.learners._checks import LARGEST, as_matrix, check_choice, check_number, warn
 from kernelmetric.learners._idealized_choice import choose_C
 from kernelmetric.learners._indefinite import SignedMetric, factor
 from kernelmetric.learners._pair_learner import PairLearner, span
@@ -29,7 +29,6 @@ from kernelmetric.spaces import KPCA
 
 _FULL_RANK_ROWS = 2000  # as Kernelized has it
 _LOW_RANK = 256
-_LARGEST_C = 1e100  # its square, and that of the metric, must stay in range
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
 
@@ -280,11 +279,16 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
             value = getattr(self, name)
             if self._chooses_C() if name == "C" else value is None:
                 continue
-            if not isinstance(value, Real) or not 0 < float(value) <= _LARGEST_C:
+            if not isinstance(value, Real) or not 1 / LARGEST <= float(value) <= LARGEST:
                 kinds = "'auto' or a positive number" if name == "C" else "a positive number"
                 raise ValueError(
-                    f"Got {name}={value!r}, but expected {kinds} of at most {_LARGEST_C:g}."
+                    f"Got {name}={value!r}, but expected {kinds} from {1 / LARGEST:g} to "
+                    f"{LARGEST:g}."
                 )
+
+        by_name = isinstance(self.radius, str) and self.radius == "median"
+        if not (self.radius is None or by_name):
+            check_number(self, "radius", Real, low=0, above=True)
 
     def _chooses_C(self) -> bool:
         return isinstance(self.C, str) and self.C == "auto"
@@ -306,7 +310,9 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         return X, to_numpy(Z).astype(np.float64), None
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        return Pairs.from_neighbors(Z, codes, self.n_neighbors, self.radius)
+        limited = isinstance(self.radius, str) or (self.radius or np.inf) < LARGEST**1.5
+        radius = self.radius if limited else None  # its square would leave the range
+        return Pairs.from_neighbors(Z, codes, min(self.n_neighbors, len(Z)), radius)
 
     def _problem(
         self, Z: np.ndarray, pairs: Pairs, C: float, prior: np.ndarray | None, *, psd: bool

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import like, sampled_squared_distances
 from kernelmetric.graphs import Pairs
-from kernelmetric.learners._checks import check_choice, check_number, warn
+from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
 from kernelmetric.learners._indefinite import factor
 from kernelmetric.learners._itml_solvers import LogDetProblem, descend, project_in_turn
 from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, span
@@ -191,7 +191,7 @@ class ITML(CallbackSupportMixin, PairLearner):
         check_number(self, "tol", Real, low=0)
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "max_pairs", Integral, low=1)
-        check_number(self, "gamma", Real, low=0, above=True)
+        check_number(self, "gamma", Real, low=0, high=LARGEST, above=True)
         check_choice(self, "solver", tuple(_SOLVERS))
         for name, high in (("bounds", np.inf), ("percentiles", 100.0)):
             value = getattr(self, name)

@@ -113,7 +113,7 @@ class LFDA(SpectralLearner):
         coordinates = orthonormal(X, as_gram(gram))
         Z = coordinates.Z
         where = Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
-        within, between = local_scatters(Z, codes, where, self.n_neighbors)
+        within, between = local_scatters(Z, codes, where, min(self.n_neighbors, len(Z)))
         self.shrinkage_ = shrinkage_of(about_centres(Z, codes), self.shrinkage)
         values, V = linalg.eigh(between, shrunk(within, self.shrinkage_))
         self.eigenvalues_, V = values[::-1], V[:, ::-1]

@@ -12,6 +12,7 @@ from kernelmetric.compute import like, namespace, own_threads, take_rows, to_num
 from kernelmetric.graphs import target_neighbors
 from kernelmetric.learners._base import GradientLearner, as_gram, in_single, truncated
 from kernelmetric.learners._checks import (
+    LARGEST,
     as_matrix,
     check_choice,
     check_elsewhere,
@@ -80,7 +81,7 @@ class LargeMargin(GradientLearner):
         """
         self._check_parameters()
         check_number(self, "n_neighbors", Integral, low=1)
-        check_number(self, "c", Real, low=0)
+        check_number(self, "c", Real, low=0, high=LARGEST)
         X, codes = self._check_training(X, y)
         gram = as_gram(gram)
         rank = self._check_n_components(X.shape[1])
@@ -157,7 +158,7 @@ class LargeMargin(GradientLearner):
         if namespace(where).isdtype(where.dtype, "integral"):
             targets = _check_targets(to_numpy(where), codes)
         else:
-            targets = target_neighbors(where, codes, self.n_neighbors)
+            targets = target_neighbors(where, codes, min(self.n_neighbors, len(codes)))
         if not np.any(targets >= 0):
             raise ValueError(
                 "Got no class with two members, but expected at least one: LMNN pulls points "

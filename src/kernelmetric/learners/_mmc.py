@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import like, row_blocks
 from kernelmetric.graphs import Pairs
-from kernelmetric.learners._checks import check_number, warn
+from kernelmetric.learners._checks import LARGEST, check_number, warn
 from kernelmetric.learners._indefinite import factor
 from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, span
 from kernelmetric.solvers import (
@@ -132,7 +132,7 @@ class MMC(CallbackSupportMixin, PairLearner):
         MMC
             The fitted metric.
         """
-        check_number(self, "reg", Real, low=0)
+        check_number(self, "reg", Real, low=0, high=LARGEST)
         check_number(self, "tol", Real, low=0)
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "max_pairs", Integral, low=1)

@@ -56,6 +56,13 @@ class PairLearner(Learner):
                 f"Got a prior of shape {P.shape}, but expected a symmetric positive semi-definite "
                 f"matrix of shape {(d, d)}."
             )
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = np.sum(np.abs(P)) * len(Z) * np.max(np.abs(Z)) ** 2 * 4
+        if not largest < np.finfo(np.float64).max ** 0.5:  # squares of squared distances are summed
+            raise ValueError(
+                f"Got a prior with entries up to {np.abs(P).max():.3g}, but expected squared "
+                "distances well inside the range of float64: try a multiple of it."
+            )
         return P if basis is None else basis @ P @ basis.T
 
 

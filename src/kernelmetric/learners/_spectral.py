@@ -34,7 +34,7 @@ class SpectralLearner(Learner):
         int
             An estimate, within a factor of two.
         """
-        d, k = n_features, getattr(self, "n_neighbors", 1)
+        d, k = n_features, min(getattr(self, "n_neighbors", 1), n_samples)
         # copies of X, scatter matrices with the workspace of LAPACK, edges of a graph, blocks
         return 8 * (4 * n_samples * d + 8 * d * d + 8 * n_samples * k) + 2**26
 

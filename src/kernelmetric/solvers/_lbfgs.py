@@ -70,17 +70,19 @@ def minimize_lbfgs(
         ended because the objective has no finite value beyond.
     """
     shape = start.shape
-    begun = walled = False
+    walled = False
+    best, least = start, np.inf
 
     def flat(x: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal begun, walled
+        nonlocal best, least, walled
         value, gradient = finite_or_none(objective, x.reshape(shape))
-        if gradient is None and not begun:
+        if gradient is None and least == np.inf:
             refuse_start(value)
-        begun = True
         if gradient is None:  # a step too far: the line search shortens it
             walled = True
             return _WALL, np.zeros(x.size)
+        if value < least:
+            best, least = x.reshape(shape).copy(), value
         return value, gradient.ravel()
 
     def callback(intermediate_result: Any) -> None:
@@ -108,13 +110,10 @@ def minimize_lbfgs(
     # status 2: no step decreases the objective any more, which at this precision is convergence,
     # unless it was the end of the finite numbers that no step could cross
     converged = result.status == 0 or (result.status == 2 and not walled)
-    return Minimum(
-        result.x.reshape(shape),
-        float(result.fun),
-        int(result.nit),
-        converged,
-        result.message,
-    )
+    x, value = result.x.reshape(shape), float(result.fun)
+    if not (np.all(np.isfinite(x)) and value < _WALL):  # it got lost beyond the finite numbers
+        x, value, converged = best, least, False
+    return Minimum(x, value, int(result.nit), converged, result.message)
 
 
 def finite_or_none(
