@@ -105,7 +105,11 @@ class LargeMargin(GradientLearner):
         if not (self.warm_start and hasattr(self, "_corner")):
             self._corner = FIRST_CORNER
         report = Iterations(
-            self, self.max_iter, lambda L: {"components_": like(basis.leave(L), X)}, X, y
+            self,
+            self.max_iter,
+            lambda L: {"components_": like(basis.leave(self._reduce(L, rank)), X)},
+            X,
+            y,
         )
         report.start(start)
         with own_threads(4.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():

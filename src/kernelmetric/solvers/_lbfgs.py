@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-_WALL = float(np.finfo(np.float64).max)  # what a line search sees where the objective has no value
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+_FAR = 1e300
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Minimum:
 
 
 def minimize_lbfgs(
-    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    objective: Objective,
     start: np.ndarray,
     *,
     max_iter: int,
@@ -70,24 +72,10 @@ def minimize_lbfgs(
         ended because the objective has no finite value beyond.
     """
     shape = start.shape
-    walled = False
-    best, least = start, np.inf
-
-    def flat(x: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best, least, walled
-        value, gradient = finite_or_none(objective, x.reshape(shape))
-        if gradient is None and least == np.inf:
-            refuse_start(value)
-        if gradient is None:  # a step too far: the line search shortens it
-            walled = True
-            return _WALL, np.zeros(x.size)
-        if value < least:
-            best, least = x.reshape(shape).copy(), value
-        return value, gradient.ravel()
+    flat = _Flat(objective, shape)
 
     def callback(intermediate_result: Any) -> None:
-        nonlocal walled
-        walled = False
+        flat.accept(intermediate_result.x)
         if report is not None and report(
             intermediate_result.x.reshape(shape), intermediate_result.fun
         ):
@@ -107,18 +95,51 @@ def minimize_lbfgs(
             "maxcor": memory,
         },
     )
-    # status 2: no step decreases the objective any more, which at this precision is convergence,
-    # unless it was the end of the finite numbers that no step could cross
-    converged = result.status == 0 or (result.status == 2 and not walled)
+    # status 2: no step decreases the objective any more, which at this precision is convergence
+    converged = result.status in (0, 2) and not flat.walled
     x, value = result.x.reshape(shape), float(result.fun)
-    if not (np.all(np.isfinite(x)) and value < _WALL):  # it got lost beyond the finite numbers
-        x, value, converged = best, least, False
+    if not np.all(np.isfinite(x)) or np.array_equal(result.x, flat.beyond):  # it got lost
+        x, value, converged = flat.best.reshape(shape), flat.least, False
     return Minimum(x, value, int(result.nit), converged, result.message)
 
 
-def finite_or_none(
-    objective: Callable[[np.ndarray], tuple[float, np.ndarray]], x: np.ndarray
-) -> tuple[float, np.ndarray | None]:
+class _Flat:
+    """The objective as a function of a vector, with a wall where it has no finite value.
+
+    A line search that meets the wall sees a value above that at its beginning, by as much as it
+    hoped to gain: so it comes back by a part of the way. Where the last step was cut short by the
+    wall, ``walled`` says so: that little is gained there is no sign of a minimum.
+    """
+
+    def __init__(self, objective: Objective, shape: tuple[int, ...]):
+        self.objective, self.shape = objective, shape
+        self.walled = self._met = False
+        self.least = np.inf
+        self.best = self.beyond = self._from = self._slope = np.empty(0)
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = finite_or_none(self.objective, x.reshape(self.shape))
+        if gradient is not None:
+            if self.least == np.inf:
+                self._from, self._slope = x.copy(), gradient.ravel()
+            if value < self.least:
+                self.best, self.least = x.copy(), value
+            self._last = gradient.ravel()
+            return value, self._last
+        if self.least == np.inf:
+            refuse_start(value)
+        self.walled = self._met = True
+        self.beyond = x.copy()
+        hoped = float(np.abs(self._slope @ (x - self._from)))
+        return self.least + (hoped if np.isfinite(hoped) else _FAR), np.zeros(x.size)
+
+    def accept(self, x: np.ndarray) -> None:
+        """Take note of the end of a line search: the next one begins here."""
+        self._from, self._slope = x.copy(), self._last
+        self.walled, self._met = self._met, False
+
+
+def finite_or_none(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarray | None]:
     """Value and gradient in float64; None for a gradient where one of them is not finite.
 
     Parameters

@@ -126,9 +126,12 @@ def first_order(
             Mc = problem.matrix(candidate)
             moved = float(np.sum(weights * (candidate - y) ** 2))
             curved = steps.rest(Mc - My)
-            if curved * step <= moved * (1 + 1e-10):
+            if not curved * step > moved * (1 + 1e-10):  # a NaN ends it too
                 break
             step = 0.95 * moved / curved  # the estimate of the curvature was too low
+        if not np.isfinite(curved):
+            record.see(x, Mx if problem is exact else exact.matrix(x))
+            break  # beyond the finite numbers: the best point before is what there is
         uphill = float(np.sum(weights * (y - candidate) * (candidate - x)))
         if uphill + step * steps.common_part(My - Mc) * steps.common_part(Mc - Mx) > 0:
             momentum = 1.0  # it points uphill: forget it
