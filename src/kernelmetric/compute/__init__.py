@@ -46,13 +46,14 @@ from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._products import BlockProduct
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
 from kernelmetric.compute._subspaces import subspace_distances
-from kernelmetric.compute._threads import own_threads
+from kernelmetric.compute._threads import available_threads, own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
 
 __all__ = [
     "BlockProduct",
     "GramProducts",
     "Listed",
+    "available_threads",
     "check_labels",
     "check_points",
     "class_neighbors",

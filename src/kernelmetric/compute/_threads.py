@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 Result = TypeVar("Result")
 
@@ -137,3 +137,15 @@ def _equal_shares(
 @lru_cache(maxsize=1)
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def available_threads() -> int:
+    """Threads that BLAS has now, which :func:`own_threads` would take; each has a block of its own.
+
+    Returns
+    -------
+    int
+        At least one.
+    """
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return max((library["num_threads"] for library in libraries), default=1)

@@ -35,6 +35,7 @@ from kernelmetric.learners._checks import (
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import CallbackSupportMixin, Gram, Iterations, Minimum
 
+BLOCK_BYTES = 8 * 2**20  # a block of rows × n, as the passes over all pairs have it
 _SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take
 
 
@@ -44,6 +45,8 @@ class Learner(Metric, BaseEstimator):
     A fit that is refused or fails leaves the learner as it was before, and one that succeeds
     leaves nothing of an earlier one.
     """
+
+    _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
 
     def __init_subclass__(cls, **options: Any) -> None:
         if "fit" in vars(cls):
@@ -87,7 +90,8 @@ class Learner(Metric, BaseEstimator):
         """
         r = getattr(self, "n_components", None) or n_features
         # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
-        return 8 * (4 * n_samples * (n_features + r) + 25 * n_features * r) + 2**26
+        arrays = 4 * n_samples * (n_features + r) + 25 * n_features * r
+        return 8 * arrays + min(BLOCK_BYTES, self._bytes_of_pair * n_samples**2)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -105,12 +109,15 @@ class Learner(Metric, BaseEstimator):
         check_spread(X)
         if hasattr(self, "n_components"):
             self._check_n_components(X.shape[1])
+        self._require_memory(X)
+        return X
+
+    def _require_memory(self, X: Any) -> None:
         require_memory(
             self.estimate_memory(*X.shape),
             f"{type(self).__name__} on {X.shape[0]} points with {X.shape[1]} features",
             "reduce the features first (PCA, or a space of lower rank), or set n_components.",
         )
-        return X
 
     def _check_n_components(self, n_features: int) -> int:
         r = self.n_components

@@ -14,14 +14,15 @@ from kernelmetric.compute import check_points, like, to_numpy
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
 from kernelmetric.learners._checks import LARGEST, as_matrix, check_choice, check_number, warn
-from kernelmetric.learners._idealized_choice import choose_C
+from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._indefinite import SignedMetric, factor
-from kernelmetric.learners._pair_learner import PairLearner, span
+from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairLearner, span
 from kernelmetric.solvers import (
     CallbackSupportMixin,
     Iterations,
     PairDual,
     PairSolution,
+    pair_bytes,
     solve_pairs,
     with_callbacks,
 )
@@ -254,6 +255,30 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
             self._store_alignments(X, codes)
         return self
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two, for pairs from labels.
+        """
+        n, r, space = n_samples, min(n_samples, n_features), 0
+        if not self._is_linear():
+            rank = _rank_for(n)
+            r, space = rank or n, KPCA(rank, kernel=self.kernel).estimate_memory(n, n_features)
+        N = min(2 * min(self.n_neighbors, n) * n, n * (n - 1) // 2)
+        # one after the other: the median of sampled distances, the choice of C, the solution
+        steps = SAMPLED_BYTES * r, pair_bytes(min(N, MOST_PAIRS), r), pair_bytes(N, r)
+        return space + 8 * 4 * n * r + max(steps)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         try:
@@ -261,9 +286,11 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         except ValueError:  # fit will say what is wrong; asking for tags must not
             return tags
         tags.input_tags.pairwise = kernel.pairwise
-        linear = isinstance(self.kernel, str) and self.kernel == "linear"
-        tags.input_tags.sparse = kernel.accepts_sparse and not linear
+        tags.input_tags.sparse = kernel.accepts_sparse and not self._is_linear()
         return tags
+
+    def _is_linear(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "linear"
 
     def _check_parameters(self) -> None:
         check_number(self, "tol", Real, low=0)
@@ -295,7 +322,7 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
 
     def _coordinates_of(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Validated points, the coordinates to learn on, and their basis in the features."""
-        if isinstance(self.kernel, str) and self.kernel == "linear":
+        if self._is_linear():
             self.space_ = None
             X = self._check_points(X)
             return X, *span(X)
@@ -303,8 +330,8 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         X = check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
-        rank = None if X.shape[0] <= _FULL_RANK_ROWS else _LOW_RANK
-        self.space_ = KPCA(rank, kernel=kernel, random_state=self.random_state)
+        self._require_memory(X)
+        self.space_ = KPCA(_rank_for(X.shape[0]), kernel=kernel, random_state=self.random_state)
         with config_context(transform_output="default"):
             Z = self.space_.fit_transform(X, y)
         return X, to_numpy(Z).astype(np.float64), None
@@ -379,6 +406,11 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
             self.alignment_before_ = form_alignment(E, P, codes)
         else:
             self.alignment_before_ = gram_alignment(self.space_.kernel_, X, codes)
+
+
+def _rank_for(n_samples: int) -> int | None:
+    """Rank of the space of a kernel: all of it for few points."""
+    return None if n_samples <= _FULL_RANK_ROWS else _LOW_RANK
 
 
 def _maps(M: np.ndarray, basis: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,12 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
 from kernelmetric.learners._indefinite import factor
 from kernelmetric.learners._itml_solvers import LogDetProblem, descend, project_in_turn
-from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, span
+from kernelmetric.learners._pair_learner import (
+    SAMPLED_BYTES,
+    PairLearner,
+    all_or_random_pairs,
+    span,
+)
 from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
 
 _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
@@ -202,6 +207,27 @@ class ITML(CallbackSupportMixin, PairLearner):
                     f"Got {name}={value!r}, but expected two numbers in ascending order between "
                     f"0 and {high:g}: for similar pairs, and for dissimilar ones."
                 )
+
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two, for pairs from labels.
+        """
+        d, N = n_features, max(self.max_pairs, 2 * n_samples)
+        N = min(N, n_samples * (n_samples - 1) // 2)
+        # distances of sampled pairs for the bounds; differences of a block of pairs
+        pairs = 5 * min(N, 16384) * d + 6 * N
+        return SAMPLED_BYTES * d + 8 * (pairs + 4 * n_samples * d + 25 * d * d)
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(codes, self.max_pairs, self.random_state)

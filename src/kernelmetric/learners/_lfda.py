@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import class_neighbors, row_blocks, squared_distances, to_numpy
-from kernelmetric.learners._base import as_gram
+from kernelmetric.learners._base import BLOCK_BYTES, as_gram
 from kernelmetric.learners._checks import check_elsewhere, check_number
 from kernelmetric.learners._spectral import (
     SpectralLearner,
@@ -166,7 +166,7 @@ def _local_scatter(Z: np.ndarray, where: np.ndarray, scales: np.ndarray) -> np.n
     n = len(Z)
     tiny = np.finfo(np.float64).tiny
     product, degrees = np.zeros_like(Z), np.zeros(n)
-    for rows in row_blocks(n, 4 * 8 * n):
+    for rows in row_blocks(n, 4 * 8 * n, most=max(32, BLOCK_BYTES // (8 * n))):
         A = squared_distances(where[rows], where)
         # Repeated points have no scale: their affinity is one with themselves, else none.
         with np.errstate(over="ignore"):  # exp(-inf) is the affinity of none

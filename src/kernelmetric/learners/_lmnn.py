@@ -8,9 +8,22 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import like, namespace, own_threads, take_rows, to_numpy
+from kernelmetric.compute import (
+    available_threads,
+    like,
+    namespace,
+    own_threads,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.graphs import target_neighbors
-from kernelmetric.learners._base import GradientLearner, as_gram, in_single, truncated
+from kernelmetric.learners._base import (
+    BLOCK_BYTES,
+    GradientLearner,
+    as_gram,
+    in_single,
+    truncated,
+)
 from kernelmetric.learners._checks import (
     LARGEST,
     as_matrix,
@@ -123,6 +136,28 @@ class LargeMargin(GradientLearner):
         report.finish()
         self._warn_unless_converged()
         return self
+
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two. Every thread has a block of its own.
+        """
+        k = min(self.n_neighbors, n_samples)
+        # of a block: distances, and margins and slopes for every target; lists of impostors
+        at_once = min(available_threads() * BLOCK_BYTES, 2 * n_samples**2)
+        blocks = (1 + 3 * k) * at_once
+        listed = 24 * n_samples * min(100, n_samples)
+        return super().estimate_memory(n_samples, n_features) + blocks + listed
 
     def _check_parameters(self) -> None:
         self._check_iteration_parameters()

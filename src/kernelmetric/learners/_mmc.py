@@ -168,6 +168,25 @@ class MMC(CallbackSupportMixin, PairLearner):
         self._store(leave(L), X)
         return self
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two, for pairs from labels.
+        """
+        d, N = n_features, min(self.max_pairs, n_samples * (n_samples - 1) // 2)
+        # differences of half of the pairs, twice; their row numbers
+        return 8 * (N * (d + 6) + 4 * n_samples * d + 25 * d * d)
+
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(codes, self.max_pairs, self.random_state)
 

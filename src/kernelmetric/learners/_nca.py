@@ -117,6 +117,8 @@ class NCA(GradientLearner):
     True
     """
 
+    _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
+
     def __init__(
         self,
         n_components=None,

@@ -12,6 +12,8 @@ from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.learners._base import Learner
 from kernelmetric.learners._checks import as_matrix
 
+SAMPLED_BYTES = 8 * 40_000  # of a coordinate: differences of pairs sampled for their distances
+
 
 class PairLearner(Learner):
     """A learner that takes labels, or pairs that are known to be alike or to differ."""

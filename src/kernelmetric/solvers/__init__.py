@@ -13,6 +13,7 @@ from kernelmetric.solvers._gram import Gram
 from kernelmetric.solvers._lbfgs import Minimum, finite_or_none, minimize_lbfgs, refuse_start
 from kernelmetric.solvers._nonnegative import kkt_residual, nonnegative_qp
 from kernelmetric.solvers._pair_dual import PairDual, PairSolution, positive_part
+from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
 from kernelmetric.solvers._progress import (
     CallbackSupportMixin,
@@ -35,6 +36,7 @@ __all__ = [
     "minimize_lbfgs",
     "minimize_projected",
     "nonnegative_qp",
+    "pair_bytes",
     "positive_part",
     "propagated_callbacks",
     "refuse_start",
