@@ -50,7 +50,7 @@ class Learner(Metric, BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         if "fit" in vars(cls):
-            cls.fit = _all_or_nothing(cls.fit)  # type: ignore[attr-defined]
+            cls.fit = _all_or_nothing(cls.fit)
         super().__init_subclass__(**options)
 
     def transform(self, X: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.optimize import minimize
@@ -163,7 +163,7 @@ def finite_or_none(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarr
     return float(value), gradient if usable else None
 
 
-def refuse_start(value: float) -> None:
+def refuse_start(value: float) -> NoReturn:
     """Refuse to begin where there is nothing to descend from.
 
     Parameters
