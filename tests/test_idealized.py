@@ -172,7 +172,13 @@ def test_automatic_C_sees_that_raw_wine_needs_a_large_one():
     metric = IdealizedKernel().fit(X, y)
     assert metric.C_ >= 1e6
     assert metric.C_scores_[-2:].max() > metric.C_scores_[:3].max() + 0.05
+
+
+def test_automatic_C_is_the_same_every_time():
+    X, y = toy(30)
+    metric = IdealizedKernel(psd="clip", random_state=3).fit(X, y)
     again = clone(metric).fit(X, y)
+    np.testing.assert_array_equal(again.C_scores_, metric.C_scores_)
     np.testing.assert_array_equal(again.components_, metric.components_)
 
 

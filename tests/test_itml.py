@@ -144,12 +144,12 @@ def test_pairs_are_kernelized_too(labelled):
 @pytest.mark.parametrize(
     ("learner", "match"),
     [
-        (ITML(gamma=0.0), "Got gamma=0.0, but expected a positive number"),
+        (ITML(gamma=0.0), "Got gamma=0.0, but ITML expected a number > 0"),
         (ITML(gamma=np.inf), "Got gamma=inf, but ITML expected a number"),
         (ITML(bounds=(2.0, 1.0)), "Got bounds=.*two numbers in ascending order"),
         (ITML(bounds=(0.0, 1.0)), "Got an upper bound of 0.0"),
         (ITML(percentiles=(5, 101)), "Got percentiles=.*between 0 and 100"),
-        (ITML(solver="newton"), "Got solver='newton', but expected one of"),
+        (ITML(solver="newton"), r"Got solver='newton', but expected 'lbfgs' or 'projections'"),
         (ITML(prior=np.eye(3)), r"Got a prior of shape \(3, 3\).*\(4, 4\)"),
         (ITML(prior=np.diag([1.0, 1, 1, 0])), "Got a singular prior"),
     ],

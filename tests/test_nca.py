@@ -70,7 +70,8 @@ def test_batches_go_a_good_part_of_the_way(blobs):
 
 @pytest.mark.parametrize("solver", ["lbfgs", "truncated", "minibatch"])
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
-def test_no_solver_of_nca_goes_beyond_max_iter(solver, max_iter):
+def test_no_solver_of_nca_goes_beyond_max_iter(solver, max_iter, monkeypatch):
+    monkeypatch.setattr("kernelmetric.learners._nca_solvers._LEAST_BATCHES", 4)
     X, y = make_blobs(1200, n_features=3, centers=3, cluster_std=4.0, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -59,7 +59,7 @@ from kernelmetric.compute._products import BlockProduct, map_points
 from kernelmetric.compute._softmax import nca_loss, softmax_bytes, softmax_reduction
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._subspaces import subspace_distances
-from kernelmetric.compute._threads import one_thread, own_threads
+from kernelmetric.compute._threads import available_threads, one_thread, own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "GramProducts",
     "Listed",
     "all_finite",
+    "available_threads",
     "block_budget",
     "check_labels",
     "check_points",

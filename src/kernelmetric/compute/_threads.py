@@ -74,6 +74,17 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+def available_threads() -> int:
+    """Threads that BLAS has now, which :func:`own_threads` would take; each has a block of its own.
+
+    Returns
+    -------
+    int
+        At least one.
+    """
+    return max((count for _, count in _counts("blas")), default=1)
+
+
 class _Blas:
     """The one owner of BLAS's threads in this process: the first in limits, the last out restores.
 

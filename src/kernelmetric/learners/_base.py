@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,14 +24,35 @@ from kernelmetric.compute import (
     require_memory,
     to_numpy,
 )
+from kernelmetric.learners._checks import (
+    LARGEST,
+    as_matrix,
+    check_flags,
+    check_number,
+    check_reach,
+    check_spread,
+    warn,
+)
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import CallbackSupportMixin, Gram, Iterations, Minimum
 
+BLOCK_BYTES = 8 * 2**20  # a block of rows × n, as the passes over all pairs have it
 _SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take
 
 
 class Learner(Metric, BaseEstimator):
-    """A linear metric learner: ``fit`` ends in ``components_``, a map L of shape (r, d)."""
+    """A linear metric learner: ``fit`` ends in ``components_``, a map L of shape (r, d).
+
+    A fit that is refused or fails leaves the learner as it was before, and one that succeeds
+    leaves nothing of an earlier one.
+    """
+
+    _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        if "fit" in vars(cls):
+            cls.fit = _all_or_nothing(cls.fit)
+        super().__init_subclass__(**options)
 
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.
@@ -70,7 +91,8 @@ class Learner(Metric, BaseEstimator):
         """
         r = getattr(self, "n_components", None) or n_features
         # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
-        return 8 * (4 * n_samples * (n_features + r) + 25 * n_features * r) + 2**26
+        arrays = 4 * n_samples * (n_features + r) + 25 * n_features * r
+        return 8 * arrays + min(BLOCK_BYTES, self._bytes_of_pair * n_samples**2)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -86,12 +108,17 @@ class Learner(Metric, BaseEstimator):
     def _check_points(self, X: Any) -> Any:
         X = check_points(self, X, reset=True, ensure_min_samples=2)
         check_spread(X)
+        if hasattr(self, "n_components"):
+            self._check_n_components(X.shape[1])
+        self._require_memory(X)
+        return X
+
+    def _require_memory(self, X: Any) -> None:
         require_memory(
             self.estimate_memory(*X.shape),
             f"{type(self).__name__} on {X.shape[0]} points with {X.shape[1]} features",
             "reduce the features first (PCA, or a space of lower rank), or set n_components.",
         )
-        return X
 
     def _check_n_components(self, n_features: int) -> int:
         r = self.n_components
@@ -135,14 +162,14 @@ class GradientLearner(CallbackSupportMixin, Learner):
         back, so that it means the same as in an orthonormal basis.
         """
         init = self.init
-        if self.warm_start and hasattr(self, "components_"):
-            previous = to_numpy(self.components_).astype(np.float64)
-            if previous.shape[1] == X.shape[1] and previous.shape[0] <= X.shape[1]:
-                return previous
-        if not isinstance(init, str):
-            return self._given_start(init, X, n_components)
-        Z = to_numpy(X).astype(np.float64)
+        given = None if isinstance(init, str) else self._given_start(init, X, n_components)
         W = None if gram is None else gram.inv_sqrt()
+        if self.warm_start and hasattr(self, "components_"):
+            most = n_components if W is None else min(n_components, W.shape[1])
+            return self._last_map(X, most if given is None else len(given))
+        if given is not None:
+            return given
+        Z = to_numpy(X).astype(np.float64)
         Z = Z if W is None else Z @ W
         n_components = min(n_components, Z.shape[1])
         if init == "auto":
@@ -164,7 +191,7 @@ class GradientLearner(CallbackSupportMixin, Learner):
         return scale(L if W is None else L @ W.T)
 
     def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
-        L = np.array(to_numpy(init), dtype=np.float64)
+        L = as_matrix(init, "init")
         wanted = (n_components, X.shape[1])
         if L.ndim != 2 or L.shape[1] != wanted[1] or (self.n_components and L.shape != wanted):
             raise ValueError(
@@ -172,12 +199,29 @@ class GradientLearner(CallbackSupportMixin, Learner):
             )
         if not np.all(np.isfinite(L)):
             raise ValueError("Got init with NaN or infinity, but expected finite numbers.")
+        check_reach(L, X, "init")
         return L
+
+    def _last_map(self, X: Any, n_components: int) -> np.ndarray:
+        """The map of the last fit, for a warm start; refused where it is of another shape."""
+        L = to_numpy(self.components_).astype(np.float64)
+        if L.shape[1] != X.shape[1] or not self._suits(len(L), n_components):
+            raise ValueError(
+                f"Got warm_start=True with a last map of shape {L.shape}, but expected "
+                f"(n_components, n_features) = {(n_components, X.shape[1])}: set warm_start=False "
+                "to start anew, or keep n_components, init and the features as they were."
+            )
+        check_reach(L, X, "a last map (warm_start=True)")
+        return L
+
+    def _suits(self, rows: int, n_components: int) -> bool:
+        """Whether a descent can go on from a map of so many rows."""
+        return rows == n_components
 
     def _check_iteration_parameters(self) -> None:
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "tol", Real, low=0)
-        check_number(self, "reg", Real, low=0)
+        check_number(self, "reg", Real, low=0, high=LARGEST)
 
     def _store_descent(self, found: Minimum, report: Iterations) -> None:
         """Say how the descent went."""
@@ -186,50 +230,43 @@ class GradientLearner(CallbackSupportMixin, Learner):
         self.n_iter_ = len(report.loss_curve)
         self.converged_ = found.converged or report.stopped
         report.finish()
-        self._warn_unless_converged(stacklevel=4)
+        self._warn_unless_converged()
 
-    def _warn_unless_converged(self, stacklevel: int = 3) -> None:
+    def _warn_unless_converged(self) -> None:
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations "
                 f"before reaching tol={self.tol}: raise max_iter, or tol if the "
                 "metric is good enough.",
                 ConvergenceWarning,
-                stacklevel=stacklevel,
             )
 
 
-def check_number(estimator: Any, name: str, kind: type, *, low: float) -> None:
-    """Refuse a parameter that is not a number of the kind, or below ``low``."""
-    value: Any = getattr(estimator, name)
-    good = isinstance(value, kind) and not isinstance(value, bool)
-    good = good and low <= float(value) < float("inf")
-    if not good:
-        raise ValueError(
-            f"Got {name}={value!r}, but {type(estimator).__name__} expected "
-            f"{'an integer' if kind is Integral else 'a number'} >= {low:g}."
-        )
+def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A fit whose results are all of one call: of this one, or, where it fails, of the last.
 
+    Ctrl-C leaves a map of this call where there is one already (``Iterations.kept``).
+    """
 
-def check_spread(X: Any) -> None:
-    """Refuse points that coincide, or whose squared distances leave the range of the dtype."""
-    xp = namespace(X)
-    n, d = X.shape
-    top = float(xp.max(xp.abs(X)))
-    info = xp.finfo(X.dtype)
-    center = xp.mean(X, axis=0, keepdims=True) if top < info.max / n else X[:1, :]
-    with np.errstate(over="ignore"):  # an infinite spread is refused below
-        spread = float(xp.max(xp.abs(X - center)))
-    if spread <= 4 * float(info.eps) * top and not bool(xp.any(X != X[:1, :])):
-        raise ValueError(
-            f"Got {n} identical points, but expected at least two different ones: no distance "
-            "can be learned from them."
-        )
-    if not (np.sqrt(info.smallest_normal) * 1e3 < spread < np.sqrt(info.max / (8.0 * n * d))):
-        raise ValueError(
-            f"Got features that spread over {spread:.3g}, whose squares leave the range of "
-            f"{X.dtype}: rescale them first, e.g. with StandardScaler."
-        )
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **options: Any) -> Any:
+        check_flags(self)
+        before = dict(vars(self))
+        needed = {"components_"} if getattr(self, "warm_start", False) else set()
+        for name in before:
+            if name.endswith("_") and not name.startswith("_") and name not in needed:
+                delattr(self, name)
+        try:
+            return fit(self, *args, **options)
+        except BaseException as error:
+            found = vars(self).get("components_")
+            interrupted = isinstance(error, KeyboardInterrupt)
+            if not interrupted or found is None or found is before.get("components_"):
+                vars(self).clear()
+                vars(self).update(before)
+            raise
+
+    return whole
 
 
 def _automatic_start(n_components: int, shape: tuple[int, ...], n_classes: int) -> str:
@@ -272,20 +309,6 @@ def _complete(
         _, V = linalg.eigh(scatter - (1.0 + np.trace(scatter)) * span)
         return np.vstack([rows, V[:, ::-1][:, :missing].T])
     return np.vstack([rows, linalg.null_space(rows).T[:missing]])
-
-
-def check_elsewhere(neighbors: Any, X: Any) -> Any:
-    """Other coordinates of the training points, or neighbours given by row number."""
-    where = neighbors if hasattr(neighbors, "shape") else np.asarray(neighbors)
-    if where.ndim != 2 or where.shape[0] != X.shape[0]:
-        raise ValueError(
-            f"Got neighbors of shape {tuple(where.shape)}, but expected one row for each of the "
-            f"{X.shape[0]} points."
-        )
-    xp = namespace(where)
-    if xp.isdtype(where.dtype, "real floating") and not bool(xp.all(xp.isfinite(where))):
-        raise ValueError("Got neighbors with NaN or infinity, but expected finite coordinates.")
-    return where
 
 
 def in_single(points: Any, tol: float, least: float = 1e-5) -> bool:

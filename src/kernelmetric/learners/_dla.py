@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.graphs import patch_graph
-from kernelmetric.learners._base import check_number
+from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._dne import SignedEmbedding
 
 
@@ -76,7 +76,9 @@ class DLA(SignedEmbedding):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number(self, "n_others", Integral, low=1)
-        check_number(self, "beta", Real, low=0)
+        check_number(self, "beta", Real, low=0, high=LARGEST)
 
     def _graph(self, where: Any, codes: np.ndarray) -> Any:
-        return patch_graph(where, codes, self.n_neighbors, self.n_others, self.beta)
+        n = len(codes)  # more than all there are is all
+        n_neighbors, n_others = min(self.n_neighbors, n), min(self.n_others, n)
+        return patch_graph(where, codes, n_neighbors, n_others, self.beta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,7 +10,8 @@ from scipy import linalg
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.graphs import discriminant_graph, laplacian
-from kernelmetric.learners._base import as_gram, check_elsewhere, check_number
+from kernelmetric.learners._base import as_gram
+from kernelmetric.learners._checks import LARGEST, check_elsewhere, check_number, warn
 from kernelmetric.learners._spectral import SpectralLearner
 
 
@@ -36,7 +36,8 @@ class SignedEmbedding(SpectralLearner):
             Gram matrix G of the basis, where X are coordinates in one that is not orthonormal:
             the constraint becomes ``L G Lᵀ = I``, and the problem a generalized one.
         neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which neighbours are sought.
+            Other coordinates of the same points in which neighbours are sought: floats, as
+            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
 
         Returns
         -------
@@ -67,12 +68,10 @@ class SignedEmbedding(SpectralLearner):
         tol = len(values) * np.finfo(np.float64).eps * np.max(np.abs(values))
         negative = int(np.sum(values < -tol))
         if negative == 0:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} found no negative eigenvalue, so no direction separates "
                 "the classes better than it spreads them; the best one is kept. Try "
-                f"{self._advice}, or set n_components.",
-                UserWarning,
-                stacklevel=3,
+                f"{self._advice}, or set n_components."
             )
         return max(negative, 1)
 
@@ -148,11 +147,11 @@ class DNE(SignedEmbedding):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "reg", Real, low=0)
+        check_number(self, "reg", Real, low=0, high=LARGEST)
 
     @property
     def _shift(self) -> float:
         return self.reg
 
     def _graph(self, where: Any, codes: np.ndarray) -> Any:
-        return discriminant_graph(where, codes, self.n_neighbors)
+        return discriminant_graph(where, codes, min(self.n_neighbors, len(codes)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,15 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric.compute import check_points, like, to_numpy
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
-from kernelmetric.learners._base import check_number
-from kernelmetric.learners._idealized_choice import choose_C
+from kernelmetric.learners._checks import LARGEST, as_matrix, check_choice, check_number, warn
+from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._indefinite import SignedMetric, factor
-from kernelmetric.learners._pair_learner import PairLearner, span
+from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairLearner, span
 from kernelmetric.solvers import (
     CallbackSupportMixin,
     Iterations,
     PairDual,
     PairSolution,
+    pair_bytes,
     solve_pairs,
     with_callbacks,
 )
@@ -228,16 +228,24 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
             )
         unit = Z / np.sqrt(self.scale_)
         self.C_ = self._choose_C(unit, prior)
-        report = Iterations(self, self.max_iter, lambda state: {}, X, y)
-        report.start(None)
         problem = self._problem(unit, self.pairs_, self.C_, prior, psd=self.psd == "solve")
-        found = solve_pairs(
-            problem,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            # Rounds of the interior-point method may be more than a progress bar has room for.
-            report=lambda step, gap: len(report.loss_curve) < self.max_iter and report(None, gap),
-        )
+
+        def attributes(M: np.ndarray) -> dict[str, Any]:
+            L, N = _maps(M, basis)
+            return {"components_": like(L, X), "negative_components_": like(N, X)}
+
+        report = Iterations(self, self.max_iter, attributes, X, y)
+        report.start(problem.metric(problem.matrix(problem.upper)))
+        with report.kept():
+            found = solve_pairs(
+                problem,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                # Rounds of the interior-point method may be more than a progress bar has room for.
+                report=lambda step, gap, metric: (
+                    len(report.loss_curve) < self.max_iter and report(metric, gap)
+                ),
+            )
         self.loss_curve_ = report.loss_curve
         report.finish()
         self.upper_ = problem.upper / self.scale_
@@ -247,6 +255,30 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
             self._store_alignments(X, codes)
         return self
 
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two, for pairs from labels.
+        """
+        n, r, space = n_samples, min(n_samples, n_features), 0
+        if not self._is_linear():
+            rank = _rank_for(n)
+            r, space = rank or n, KPCA(rank, kernel=self.kernel).estimate_memory(n, n_features)
+        N = min(2 * min(self.n_neighbors, n) * n, n * (n - 1) // 2)
+        # one after the other: the median of sampled distances, the choice of C, the solution
+        steps = SAMPLED_BYTES * r, pair_bytes(min(N, MOST_PAIRS), r), pair_bytes(N, r)
+        return space + 8 * 4 * n * r + max(steps)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         try:
@@ -254,9 +286,11 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         except ValueError:  # fit will say what is wrong; asking for tags must not
             return tags
         tags.input_tags.pairwise = kernel.pairwise
-        linear = isinstance(self.kernel, str) and self.kernel == "linear"
-        tags.input_tags.sparse = kernel.accepts_sparse and not linear
+        tags.input_tags.sparse = kernel.accepts_sparse and not self._is_linear()
         return tags
+
+    def _is_linear(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "linear"
 
     def _check_parameters(self) -> None:
         check_number(self, "tol", Real, low=0)
@@ -267,19 +301,28 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
                 f"Got nu={self.nu!r}, but expected 0 < nu <= 1: the fraction of dissimilar pairs "
                 "that may be in error."
             )
-        if self.psd not in ("solve", "clip", "none"):
-            raise ValueError(f"Got psd={self.psd!r}, but expected 'solve', 'clip' or 'none'.")
+        check_choice(self, "psd", ("solve", "clip", "none"))
         for name in ("C", "C_similar", "C_dissimilar"):
             value = getattr(self, name)
-            if value == "auto" if name == "C" else value is None:
+            if self._chooses_C() if name == "C" else value is None:
                 continue
-            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+            if not isinstance(value, Real) or not 1 / LARGEST <= float(value) <= LARGEST:
                 kinds = "'auto' or a positive number" if name == "C" else "a positive number"
-                raise ValueError(f"Got {name}={value!r}, but expected {kinds}.")
+                raise ValueError(
+                    f"Got {name}={value!r}, but expected {kinds} from {1 / LARGEST:g} to "
+                    f"{LARGEST:g}."
+                )
+
+        by_name = isinstance(self.radius, str) and self.radius == "median"
+        if not (self.radius is None or by_name):
+            check_number(self, "radius", Real, low=0, above=True)
+
+    def _chooses_C(self) -> bool:
+        return isinstance(self.C, str) and self.C == "auto"
 
     def _coordinates_of(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Validated points, the coordinates to learn on, and their basis in the features."""
-        if isinstance(self.kernel, str) and self.kernel == "linear":
+        if self._is_linear():
             self.space_ = None
             X = self._check_points(X)
             return X, *span(X)
@@ -287,14 +330,16 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         X = check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
-        rank = None if X.shape[0] <= _FULL_RANK_ROWS else _LOW_RANK
-        self.space_ = KPCA(rank, kernel=kernel, random_state=self.random_state)
+        self._require_memory(X)
+        self.space_ = KPCA(_rank_for(X.shape[0]), kernel=kernel, random_state=self.random_state)
         with config_context(transform_output="default"):
             Z = self.space_.fit_transform(X, y)
         return X, to_numpy(Z).astype(np.float64), None
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        return Pairs.from_neighbors(Z, codes, self.n_neighbors, self.radius)
+        limited = isinstance(self.radius, str) or (self.radius or np.inf) < LARGEST**1.5
+        radius = self.radius if limited else None  # its square would leave the range
+        return Pairs.from_neighbors(Z, codes, min(self.n_neighbors, len(Z)), radius)
 
     def _problem(
         self, Z: np.ndarray, pairs: Pairs, C: float, prior: np.ndarray | None, *, psd: bool
@@ -307,7 +352,7 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
 
     def _choose_C(self, Z: np.ndarray, prior: np.ndarray | None) -> float:
-        if self.C != "auto":
+        if not self._chooses_C():
             return float(self.C)
         C, self.C_scores_ = choose_C(
             Z,
@@ -332,35 +377,44 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         self.negative_mass_ = -float(np.sum(values[values < 0])) / total if total > 0 else 0.0
         self.alignment_before_ = self.alignment_after_ = float("nan")
         if not found.converged:
-            warnings.warn(
+            warn(
                 f"IdealizedKernel stopped after {found.n_iter} steps at a duality gap of "
                 f"{found.certificate.gap:.2g}, above tol={self.tol}: raise max_iter, standardize "
                 "the features, or take a smaller C.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _store_metric(self, M: np.ndarray, X: Any, basis: np.ndarray | None) -> None:
-        L, N = factor(M), factor(-M)
-        if not len(L):
-            warnings.warn(
+        L, N = _maps(M, basis)
+        if not L.any():
+            warn(
                 "IdealizedKernel ended in the zero metric: the dissimilar pairs are of points that "
-                "coincide, and nothing holds them apart.",
-                UserWarning,
-                stacklevel=4,
+                "coincide, and nothing holds them apart."
             )
-            L = np.zeros((1, len(M)))
-        if basis is not None:
-            L, N = L @ basis, N @ basis
         self._store(L, X)
         self.negative_components_ = like(N, X)
 
     def _store_alignments(self, X: Any, codes: np.ndarray) -> None:
         E = to_numpy(self._about_origin(X)).astype(np.float64)
+        E = E / (np.max(np.abs(E)) or 1.0)  # no alignment depends on it, but sums of squares do
         M = to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)
+        M = M / (np.max(np.abs(M)) or 1.0)
         self.alignment_after_ = form_alignment(E, M, codes)
         if self.space_ is None:
-            P = np.eye(len(M)) if self.prior is None else np.asarray(self.prior)
+            P = np.eye(len(M)) if self.prior is None else as_matrix(self.prior, "prior")
+            P = P / (np.max(np.abs(P)) or 1.0)
             self.alignment_before_ = form_alignment(E, P, codes)
         else:
             self.alignment_before_ = gram_alignment(self.space_.kernel_, X, codes)
+
+
+def _rank_for(n_samples: int) -> int | None:
+    """Rank of the space of a kernel: all of it for few points."""
+    return None if n_samples <= _FULL_RANK_ROWS else _LOW_RANK
+
+
+def _maps(M: np.ndarray, basis: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The maps of the positive and of the negative part of a metric, on the features."""
+    L, N = factor(M), factor(-M)
+    L = L if len(L) else np.zeros((1, len(M)))
+    return (L, N) if basis is None else (L @ basis, N @ basis)

@@ -15,7 +15,7 @@ from kernelmetric.solvers import PairDual, positive_part, solve_pairs
 GRID = tuple(10.0**k for k in range(1, 9))
 _WITHOUT_EVIDENCE = 1e3  # where no fold has pairs of both kinds on both sides
 _N_FOLDS = 5
-_MOST_PAIRS = 1000  # of a fold: enough for a power of ten
+MOST_PAIRS = 1000  # of a fold: enough for a power of ten
 _SETTLED = 100.0  # margin, in mean squared distances: beyond it a larger C only scales the metric
 
 
@@ -100,6 +100,6 @@ def _largest_good(scores: np.ndarray) -> int:
 
 def _some(mask: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     chosen = np.flatnonzero(mask)
-    if len(chosen) <= _MOST_PAIRS:
+    if len(chosen) <= MOST_PAIRS:
         return chosen
-    return np.sort(rng.choice(chosen, _MOST_PAIRS, replace=False))
+    return np.sort(rng.choice(chosen, MOST_PAIRS, replace=False))

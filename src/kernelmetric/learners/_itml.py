@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,12 +9,17 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import sampled_squared_distances
+from kernelmetric.compute import like, sampled_squared_distances
 from kernelmetric.graphs import Pairs
-from kernelmetric.learners._base import check_number
+from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
 from kernelmetric.learners._indefinite import factor
 from kernelmetric.learners._itml_solvers import LogDetProblem, descend, project_in_turn
-from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, span
+from kernelmetric.learners._pair_learner import (
+    SAMPLED_BYTES,
+    PairLearner,
+    all_or_random_pairs,
+    span,
+)
 from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
 
 _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
@@ -177,31 +181,53 @@ class ITML(CallbackSupportMixin, PairLearner):
             np.where(self.pairs_.is_similar, *self.bounds_) / size,
             float(self.gamma),
         )
-        L = self._minimise(problem, X, y)
+
+        def leave(L: np.ndarray) -> np.ndarray:
+            L = factor(L.T @ L if root is None else root @ L.T @ L @ root.T)
+            return L if basis is None else L @ basis
+
+        L = self._minimise(problem, leave, X, y)
         alpha, slacks = problem.multipliers(L)
         self.alpha_, self.slacks_ = alpha / size, slacks * size
-        L = factor(L.T @ L) if root is None else factor(root @ L.T @ L @ root.T)
-        self._store(L if basis is None else L @ basis, X)
+        self._store(leave(L), X)
         return self
 
     def _check_parameters(self) -> None:
         check_number(self, "tol", Real, low=0)
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "max_pairs", Integral, low=1)
-        check_number(self, "gamma", Real, low=0)
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"Got solver={self.solver!r}, but expected one of {list(_SOLVERS)}.")
-        if not self.gamma > 0:
-            raise ValueError(f"Got gamma={self.gamma!r}, but expected a positive number.")
-        for name, low, high in (("bounds", 0.0, np.inf), ("percentiles", 0.0, 100.0)):
+        check_number(self, "gamma", Real, low=0, high=LARGEST, above=True)
+        check_choice(self, "solver", tuple(_SOLVERS))
+        for name, high in (("bounds", np.inf), ("percentiles", 100.0)):
             value = getattr(self, name)
             if value is None and name == "bounds":
                 continue
-            if len(value) != 2 or not low <= value[0] <= value[1] <= high or value[1] == np.inf:
+            if not _is_ascending(value, high):
                 raise ValueError(
                     f"Got {name}={value!r}, but expected two numbers in ascending order between "
-                    f"{low:g} and {high:g}: for similar pairs, and for dissimilar ones."
+                    f"0 and {high:g}: for similar pairs, and for dissimilar ones."
                 )
+
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two, for pairs from labels.
+        """
+        d, N = n_features, max(self.max_pairs, 2 * n_samples)
+        N = min(N, n_samples * (n_samples - 1) // 2)
+        # distances of sampled pairs for the bounds; differences of a block of pairs
+        pairs = 5 * min(N, 16384) * d + 6 * N
+        return SAMPLED_BYTES * d + 8 * (pairs + 4 * n_samples * d + 25 * d * d)
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(codes, self.max_pairs, self.random_state)
@@ -229,21 +255,30 @@ class ITML(CallbackSupportMixin, PairLearner):
             raise ValueError(f"Got an upper bound of {u!r}, but expected a positive number.")
         return float(u), float(l)
 
-    def _minimise(self, problem: LogDetProblem, X: Any, y: Any) -> np.ndarray:
-        report = Iterations(self, self.max_iter, lambda state: {}, X, y)
+    def _minimise(self, problem: LogDetProblem, leave: Any, X: Any, y: Any) -> np.ndarray:
+        report = Iterations(self, self.max_iter, lambda L: {"components_": like(leave(L), X)}, X, y)
         L = np.eye(problem.Y.shape[1])
         report.start(L)
-        L = _SOLVERS[self.solver](problem, L, report, self.max_iter, self.tol)
+        with report.kept():
+            L = _SOLVERS[self.solver](problem, L, report, self.max_iter, self.tol)
         self.loss_curve_, self.n_iter_ = report.loss_curve, len(report.loss_curve)
         report.finish()
         self.loss_, self.duality_gap_ = problem.certificate(L)
         self.converged_ = self.duality_gap_ <= self.tol
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"ITML stopped after {self.n_iter_} iterations at a duality gap of "
                 f"{self.duality_gap_:.2g}, above tol={self.tol}: raise max_iter, or take a smaller "
                 "gamma.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return L
+
+
+def _is_ascending(value: Any, high: float) -> bool:
+    """Whether these are two finite numbers, the smaller one first, from 0 up to ``high``."""
+    try:
+        first, second = (float(number) for number in value)
+    except (TypeError, ValueError):
+        return False
+    return 0.0 <= first <= second <= high and second < np.inf

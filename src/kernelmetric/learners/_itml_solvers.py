@@ -117,23 +117,34 @@ def project_in_turn(
     least divergence. A cycle visits the pairs that bind or are violated when it begins.
     """
     alpha, xi = np.zeros(len(problem.rows)), problem.bounds.copy()
-    share = problem.gamma / (1.0 + problem.gamma)
     M = L.T @ L
     while len(report.loss_curve) < max_iter and not report.stopped:
-        for p in _to_visit(problem, L, alpha, xi):
-            i, j = problem.rows[p]
-            sign, delta = problem.signs[p], problem.Y[i] - problem.Y[j]
-            image = M @ delta
-            distance = float(delta @ image)
-            step = min(alpha[p], sign * share * (1.0 / distance - 1.0 / xi[p]))
-            alpha[p] -= step
-            xi[p] = 1.0 / (1.0 / xi[p] + sign * step / problem.gamma)
-            M += (sign * step / (1.0 - sign * step * distance)) * np.outer(image, image)
-        L = linalg.cholesky(0.5 * (M + M.T))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # told by the factor
+            _project_once(problem, L, M, alpha, xi)
+        try:
+            L = linalg.cholesky(0.5 * (M + M.T))
+        except (linalg.LinAlgError, ValueError):
+            break  # rounding, or overflow, has left no metric: the cycle before is what there is
         value, gap = problem.certificate(L)
         if report(L, value) or gap <= tol:
             break
     return L
+
+
+def _project_once(
+    problem: LogDetProblem, L: np.ndarray, M: np.ndarray, alpha: np.ndarray, xi: np.ndarray
+) -> None:
+    """One cycle over the pairs that bind or are violated; M, α and ξ change in place."""
+    share = problem.gamma / (1.0 + problem.gamma)
+    for p in _to_visit(problem, L, alpha, xi):
+        i, j = problem.rows[p]
+        sign, delta = problem.signs[p], problem.Y[i] - problem.Y[j]
+        image = M @ delta
+        distance = float(delta @ image)
+        step = min(alpha[p], sign * share * (1.0 / distance - 1.0 / xi[p]))
+        alpha[p] -= step
+        xi[p] = 1.0 / (1.0 / xi[p] + sign * step / problem.gamma)
+        M += (sign * step / (1.0 - sign * step * distance)) * np.outer(image, image)
 
 
 def _to_visit(

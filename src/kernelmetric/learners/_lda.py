@@ -17,6 +17,7 @@ from kernelmetric.learners._spectral import (
     shrinkage_of,
 )
 
+_ROUNDING = 1e-14  # of the largest coordinate: so little is no variation
 _LEAST_SHRINKAGE = 1e-8  # below it scatter may be singular, which another solver can do
 
 
@@ -94,7 +95,13 @@ class LDA(SpectralLearner):
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, as_gram(gram))
         Z = coordinates.Z
-        self.shrinkage_ = shrinkage_of(about_centres(Z, codes), self.shrinkage)
+        about = about_centres(Z, codes)
+        if np.max(np.abs(about)) <= _ROUNDING * np.max(np.abs(Z)):
+            raise ValueError(
+                "Got classes of points that coincide, but expected some variation inside classes: "
+                "LDA measures distances in units of it. Try RCA, or more points."
+            )
+        self.shrinkage_ = shrinkage_of(about, self.shrinkage)
         V = _directions(Z, codes, self.shrinkage_)[:, :rank]
         self._keep(V, coordinates, X)
         E = Z @ V

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import class_neighbors, row_blocks, squared_distances, to_numpy
-from kernelmetric.learners._base import as_gram, check_elsewhere, check_number
+from kernelmetric.learners._base import BLOCK_BYTES, as_gram
+from kernelmetric.learners._checks import check_elsewhere, check_number
 from kernelmetric.learners._spectral import (
     SpectralLearner,
     about_centres,
@@ -97,7 +98,8 @@ class LFDA(SpectralLearner):
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which affinities are measured.
+            Other coordinates of the same points in which affinities are measured: floats, as
+            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
 
         Returns
         -------
@@ -111,7 +113,7 @@ class LFDA(SpectralLearner):
         coordinates = orthonormal(X, as_gram(gram))
         Z = coordinates.Z
         where = Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
-        within, between = local_scatters(Z, codes, where, self.n_neighbors)
+        within, between = local_scatters(Z, codes, where, min(self.n_neighbors, len(Z)))
         self.shrinkage_ = shrinkage_of(about_centres(Z, codes), self.shrinkage)
         values, V = linalg.eigh(between, shrunk(within, self.shrinkage_))
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
@@ -164,10 +166,11 @@ def _local_scatter(Z: np.ndarray, where: np.ndarray, scales: np.ndarray) -> np.n
     n = len(Z)
     tiny = np.finfo(np.float64).tiny
     product, degrees = np.zeros_like(Z), np.zeros(n)
-    for rows in row_blocks(n, 4 * 8 * n):
+    for rows in row_blocks(n, 4 * 8 * n, most=max(32, BLOCK_BYTES // (8 * n))):
         A = squared_distances(where[rows], where)
         # Repeated points have no scale: their affinity is one with themselves, else none.
-        A /= np.maximum(scales[rows, None] * scales, tiny)
+        with np.errstate(over="ignore"):  # exp(-inf) is the affinity of none
+            A /= np.maximum(scales[rows, None] * scales, tiny)
         np.exp(-A, out=A)
         product[rows] = A @ Z
         degrees[rows] = np.sum(A, axis=1)

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import like, own_threads, take_rows, to_numpy
+from kernelmetric.compute import (
+    available_threads,
+    like,
+    namespace,
+    own_threads,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.graphs import target_neighbors
 from kernelmetric.learners._base import (
+    BLOCK_BYTES,
     GradientLearner,
     as_gram,
-    check_elsewhere,
-    check_number,
     in_single,
     truncated,
+)
+from kernelmetric.learners._checks import (
+    LARGEST,
+    as_matrix,
+    check_choice,
+    check_elsewhere,
+    check_number,
+    warn,
 )
 from kernelmetric.learners._margin import (
     FIRST_CORNER,
@@ -79,9 +92,9 @@ class LargeMargin(GradientLearner):
         object
             The fitted learner.
         """
-        self._check_iteration_parameters()
+        self._check_parameters()
         check_number(self, "n_neighbors", Integral, low=1)
-        check_number(self, "c", Real, low=0)
+        check_number(self, "c", Real, low=0, high=LARGEST)
         X, codes = self._check_training(X, y)
         gram = as_gram(gram)
         rank = self._check_n_components(X.shape[1])
@@ -105,7 +118,11 @@ class LargeMargin(GradientLearner):
         if not (self.warm_start and hasattr(self, "_corner")):
             self._corner = FIRST_CORNER
         report = Iterations(
-            self, self.max_iter, lambda L: {"components_": like(basis.leave(L), X)}, X, y
+            self,
+            self.max_iter,
+            lambda L: {"components_": like(basis.leave(self._reduce(L, rank)), X)},
+            X,
+            y,
         )
         report.start(start)
         with own_threads(4.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
@@ -119,6 +136,31 @@ class LargeMargin(GradientLearner):
         report.finish()
         self._warn_unless_converged()
         return self
+
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two. Every thread has a block of its own.
+        """
+        k = min(self.n_neighbors, n_samples)
+        # of a block: distances, and margins and slopes for every target; lists of impostors
+        at_once = min(available_threads() * BLOCK_BYTES, 2 * n_samples**2)
+        blocks = (1 + 3 * k) * at_once
+        listed = 24 * n_samples * min(100, n_samples)
+        return super().estimate_memory(n_samples, n_features) + blocks + listed
+
+    def _check_parameters(self) -> None:
+        self._check_iteration_parameters()
 
     def _start_rank(self, rank: int) -> int:
         raise NotImplementedError
@@ -151,11 +193,11 @@ class LargeMargin(GradientLearner):
         if neighbors is None:
             where = X if gram is None else gram.whiten(to_numpy(X))
         else:
-            where = check_elsewhere(neighbors, X)
-        if isinstance(where, np.ndarray) and where.dtype.kind in "iu":
-            targets = _check_targets(where, codes)
+            where = check_elsewhere(neighbors, X, rows=True)
+        if namespace(where).isdtype(where.dtype, "integral"):
+            targets = _check_targets(to_numpy(where), codes)
         else:
-            targets = target_neighbors(where, codes, self.n_neighbors)
+            targets = target_neighbors(where, codes, min(self.n_neighbors, len(codes)))
         if not np.any(targets >= 0):
             raise ValueError(
                 "Got no class with two members, but expected at least one: LMNN pulls points "
@@ -270,34 +312,38 @@ class LMNN(LargeMargin):
         )
         self.solver = solver
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice(self, "solver", ("lbfgs", "projected"))
+
     def _start_rank(self, rank: int) -> int:
         return self.n_features_in_  # M is optimised whole, and truncated at the end
 
     def _warn_if_wide(self, shape: tuple[int, int]) -> None:
         if shape[1] > shape[0]:
-            warnings.warn(
+            warn(
                 f"Got {shape[1]} features of {shape[0]} points: the map can then draw each class "
                 "together whatever its points are, and new points may fare worse than without "
-                "learning. Try sklearn.decomposition.PCA(50) before, or Kernelized(LMNN()).",
-                UserWarning,
-                stacklevel=3,
+                "learning. Try sklearn.decomposition.PCA(50) before, or Kernelized(LMNN())."
             )
 
     def _minimise(self, problem: MarginProblem, start: np.ndarray, report: Iterations):
         if self.solver == "lbfgs":
             return super()._minimise(problem, start, report)
-        if self.solver == "projected":
-            L, good, self._corner = descend_convex(
-                problem, start, report, self.max_iter, self.tol, self._corner
-            )
-            return L, good
-        raise ValueError(f"Got solver={self.solver!r}, but expected 'lbfgs' or 'projected'.")
+        L, good, self._corner = descend_convex(
+            problem, start, report, self.max_iter, self.tol, self._corner
+        )
+        return L, good
 
     def _suited(self, problem: MarginProblem) -> MarginProblem:
         return problem.astype("float64") if self.solver == "projected" else super()._suited(problem)
 
     def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
-        return super()._given_start(init, X, len(init))
+        rows = np.atleast_1d(as_matrix(init, "init"))
+        return super()._given_start(init, X, len(rows))  # any rank: the rest is filled
+
+    def _suits(self, rows: int, n_components: int) -> bool:
+        return rows <= n_components  # M is optimised whole, whatever its truncation
 
     def _whole(self, L: np.ndarray) -> np.ndarray:
         # A factor of low rank, given or left by a truncated fit, would confine the descent to it.

@@ -10,7 +10,8 @@ from scipy import linalg
 
 from kernelmetric.compute import check_labels, to_numpy
 from kernelmetric.graphs import heat_graph, laplacian
-from kernelmetric.learners._base import as_gram, check_elsewhere, check_number
+from kernelmetric.learners._base import as_gram
+from kernelmetric.learners._checks import check_elsewhere, check_number
 from kernelmetric.learners._spectral import (
     SpectralLearner,
     check_shrinkage,
@@ -90,7 +91,8 @@ class LPP(SpectralLearner):
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         neighbors : array of shape (n_samples, p), default=None
-            Other coordinates of the same points in which neighbours are sought.
+            Other coordinates of the same points in which neighbours are sought: floats, as
+            integers are row numbers wherever neighbours are passed (:class:`LMNN`).
 
         Returns
         -------
@@ -104,7 +106,7 @@ class LPP(SpectralLearner):
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, as_gram(gram))
         where = coordinates.Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
-        W = heat_graph(where, self.n_neighbors, codes)
+        W = heat_graph(where, min(self.n_neighbors, len(where)), codes)
         degrees = np.asarray(W.sum(axis=1)).ravel()
         if not degrees.any():
             raise ValueError(

@@ -172,7 +172,8 @@ def descend(
         missing, rounded = exact - seen, seen - minimum.value * unit
         near = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
         good = near and (finish or _STAGE_TOL * corner <= 0.1 * tol)
-        if good or report.stopped or done >= max_iter:
+        stuck = minimum.n_iter == 0 and not minimum.converged  # no step leads to a finite value
+        if good or report.stopped or done >= max_iter or stuck:
             return L, good, corner
         finish = finish or near
         if minimum.converged and not near and missing <= rounded:
@@ -229,7 +230,8 @@ def descend_convex(
         exact = problem.of_matrix(M, 0.0)[0]
         near = exact - minimum.value <= 0.5 * tol * max(exact, problem.unit)
         good = near and minimum.converged and stage_tol <= 0.5 * tol
-        if good or report.stopped or done >= max_iter:
+        stuck = minimum.n_iter == 0  # no step leads to a finite value
+        if good or report.stopped or done >= max_iter or stuck:
             return factor(M), good, corner
         finish = finish or near
         if not near:

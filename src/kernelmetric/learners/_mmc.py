@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import row_blocks
+from kernelmetric.compute import like, row_blocks
 from kernelmetric.graphs import Pairs
-from kernelmetric.learners._base import check_number
+from kernelmetric.learners._checks import LARGEST, check_number, warn
 from kernelmetric.learners._indefinite import factor
 from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, span
 from kernelmetric.solvers import (
@@ -133,7 +132,7 @@ class MMC(CallbackSupportMixin, PairLearner):
         MMC
             The fitted metric.
         """
-        check_number(self, "reg", Real, low=0)
+        check_number(self, "reg", Real, low=0, high=LARGEST)
         check_number(self, "tol", Real, low=0)
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "max_pairs", Integral, low=1)
@@ -149,21 +148,44 @@ class MMC(CallbackSupportMixin, PairLearner):
             )
         W = self._whitening(Z)
         problem = FarApart(Z @ W, self.pairs_.dissimilar, diagonal=self.diagonal)
-        L = self._maximise(problem, X, y)
+
+        def leave(L: np.ndarray) -> np.ndarray:
+            L = L / np.linalg.norm(L)
+            A = L[:, None] * W if self.diagonal else L @ W
+            components = factor(A.T @ A)
+            return components if basis is None else components @ basis
+
+        L = self._maximise(problem, leave, X, y)
         self.loss_, self.gap_ = -problem.objective(L), problem.gap(L)
         self.converged_ = self.gap_ <= self.tol
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"MMC stopped after {self.n_iter_} iterations within {self.gap_:.2g} of the "
                 f"maximum, above tol={self.tol}: raise max_iter, or tol if the metric is good "
                 "enough.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
-        A = L[:, None] * W if self.diagonal else L @ W
-        components = factor(A.T @ A)
-        self._store(components if basis is None else components @ basis, X)
+        self._store(leave(L), X)
         return self
+
+    def estimate_memory(self, n_samples: int, n_features: int) -> int:
+        """Bytes that a fit takes at its peak, besides the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of training points.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        int
+            An estimate, within a factor of two, for pairs from labels.
+        """
+        d, N = n_features, min(self.max_pairs, n_samples * (n_samples - 1) // 2)
+        # differences of half of the pairs, twice; their row numbers
+        return 8 * (N * (d + 6) + 4 * n_samples * d + 25 * d * d)
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(codes, self.max_pairs, self.random_state)
@@ -183,20 +205,21 @@ class MMC(CallbackSupportMixin, PairLearner):
         kept = values > 1e-13 * values[-1]
         return (V[:, kept] / np.sqrt(values[kept])) @ V[:, kept].T
 
-    def _maximise(self, problem: FarApart, X: Any, y: Any) -> np.ndarray:
+    def _maximise(self, problem: FarApart, leave: Any, X: Any, y: Any) -> np.ndarray:
         L = problem.start()
-        report = Iterations(self, self.max_iter, lambda state: {}, X, y)
+        report = Iterations(self, self.max_iter, lambda L: {"components_": like(leave(L), X)}, X, y)
         report.start(L)
         self.n_iter_ = 0
         tol = 1e-7
-        while self.n_iter_ < self.max_iter and not report.stopped:
-            left = self.max_iter - self.n_iter_
-            found = minimize_lbfgs(problem.loss, L, max_iter=left, tol=tol, report=report)
-            L = found.x / np.linalg.norm(found.x)
-            self.n_iter_ += max(found.n_iter, 1)
-            if problem.gap(L) <= self.tol or tol < 1e-15:
-                break
-            tol *= 1e-2
+        with report.kept():
+            while self.n_iter_ < self.max_iter and not report.stopped:
+                left = self.max_iter - self.n_iter_
+                found = minimize_lbfgs(problem.loss, L, max_iter=left, tol=tol, report=report)
+                L = found.x / np.linalg.norm(found.x)
+                self.n_iter_ += max(found.n_iter, 1)
+                if problem.gap(L) <= self.tol or tol < 1e-15:
+                    break
+                tol *= 1e-2
         self.loss_curve_ = report.loss_curve
         report.finish()
         return L

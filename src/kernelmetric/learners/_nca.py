@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.learners._base import GradientLearner, as_gram, centered, check_number
+from kernelmetric.learners._base import GradientLearner, as_gram, centered
+from kernelmetric.learners._checks import check_choice, check_number
 from kernelmetric.learners._nca_solvers import (
     Descent,
     NCAProblem,
@@ -116,6 +117,8 @@ class NCA(GradientLearner):
     True
     """
 
+    _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
+
     def __init__(
         self,
         n_components=None,
@@ -162,9 +165,9 @@ class NCA(GradientLearner):
             The fitted learner.
         """
         self._check_iteration_parameters()
+        check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
         check_number(self, "batch_size", Integral, low=2)
-        if not 0 < self.eps < 1:
-            raise ValueError(f"Got eps={self.eps!r}, but expected a share between 0 and 1.")
+        check_number(self, "eps", Real, low=0, high=1, above=True)
         X, codes = self._check_training(X, y)
         gram = as_gram(gram)
         rank = self._check_n_components(X.shape[1])
@@ -212,17 +215,13 @@ class NCA(GradientLearner):
         if self.solver == "truncated":
             refuse_device(problem.points, self.solver)
             return descend_truncated(problem, L, report, self.max_iter, self.tol, eps=self.eps)
-        if self.solver == "minibatch":
-            return descend_batches(
-                problem,
-                L,
-                report,
-                self.max_iter,
-                batch_size=self.batch_size,
-                random_state=self.random_state,
-            )
-        raise ValueError(
-            f"Got solver={self.solver!r}, but expected 'lbfgs', 'truncated' or 'minibatch'."
+        return descend_batches(
+            problem,
+            L,
+            report,
+            self.max_iter,
+            batch_size=self.batch_size,
+            random_state=self.random_state,
         )
 
 

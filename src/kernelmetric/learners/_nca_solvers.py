@@ -21,7 +21,7 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.learners._base import frobenius, in_single
-from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs
+from kernelmetric.solvers import Gram, Iterations, finite_or_none, minimize_lbfgs, refuse_start
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 Descent = tuple[np.ndarray, float, bool]  # the map, the objective there, whether it converged
@@ -99,7 +99,7 @@ def descend_exactly(
         stages = [(problem.in_single(), rough), *stages[: tol < rough]]
     for stage, stage_tol in stages:
         left = max_iter - len(report.loss_curve)
-        if left == 0:
+        if left == 0 or report.stopped:
             break
         minimum = minimize_lbfgs(stage.objective, L, max_iter=left, tol=stage_tol, report=report)
         L = minimum.x
@@ -127,6 +127,8 @@ def descend_truncated(
         objective = rough.objective if listed is None else rough.objective_on(listed)
         left = max_iter - len(report.loss_curve)
         minimum = minimize_lbfgs(objective, L, max_iter=min(length, left), tol=tol, report=report)
+        if minimum.n_iter == 0 and not minimum.converged:
+            break  # no step leads to a finite value
         new_value, new_listed = rough.mine(minimum.x, eps)
         gained = value - new_value if np.isfinite(value) else np.inf
         if gained < 0 and length > 1:
@@ -163,12 +165,17 @@ def descend_batches(
     passes = -(-_LEAST_BATCHES // per_pass)
     step = _STEP * float(np.sqrt(np.mean(L * L)))
     mean, square, count, halved, best = np.zeros_like(L), np.zeros_like(L), 0, 0, np.inf
+    found = L, np.inf
     for _ in range(max_iter):
         total, average = 0.0, np.zeros_like(L)
         orders = [np.array_split(rng.permutation(n), per_pass) for _ in range(passes)]
         for batch in chain.from_iterable(orders):
             part = problem.subset(np.sort(batch))  # sorted rows are sorted by class
-            value, gradient = part.objective(L)
+            value, gradient = finite_or_none(part.objective, L)
+            if gradient is None:  # it went too far: the pass before is what there is
+                if not np.isfinite(found[1]):
+                    refuse_start(value)
+                return *found, False
             count += 1
             mean += 0.1 * (gradient - mean)
             square += 0.01 * (gradient * gradient - square)
@@ -176,14 +183,15 @@ def descend_batches(
             L = L - step * direction / (np.sqrt(square / (1 - 0.99**count)) + 1e-12)
             total += value / passes
             average += L / (passes * per_pass)
+        found = average, total
         if report(average, total):
             break
-        if total > best - _BATCH_TOL * abs(best):
+        if total >= best - _BATCH_TOL * abs(best):
             halved, step = halved + 1, 0.5 * step
         best = min(best, total)
         if halved == _HALVINGS:
             break
-    return average, total, halved == _HALVINGS
+    return *found, halved == _HALVINGS
 
 
 def refuse_device(points: Any, solver: str) -> None:

@@ -10,6 +10,9 @@ from scipy import linalg
 from kernelmetric.compute import check_labels, to_numpy
 from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.learners._base import Learner
+from kernelmetric.learners._checks import as_matrix
+
+SAMPLED_BYTES = 8 * 40_000  # of a coordinate: differences of pairs sampled for their distances
 
 
 class PairLearner(Learner):
@@ -47,13 +50,20 @@ class PairLearner(Learner):
         """The matrix of the prior metric in the coordinates Z; None is the identity."""
         if self.prior is None:
             return None
-        P = np.asarray(to_numpy(self.prior), dtype=np.float64)
+        P = as_matrix(self.prior, "prior")
         d = Z.shape[1] if basis is None else basis.shape[1]
         good = P.shape == (d, d) and np.all(np.isfinite(P)) and np.allclose(P, P.T)
         if not good or linalg.eigvalsh(P)[0] < -1e-8 * np.abs(P).max():
             raise ValueError(
                 f"Got a prior of shape {P.shape}, but expected a symmetric positive semi-definite "
                 f"matrix of shape {(d, d)}."
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = np.sum(np.abs(P)) * len(Z) * np.max(np.abs(Z)) ** 2 * 4
+        if not largest < np.finfo(np.float64).max ** 0.5:  # squares of squared distances are summed
+            raise ValueError(
+                f"Got a prior with entries up to {np.abs(P).max():.3g}, but expected squared "
+                "distances well inside the range of float64: try a multiple of it."
             )
         return P if basis is None else basis @ P @ basis.T
 

@@ -10,7 +10,7 @@ from scipy import linalg
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernelmetric.compute import to_numpy
-from kernelmetric.learners._base import Learner
+from kernelmetric.learners._base import BLOCK_BYTES, Learner
 from kernelmetric.solvers import Gram
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
@@ -34,9 +34,12 @@ class SpectralLearner(Learner):
         int
             An estimate, within a factor of two.
         """
-        d, k = n_features, getattr(self, "n_neighbors", 1)
-        # copies of X, scatter matrices with the workspace of LAPACK, edges of a graph, blocks
-        return 8 * (4 * n_samples * d + 8 * d * d + 8 * n_samples * k) + 2**26
+        d = n_features
+        # copies of X, scatter matrices with the workspace of LAPACK
+        arrays = 4 * n_samples * d + 8 * d * d
+        k = min(getattr(self, "n_neighbors", 0), n_samples)
+        blocks = min(BLOCK_BYTES, n_samples**2) if k else 0
+        return 8 * (arrays + 20 * n_samples * k) + blocks  # and edges of a graph
 
     def _keep(self, V: np.ndarray, coordinates: Coordinates, X: Any) -> None:
         """Store the directions, given in columns, as a map on the coordinates of X."""
@@ -86,8 +89,10 @@ def orthonormal(X: Any, gram: Gram | None = None) -> Coordinates:
 
 def check_shrinkage(shrinkage: Any) -> None:
     """Refuse what is neither 'auto' nor a share."""
-    good = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
-    if shrinkage != "auto" and not (good and 0 <= float(shrinkage) <= 1):
+    good = isinstance(shrinkage, str) and shrinkage == "auto"
+    if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool | np.bool_):
+        good = 0 <= float(shrinkage) <= 1
+    if not good:
         raise ValueError(
             f"Got shrinkage={shrinkage!r}, but expected 'auto' or a number between 0 and 1."
         )

@@ -10,9 +10,10 @@ L-BFGS on a matrix (:func:`minimize_lbfgs`), accelerated projected gradient for 
 
 from kernelmetric.solvers._fista import minimize_projected
 from kernelmetric.solvers._gram import Gram
-from kernelmetric.solvers._lbfgs import Minimum, minimize_lbfgs
+from kernelmetric.solvers._lbfgs import Minimum, finite_or_none, minimize_lbfgs, refuse_start
 from kernelmetric.solvers._nonnegative import kkt_residual, nonnegative_qp
 from kernelmetric.solvers._pair_dual import PairDual, PairSolution, positive_part
+from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
 from kernelmetric.solvers._progress import (
     CallbackSupportMixin,
@@ -30,12 +31,15 @@ __all__ = [
     "Minimum",
     "PairDual",
     "PairSolution",
+    "finite_or_none",
     "kkt_residual",
     "minimize_lbfgs",
     "minimize_projected",
     "nonnegative_qp",
+    "pair_bytes",
     "positive_part",
     "propagated_callbacks",
+    "refuse_start",
     "smallest_eigenvectors",
     "solve_pairs",
     "with_callbacks",

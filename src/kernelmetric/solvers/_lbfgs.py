@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.optimize import minimize
+
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+_FAR = 1e300
 
 
 @dataclass
@@ -36,7 +40,7 @@ class Minimum:
 
 
 def minimize_lbfgs(
-    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    objective: Objective,
     start: np.ndarray,
     *,
     max_iter: int,
@@ -64,19 +68,14 @@ def minimize_lbfgs(
     Returns
     -------
     Minimum
-        The last iterate, and whether it converged.
+        The last iterate, where the objective is finite, and whether it converged: not where steps
+        ended because the objective has no finite value beyond.
     """
     shape = start.shape
-    latest: dict[str, Any] = {"value": np.inf}
-
-    def flat(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = objective(x.reshape(shape))
-        if not np.isfinite(value):  # a step too far: the line search shortens it
-            return np.finfo(np.float64).max, np.zeros(x.size)
-        return float(value), np.asarray(gradient, dtype=np.float64).ravel()
+    flat = _Flat(objective, shape)
 
     def callback(intermediate_result: Any) -> None:
-        latest["value"] = intermediate_result.fun
+        flat.accept(intermediate_result.x)
         if report is not None and report(
             intermediate_result.x.reshape(shape), intermediate_result.fun
         ):
@@ -91,17 +90,88 @@ def minimize_lbfgs(
         options={
             "maxiter": max_iter,
             "maxfun": 20 * max_iter + 20,
-            "ftol": tol,
+            "ftol": min(tol, 2.0),  # no decrease is larger, and SciPy divides by rounding
             "gtol": 1e-12,
             "maxcor": memory,
         },
     )
     # status 2: no step decreases the objective any more, which at this precision is convergence
-    converged = result.status in (0, 2)
-    return Minimum(
-        result.x.reshape(shape),
-        float(result.fun),
-        int(result.nit),
-        converged,
-        result.message,
+    converged = result.status in (0, 2) and not flat.walled
+    x, value = result.x.reshape(shape), float(result.fun)
+    if not np.all(np.isfinite(x)) or np.array_equal(result.x, flat.beyond):  # it got lost
+        x, value, converged = flat.best.reshape(shape), flat.least, False
+    return Minimum(x, value, int(result.nit), converged, result.message)
+
+
+class _Flat:
+    """The objective as a function of a vector, with a wall where it has no finite value.
+
+    A line search that meets the wall sees a value above that at its beginning, by as much as it
+    hoped to gain: so it comes back by a part of the way. Where the last step was cut short by the
+    wall, ``walled`` says so: that little is gained there is no sign of a minimum.
+    """
+
+    def __init__(self, objective: Objective, shape: tuple[int, ...]):
+        self.objective, self.shape = objective, shape
+        self.walled = self._met = False
+        self.least = np.inf
+        self.best = self.beyond = self._from = self._slope = np.empty(0)
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = finite_or_none(self.objective, x.reshape(self.shape))
+        if gradient is not None:
+            if self.least == np.inf:
+                self._from, self._slope = x.copy(), gradient.ravel()
+            if value < self.least:
+                self.best, self.least = x.copy(), value
+            self._last = gradient.ravel()
+            return value, self._last
+        if self.least == np.inf:
+            refuse_start(value)
+        self.walled = self._met = True
+        self.beyond = x.copy()
+        hoped = float(np.abs(self._slope @ (x - self._from)))
+        return self.least + (hoped if np.isfinite(hoped) else _FAR), np.zeros(x.size)
+
+    def accept(self, x: np.ndarray) -> None:
+        """Take note of the end of a line search: the next one begins here."""
+        self._from, self._slope = x.copy(), self._last
+        self.walled, self._met = self._met, False
+
+
+def finite_or_none(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarray | None]:
+    """Value and gradient in float64; None for a gradient where one of them is not finite.
+
+    Parameters
+    ----------
+    objective : callable
+        From a point to the value and the gradient.
+    x : ndarray
+        The point.
+
+    Returns
+    -------
+    value : float
+        The objective, finite or not.
+    gradient : ndarray or None
+        Its gradient.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # told by the result
+        value, gradient = objective(x)
+    gradient = np.asarray(gradient, dtype=np.float64)
+    usable = np.isfinite(value) and bool(np.all(np.isfinite(gradient)))
+    return float(value), gradient if usable else None
+
+
+def refuse_start(value: float) -> NoReturn:
+    """Refuse to begin where there is nothing to descend from.
+
+    Parameters
+    ----------
+    value : float
+        The objective at the start.
+    """
+    raise ValueError(
+        f"Got a start at which the objective, now {value:g}, or its gradient is not finite, but "
+        "expected finite numbers: try a start (init) with smaller entries, or rescale the features."
     )

@@ -44,6 +44,8 @@ def nonnegative_qp(S: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
     """
     S = np.asarray(S, dtype=np.float64)
     b = np.asarray(b, dtype=np.float64)
+    if not (np.all(np.isfinite(S)) and np.all(np.isfinite(b))):
+        raise ValueError("Got a program with NaN or infinity, but expected finite coefficients.")
     try:
         v = nnls(*_square_root(S, b))[0]
     except RuntimeError:  # its iteration limit: the exchanges below can start from nothing too

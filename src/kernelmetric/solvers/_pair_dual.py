@@ -135,6 +135,11 @@ class PairDual:
                 kept[block] = delta
             self._kept = kept
         self.d2 = self.forms(np.eye(r) if prior is None else np.asarray(prior, dtype=np.float64))
+        if not (np.all(np.isfinite(self.upper * self.d2)) and np.isfinite(self.least)):
+            raise ValueError(
+                "Got a problem of pairs with NaN or infinity, but expected finite coordinates and "
+                "bounds."
+            )
 
     @property
     def least_scale(self) -> float:

@@ -21,6 +21,7 @@ _MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_DENSE = 4000  # pairs whose Hessian is formed
 _MOST_UNDECIDED = 2000  # pairs of the small problems that follow a large one
 _MOST_ROUNDS = 8
+_MOST_KEPT = 4e8  # bytes of features that stay in memory between two passes
 _SHARP = 1e-9
 _BALANCED = 1e5  # how far the gradient may be from its multipliers, in units of the barrier
 _ROUNDED = 0.1  # barrier of the positive semi-definite constraint, relative to that of the bounds
@@ -39,13 +40,41 @@ def interior_flops(problem: PairDual) -> float:
     float
         An upper bound: while solving, fewer coordinates may matter.
     """
-    N, r = len(problem), problem.Z.shape[1]
+    return _flops(len(problem), problem.Z.shape[1], psd=problem.psd)
+
+
+def _flops(N: int, r: int, *, psd: bool) -> float:
     products = r * (r + 1) / 2
     if products < N:
         return N * products**2 + products**3 if 4 * 8 * products**2 < current_budget() else np.inf
-    formed = N * N * (products if problem.psd else r)
-    blocks = 4 * 8 * N * (N + (min(products, 1e4) if problem.psd else r))
+    formed = N * N * (products if psd else r)
+    blocks = 4 * 8 * N * (N + (min(products, 1e4) if psd else r))
     return formed + N**3 if N <= _MOST_DENSE and blocks < current_budget() else np.inf
+
+
+def pair_bytes(n_pairs: int, r: int) -> int:
+    """Bytes that a solver takes at its peak for so many pairs in r dimensions, besides the points.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Number of pairs.
+    r : int
+        Dimensions.
+
+    Returns
+    -------
+    int
+        An estimate, within a factor of two.
+    """
+    N, products = float(n_pairs), r * (r + 1) / 2
+    taken = 8 * N * (r + 30) + 8 * 6 * r * r  # differences, multipliers, matrices
+    if _flops(n_pairs, r, psd=True) > _MOST_FLOPS:
+        return int(taken + 8 * min(N, 8192) * 2 * r)
+    if products < N:  # features of pairs, kept or in blocks; the small matrix
+        kept = 8 * N * products if 8 * N * products <= _MOST_KEPT else 0.0
+        return int(taken + kept + 8 * (2 * min(N, 4096) * products + 4 * products**2))
+    return int(taken + 8 * N * (4 * N + min(products, 2048)))
 
 
 def affordable(problem: PairDual) -> bool:
@@ -69,7 +98,7 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
     max_iter : int
         The most steps; forty are many.
     report : callable or None
-        Called with the step and the gap after every step; a true answer stops.
+        Called with the step, the gap and the best metric after every step; a true answer stops.
 
     Returns
     -------
@@ -118,7 +147,7 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
     slack = float(a @ beta[free]) - missing if tied else 1.0
     low = high = np.ones(len(room))
     multiplier = 1.0 if tied else 0.0
-    best, formed, stopped = beta.copy(), False, False
+    best, best_metric, formed, stopped = beta.copy(), None, False, False
     hessian = _Hessian(problem, free, unit, a)
     least_gap = least_mu = np.inf
     stalled = 0
@@ -135,9 +164,9 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
             0 if gap < 0.9 * least_gap or (gap > 1e-6 and mu < 0.9 * least_mu) else stalled + 1
         )
         least_mu = min(least_mu, mu)
-        if gap < least_gap:
-            best, least_gap = beta.copy(), gap
-        stopped = report is not None and report(steps, gap)
+        if gap < least_gap or best_metric is None:
+            best, best_metric, least_gap = beta.copy(), metric, gap
+        stopped = report is not None and report(steps, gap, best_metric)
         if stopped or gap <= aim or stalled > (1 if gap <= tol else 8):
             break
         smoothed = _Smoothed(M, epsilon, psd=problem.psd)
@@ -265,7 +294,7 @@ class _Hessian:
         self._kept: list | None = None
         if not self.low_rank:
             self.matrix = self._formed()
-        elif 8.0 * self.width * len(self.a) <= min(4e8, 0.25 * current_budget()):
+        elif 8.0 * self.width * len(self.a) <= min(_MOST_KEPT, 0.25 * current_budget()):
             self._kept = list(self._feature_blocks())
 
     def factor(self, theta: np.ndarray, rho: float) -> None:

@@ -16,7 +16,7 @@ _POWER_STEPS = 12  # for the largest curvature, to a few per cent
 _SINGLE_TOL = 1e-4  # from here on, steps in float32 are good enough
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
 
-Report = Callable[[int, float], bool]
+Report = Callable[[int, float, np.ndarray], bool]
 
 
 def solve_pairs(
@@ -47,7 +47,7 @@ def solve_pairs(
     sharp : bool, default=True
         Whether the interior-point method goes on to 1e-9, whatever the tolerance.
     report : callable, default=None
-        Called with the number of steps and the gap; a true answer stops.
+        Called with the number of steps, the gap and the best metric so far; a true answer stops.
 
     Returns
     -------
@@ -104,7 +104,8 @@ def first_order(
     start : ndarray of shape (n_pairs,), default=None
         Where to begin; None is the feasible point nearest to zero.
     report : callable, default=None
-        Called with the step and the gap whenever that is known; a true answer stops.
+        Called with the step, the gap and the best metric whenever these are known; a true answer
+        stops.
 
     Returns
     -------
@@ -125,9 +126,12 @@ def first_order(
             Mc = problem.matrix(candidate)
             moved = float(np.sum(weights * (candidate - y) ** 2))
             curved = steps.rest(Mc - My)
-            if curved * step <= moved * (1 + 1e-10):
+            if not curved * step > moved * (1 + 1e-10):  # a NaN ends it too
                 break
             step = 0.95 * moved / curved  # the estimate of the curvature was too low
+        if not np.isfinite(curved):
+            record.see(x, Mx if problem is exact else exact.matrix(x))
+            break  # beyond the finite numbers: the best point before is what there is
         uphill = float(np.sum(weights * (y - candidate) * (candidate - x)))
         if uphill + step * steps.common_part(My - Mc) * steps.common_part(Mc - Mx) > 0:
             momentum = 1.0  # it points uphill: forget it
@@ -137,7 +141,7 @@ def first_order(
         x, Mx, momentum = candidate, Mc, following
         if iteration % _CHECK_EVERY == 0 or iteration == max_iter:
             gap = record.see(x, Mx if problem is exact else exact.matrix(x))
-            if gap <= tol or (report is not None and report(iteration, gap)):
+            if gap <= tol or (report is not None and report(iteration, gap, record.metric)):
                 break
     return record.solution(iteration, tol)
 

@@ -62,6 +62,8 @@ class Iterations:
 
     def __call__(self, state: Any, loss: float) -> bool:
         """Record the end of an iteration; True asks the optimiser to stop."""
+        if self.stopped:  # a stop is final, whichever stage goes on asking
+            return True
         self.loss_curve.append(float(loss))
         self.state = np.array(state)
         if self._bar is not None:
@@ -70,7 +72,7 @@ class Iterations:
             self.stopped = bool(
                 self._open.call_on_fit_task_end(
                     estimator=self.estimator,
-                    reconstruction_attributes=self.attributes(state),
+                    reconstruction_attributes=lambda: self.attributes(state),
                     **self._data,
                 )
             )
@@ -84,7 +86,12 @@ class Iterations:
             yield
         except KeyboardInterrupt:
             if self.state is not None:
-                vars(self.estimator).update(self.attributes(self.state))
+                vars(self.estimator).update(
+                    self.attributes(self.state),
+                    loss_curve_=self.loss_curve,
+                    n_iter_=len(self.loss_curve),
+                    converged_=False,
+                )
             raise
 
     def finish(self) -> None:
@@ -102,7 +109,7 @@ class Iterations:
             self._open = self._root.subcontext(task_name="iteration")
             self._open.call_on_fit_task_begin(
                 estimator=self.estimator,
-                reconstruction_attributes=self.attributes(state),
+                reconstruction_attributes=lambda: self.attributes(state),
                 **self._data,
             )
 

@@ -1,0 +1,169 @@
+"""What learners refuse, in a sentence, before they begin; and warnings at the caller's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import namespace, to_numpy
+
+LARGEST = 1e100  # weights beyond leave the range of floating point once squares are summed
+_FLAGS = ("diagonal", "verbose", "warm_start")
+
+
+def check_number(
+    estimator: Any, name: str, kind: type, *, low: float, high: float = np.inf, above: bool = False
+) -> None:
+    """Refuse a parameter that is not a finite number of the kind, or out of bounds.
+
+    Parameters
+    ----------
+    estimator : estimator instance
+        Whose parameter it is.
+    name : str
+        The parameter.
+    kind : type
+        ``numbers.Integral`` or ``numbers.Real``.
+    low, high : float
+        The bounds; both may be taken.
+    above : bool, default=False
+        Whether the lower bound itself is refused.
+    """
+    value: Any = getattr(estimator, name)
+    good = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+    if good:
+        number = float(value)
+        good = (low < number if above else low <= number) and number <= high and number < np.inf
+    if not good:
+        bound = f"{'>' if above else '>='} {low:g}" + (f" and <= {high:g}" if high < np.inf else "")
+        raise ValueError(
+            f"Got {name}={value!r}, but {type(estimator).__name__} expected "
+            f"{'an integer' if kind is Integral else 'a number'} {bound}."
+        )
+
+
+def check_choice(estimator: Any, name: str, choices: Sequence[str]) -> None:
+    """Refuse a parameter that is none of some words."""
+    value: Any = getattr(estimator, name)
+    if not isinstance(value, str) or value not in choices:
+        words = [repr(word) for word in choices]
+        raise ValueError(
+            f"Got {name}={value!r}, but expected {', '.join(words[:-1])} or {words[-1]}."
+        )
+
+
+def check_flags(estimator: Any) -> None:
+    """Refuse a switch that is neither on nor off."""
+    for name in _FLAGS:
+        value = getattr(estimator, name, False)
+        if not isinstance(value, bool | np.bool_ | Integral):
+            raise ValueError(f"Got {name}={value!r}, but expected True or False.")
+
+
+def as_matrix(value: Any, name: str) -> np.ndarray:
+    """A parameter as a new float64 array, refused where it is none."""
+    try:
+        return np.array(to_numpy(value), dtype=np.float64)
+    except (TypeError, ValueError, AttributeError):
+        raise ValueError(
+            f"Got {name} of type {type(value).__name__}, but expected an array of numbers."
+        ) from None
+
+
+def check_spread(X: Any) -> None:
+    """Refuse points that coincide, or whose squared distances leave the range of the dtype."""
+    xp = namespace(X)
+    n, d = X.shape
+    top = float(xp.max(xp.abs(X)))
+    info = xp.finfo(X.dtype)
+    center = xp.mean(X, axis=0, keepdims=True) if top < info.max / n else X[:1, :]
+    with np.errstate(over="ignore"):  # an infinite spread is refused below
+        spread = float(xp.max(xp.abs(X - center)))
+    if spread <= 4 * float(info.eps) * top and not bool(xp.any(X != X[:1, :])):
+        raise ValueError(
+            f"Got {n} identical points, but expected at least two different ones: no distance "
+            "can be learned from them."
+        )
+    if not (np.sqrt(info.smallest_normal) * 1e3 < spread < np.sqrt(info.max / (8.0 * n * d))):
+        raise ValueError(
+            f"Got features that spread over {spread:.3g}, but expected squares within the range of "
+            f"{X.dtype}: rescale them first, e.g. with StandardScaler."
+        )
+
+
+def check_reach(L: np.ndarray, X: Any, name: str) -> None:
+    """Refuse a map whose entries, or whose images of the points, have squares beyond the dtype."""
+    most = float(namespace(X).finfo(X.dtype).max) / (8.0 * X.shape[0] * L.size)
+    points = to_numpy(X).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        images = np.abs(L) @ np.max(np.abs(points - points.mean(axis=0)), axis=0)
+        reach = max(float(np.max(images)), float(np.max(np.abs(L))))
+        fits = reach * reach < most
+    if not fits:
+        raise ValueError(
+            f"Got {name} with entries up to {np.max(np.abs(L)):.3g}, but expected a map under "
+            f"which squared distances stay within the range of {X.dtype}: try smaller entries."
+        )
+
+
+def check_elsewhere(neighbors: Any, X: Any, *, rows: bool = False) -> Any:
+    """Where neighbours come from: floats are coordinates of the points, integers row numbers.
+
+    Parameters
+    ----------
+    neighbors : array-like of shape (n_samples, p)
+        As passed to ``fit``.
+    X : array of shape (n_samples, n_features)
+        The points.
+    rows : bool, default=False
+        Whether row numbers are welcome too.
+
+    Returns
+    -------
+    array of shape (n_samples, p)
+        Finite floats, or integers.
+    """
+    where = neighbors if hasattr(neighbors, "shape") else np.asarray(neighbors)
+    if where.ndim != 2 or where.shape[0] != X.shape[0]:
+        raise ValueError(
+            f"Got neighbors of shape {tuple(where.shape)}, but expected one row for each of the "
+            f"{X.shape[0]} points."
+        )
+    xp = namespace(where)
+    if rows and xp.isdtype(where.dtype, "integral"):
+        return where
+    if not xp.isdtype(where.dtype, "real floating"):
+        or_rows = ", or integers: the row numbers of neighbours" if rows else ""
+        raise ValueError(
+            f"Got neighbors of dtype {where.dtype}, but expected floats: other coordinates of the "
+            f"points{or_rows}. Integers are row numbers wherever neighbours are passed; try "
+            "neighbors.astype(float) for coordinates."
+        )
+    if not bool(xp.all(xp.isfinite(where))):
+        raise ValueError("Got neighbors with NaN or infinity, but expected finite coordinates.")
+    return where
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called this library, however deep inside it we are.
+
+    Parameters
+    ----------
+    message : str
+        What to say.
+    category : type
+        Kind of warning.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inside(module: str) -> bool:
+    return module.split(".")[0] == "kernelmetric" or module.startswith("sklearn.callback")
