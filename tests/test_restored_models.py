@@ -1,0 +1,370 @@
+"""Model files with one thing changed: refused, or as harmless as any other model.
+
+Each case is a fitted estimator of an allowed class. Its file is changed in one place, with the
+digests made right again, and loaded in a process of its own: a crash there is a failure here.
+"""
+
+import copy
+import hashlib
+import io
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+
+from kernelmetric import (
+    DNE,
+    KPCA,
+    LDA,
+    NCA,
+    RBF,
+    AlignedScales,
+    Delta,
+    IdealizedKernel,
+    Kernelized,
+    KernelTrick,
+    Laplacian,
+    Nystroem,
+    Pairs,
+    PairVerifier,
+    Polynomial,
+    RandomFeatures,
+    TransductiveDistance,
+    load,
+    save,
+)
+from kernelmetric.shipping import SavedFileError
+
+MOST_BYTES = 6 * 2**30  # of address space: what asks for more gets a MemoryError
+N_CHANGES = 60  # of each case, in the ordinary run
+
+
+def points():
+    rng = np.random.RandomState(0)
+    y = np.arange(24) % 3
+    X = rng.standard_normal((24, 3)) + y[:, None]
+    return X, y
+
+
+def codes():
+    """Small integers, as an encoder wants them, with some rare ones."""
+    rng = np.random.RandomState(1)
+    return np.column_stack([rng.randint(0, 3, 24), np.r_[rng.randint(0, 5, 20), 7, 8, 9, 9]]) * 1.0
+
+
+def frame():
+    X, _ = points()
+    table = pd.DataFrame(X, columns=list("abc"))
+    table["kind"] = np.array(["elm", "fir", "oak"], dtype=object)[np.arange(24) % 3]
+    table.loc[[1, 5], "a"] = np.nan
+    return table
+
+
+def with_gaps():
+    X, _ = points()
+    X = X.copy()
+    X[[1, 5], 0] = np.nan
+    return X
+
+
+def before(*steps):
+    return make_pipeline(*steps, DNE(2))
+
+
+CASES = {
+    "one-hot": lambda: (before(OneHotEncoder(sparse_output=False)), codes()),
+    "one-hot sparse": lambda: (make_pipeline(OneHotEncoder(), TruncatedSVD(2)), codes()),
+    "one-hot dropped": lambda: (
+        before(OneHotEncoder(drop="first", sparse_output=False)),
+        codes(),
+    ),
+    "one-hot grouped": lambda: (
+        before(
+            OneHotEncoder(
+                max_categories=3, sparse_output=False, handle_unknown="infrequent_if_exist"
+            )
+        ),
+        codes(),
+    ),
+    "ordinal": lambda: (before(OrdinalEncoder()), codes()),
+    "table": lambda: (
+        make_pipeline(
+            ColumnTransformer(
+                [
+                    ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), list("ab")),
+                    ("kinds", OneHotEncoder(sparse_output=False), ["kind"]),
+                ],
+                remainder="passthrough",
+            ),
+            Kernelized(DNE(2), "rbf", KPCA(4)),
+        ),
+        frame(),
+    ),
+    "scalers": lambda: (
+        before(StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler(), Normalizer()),
+        points()[0],
+    ),
+    "imputer": lambda: (before(SimpleImputer(add_indicator=True)), with_gaps()),
+    "indicator": lambda: (
+        before(FeatureUnion([("n", MissingIndicator()), ("x", SimpleImputer())])),
+        with_gaps(),
+    ),
+    "power": lambda: (before(PowerTransformer(), FunctionTransformer()), points()[0]),
+    "quantiles": lambda: (before(QuantileTransformer(n_quantiles=9)), points()[0]),
+    "PCA": lambda: (before(PCA(2, whiten=True)), points()[0]),
+    "discriminants": lambda: (before(LinearDiscriminantAnalysis()), points()[0]),
+    "theirs": lambda: (
+        before(NeighborhoodComponentsAnalysis(2, random_state=np.random.RandomState(0))),
+        points()[0],
+    ),
+    "NCA": lambda: (NCA(2), points()[0]),
+    "LDA": lambda: (LDA(), points()[0]),
+    "rank": lambda: (Kernelized(DNE(2), RBF(gamma=0.3), KPCA(3)), points()[0]),
+    "landmarks": lambda: (
+        Kernelized(DNE(2), RBF() + 0.1 * Delta(), Nystroem(6, random_state=0)),
+        points()[0],
+    ),
+    "waves": lambda: (
+        Kernelized(DNE(2), "rbf", RandomFeatures(20, n_components=4, random_state=0)),
+        points()[0],
+    ),
+    "trick": lambda: (Kernelized(DNE(2), Laplacian() * Polynomial(), KernelTrick()), points()[0]),
+    "scales": lambda: (Kernelized(DNE(2), AlignedScales(), KPCA(3)), points()[0]),
+    "aligned": lambda: (Kernelized(DNE(2), "aligned", KPCA(3)), points()[0]),
+    "precomputed": lambda: (
+        Kernelized(DNE(2), "precomputed", KPCA(3)),
+        RBF(gamma=0.3)(points()[0]),
+    ),
+    "idealized": lambda: (IdealizedKernel("rbf", C=10.0), points()[0]),
+    "indefinite": lambda: (IdealizedKernel(C=10.0, psd="none"), points()[0]),
+    "transductive": lambda: (TransductiveDistance(2, n_neighbors=5, lam=500.0), points()[0]),
+    "transductive kernel": lambda: (
+        TransductiveDistance(2, penalty="kernel", lam=500.0),
+        points()[0],
+    ),
+    "verifier": lambda: (PairVerifier(NCA(2)), points()[0]),
+}
+
+
+def fitted(case):
+    """The estimator of a case, fitted, and points to ask it about."""
+    model, X = CASES[case]()
+    y = points()[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if isinstance(model, PairVerifier):
+            pairs = Pairs.from_labels(y, per_point=3, random_state=0)
+            return PairVerifier(clone(model.metric).fit(X, y)).calibrate(pairs, X), X
+        return model.fit(X, y), X
+
+
+# --- one change at a time -----------------------------------------------------------------------
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asarray(array), version=(1, 0), allow_pickle=False)
+    return stream.getvalue()
+
+
+def changed_arrays(array):
+    """The array with one value, its type or its shape changed."""
+    values = {
+        "f": [np.nan, np.inf, -1.0, 0.0, 1e6],
+        "i": [-1, 0, 10**6, 2**40, -(2**63)],
+        "u": [0, 10**6],
+    }.get(array.dtype.kind, [])
+    for value, place in itertools.product(values, (0, -1)):
+        if array.size:
+            other = array.copy()
+            other.ravel(order="K")[place] = value
+            flat = other.reshape(-1)
+            flat[place] = value
+            yield f"[{place}] = {value}", flat.reshape(array.shape)
+    for dtype in ("float32", "float64", "float16", "int64", "int8", "bool", "U4", ">f8"):
+        if array.dtype.kind != "U" and array.dtype != dtype:
+            with np.errstate(all="ignore"):
+                yield dtype, array.astype(dtype)
+    if array.ndim:
+        yield "shorter", array[:-1]
+        yield "longer", np.concatenate([array, array])
+        yield "narrower", array[..., :-1]
+        yield "wider", np.concatenate([array, array], axis=-1)
+        yield "turned", array.T
+        yield "flat", array.ravel()
+        yield "deeper", array[None]
+        yield "one", array[:1]
+        yield "none", array[:0]
+        yield "backwards", array[::-1]
+        yield "scalar", array.ravel()[:1].reshape(())
+
+
+LEAVES = (-1, 0, 1, 7, 10**9, -(10**15), 0.5, -2.5, 1e300, "text", None, True, [], [1, 2])
+NODES = ({"float": "nan"}, {"float": "-inf"}, {"array": 0}, {"tuple": [1]}, {"dict": [["a", 1]]})
+
+
+def places(node, path=()):
+    """Paths to everything in a tree of JSON."""
+    yield path
+    children = enumerate(node) if isinstance(node, list) else ()
+    children = node.items() if isinstance(node, dict) else children
+    for key, child in children:
+        yield from places(child, (*path, key))
+
+
+def changed_trees(tree):
+    """The tree with one leaf, one list or one attribute changed."""
+    for path in places(tree):
+        if not path:
+            continue
+
+        def with_(change, path=path):
+            other = copy.deepcopy(tree)
+            parent = other
+            for key in path[:-1]:
+                parent = parent[key]
+            change(parent, path[-1])
+            return other
+
+        found = tree
+        for key in path:
+            found = found[key]
+        if not isinstance(found, dict | list):
+            for value in (*LEAVES, *NODES):
+                yield f"{path} = {value}", with_(lambda p, k, value=value: p.__setitem__(k, value))
+        elif isinstance(found, list) and found:
+            yield f"{path} shorter", with_(lambda p, k: p[k].pop())
+            yield f"{path} longer", with_(lambda p, k: p[k].append(p[k][0]))
+            yield f"{path} swapped", with_(lambda p, k: p[k].reverse())
+        if isinstance(path[-1], str):
+            yield f"{path} removed", with_(lambda p, k: p.pop(k))
+
+
+def changes(members):
+    """Names and members of files with one change each."""
+    for name, data in members.items():
+        if name.startswith("arrays/"):
+            array = np.load(io.BytesIO(data))
+            for what, other in changed_arrays(array):
+                yield f"{name} {what}", members | {name: npy(other)}
+    for what, tree in changed_trees(json.loads(members["tree.json"])):
+        yield what, members | {"tree.json": json.dumps(tree).encode()}
+
+
+def written(members, path):
+    manifest = json.loads(members["manifest.json"])
+    manifest["sha256"] = {
+        name: hashlib.sha256(data).hexdigest()
+        for name, data in members.items()
+        if name != "manifest.json"
+    }
+    members = members | {"manifest.json": json.dumps(manifest).encode()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def members_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+# --- what must come of it -----------------------------------------------------------------------
+
+
+def outcome(path, X):
+    """"refused", "raised" or "finite"; anything else is a fault."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = load(path)
+        except SavedFileError:
+            return "refused"
+        try:
+            if isinstance(model, PairVerifier):
+                answers = [model.predict_pairs([[0, 1], [2, 5]], X)]
+            else:
+                answers = [model.transform(X)]
+            if isinstance(model, TransductiveDistance):
+                answers.append(model.predict(X))
+        except Exception:  # any that Python can catch will do
+            return "raised"
+    for answer in answers:
+        answer = answer.toarray() if hasattr(answer, "toarray") else np.asarray(answer)
+        if answer.dtype.kind == "f" and not np.isfinite(answer).all():
+            return "not finite"
+    return "finite"
+
+
+def main(folder, n_changes, *cases):
+    """Say each change before it is tried, so that the last line tells of a crash."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    except ImportError:  # Windows has none
+        pass
+    counts = {}
+    for case in cases:
+        model, X = fitted(case)
+        path = save(model, Path(folder) / "honest.metric")
+        assert outcome(path, X) == "finite", case
+        every = list(changes(members_of(path)))
+        rng = np.random.RandomState(0)
+        kept = rng.permutation(len(every))[: int(n_changes)] if int(n_changes) else range(len(every))
+        for i in sorted(kept):
+            what, members = every[i]
+            print(f"{case}: {what}", flush=True)
+            found = outcome(written(members, Path(folder) / "changed.metric"), X)
+            counts[found] = counts.get(found, 0) + 1
+            if found == "not finite":
+                raise SystemExit("gave numbers that are not finite")
+    print(json.dumps(counts))
+
+
+def in_a_process(folder, n_changes, *cases):
+    command = [sys.executable, __file__, str(folder), str(n_changes), *cases]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    last = run.stdout.strip().splitlines()[-1:] or [""]
+    assert run.returncode == 0, f"{last[0]} ended with {run.returncode}: {run.stderr[-2000:]}"
+    return json.loads(last[0])
+
+
+@pytest.mark.parametrize("cases", [list(CASES)[::2], list(CASES)[1::2]], ids=["even", "odd"])
+def test_a_changed_file_is_refused_or_harmless(cases, tmp_path):
+    counts = in_a_process(tmp_path, N_CHANGES, *cases)
+    assert set(counts) <= {"refused", "raised", "finite"}
+    assert counts["refused"] > sum(counts.values()) / 4
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
