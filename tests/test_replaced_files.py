@@ -102,7 +102,9 @@ def test_a_folder_is_no_file_to_write_to(tmp_path):
 
 def test_two_writers_at_once_leave_one_whole_file(tmp_path):
     contents = [letter * 200_000 for letter in "abcdefgh"]
-    writers = [threading.Thread(target=write_atomically, args=(tmp_path / "a", c)) for c in contents]
+    writers = [
+        threading.Thread(target=write_atomically, args=(tmp_path / "a", c)) for c in contents
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:
