@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
@@ -28,6 +29,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    LabelEncoder,
     MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
@@ -60,7 +62,10 @@ from kernelmetric import (
     load,
     save,
 )
-from kernelmetric.shipping import SavedFileError
+from kernelmetric.learners import Learner
+from kernelmetric.shipping import SavedFileError, _checks
+from kernelmetric.shipping._allowed import names_of_classes
+from kernelmetric.shipping._checks import check_fitted
 
 MOST_BYTES = 6 * 2**30  # of address space: what asks for more gets a MemoryError
 N_CHANGES = 60  # of each case, in the ordinary run
@@ -364,6 +369,270 @@ def test_a_changed_file_is_refused_or_harmless(cases, tmp_path):
     counts = in_a_process(tmp_path, N_CHANGES, *cases)
     assert set(counts) <= {"refused", "raised", "finite"}
     assert counts["refused"] > sum(counts.values()) / 4
+
+
+# --- each attribute by itself -------------------------------------------------------------------
+
+
+def objects_in(value):
+    """All objects with attributes, inside out."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from objects_in(item)
+    elif isinstance(value, dict):
+        yield from objects_in(list(value.values()))
+    elif type(value) in names_of_classes():
+        yield from objects_in(vars(value))
+        yield value
+
+
+@pytest.fixture(scope="module")
+def every_object():
+    """Fitted objects of every class whose attributes are checked."""
+    return [found for case in CASES for found in objects_in(fitted(case)[0])]
+
+
+def spoilt(array, wanted):
+    """What the table must refuse: another shape, another kind, other values."""
+    kind, *letters = wanted.split()
+    yield "axis", array[None]
+    yield "list", array.tolist()
+    if kind != "any":
+        yield "text", array.astype("U8")
+        other = -5 if kind in ("count", "code") else np.inf
+        if array.size:
+            yield "value", np.where(np.arange(array.size).reshape(array.shape) == 0, other, array)
+    if kind in ("finite", "number", "scale"):
+        yield "half", array.astype(np.float16)
+        yield "integers", np.ones(array.shape, dtype=int)
+    if kind in ("finite", "sign") and array.size:
+        yield "NaN", np.where(np.arange(array.size).reshape(array.shape) == 0, np.nan, array)
+    if kind == "scale":
+        yield "zero", np.zeros_like(array)
+    for axis, letter in enumerate(letters):
+        if letter == "d":  # the number of features is known
+            yield f"side {axis}", np.repeat(array, 2, axis=axis)
+
+
+def test_every_attribute_of_the_table_is_checked(every_object):
+    seen = set()
+    for found, (kind, attributes) in itertools.product(every_object, _checks._ATTRIBUTES.items()):
+        if not isinstance(found, kind):
+            continue
+        check_fitted(found)
+        for name, wanted in attributes.items():
+            value = vars(found).get(name)
+            if not isinstance(value, np.ndarray) or (kind, name) in seen:
+                continue
+            seen.add((kind, name))
+            for what, array in spoilt(value, wanted):
+                other = copy.copy(found)
+                setattr(other, name, array)
+                with pytest.raises(ValueError, match=rf"Got {type(found).__name__}\.{name} ") as e:
+                    check_fitted(other)
+                assert e.value, what
+    listed = {(kind, name) for kind, table in _checks._ATTRIBUTES.items() for name in table}
+    assert listed - seen <= UNSEEN
+
+
+# Of learners that no case has, and of metrics still to come.
+UNSEEN = {
+    (Learner, "slacks_"),
+    (Learner, "chunks_"),
+    (Kernelized, "signature_"),
+    (LabelEncoder, "classes_"),
+}
+
+
+def test_sides_that_two_attributes_share_must_agree(every_object):
+    """Each letter that stands twice in the table of a class is one number."""
+    n_tried = 0
+    for found, (kind, attributes) in itertools.product(every_object, _checks._ATTRIBUTES.items()):
+        if not isinstance(found, kind):
+            continue
+        present = {a: w.split()[1:] for a, w in attributes.items() if a in vars(found)}
+        present = {a: w for a, w in present.items() if isinstance(vars(found)[a], np.ndarray)}
+        for (a, sides), (_, others) in itertools.permutations(present.items(), 2):
+            shared = set(sides) & set(others) - set("d*0123456789")
+            if not shared or vars(found)[a].size == 0:
+                continue
+            letter = min(shared)
+            other = copy.copy(found)
+            longer = np.repeat(vars(found)[a], 2, axis=sides.index(letter))
+            if sides.count(letter) == 2:
+                longer = np.repeat(longer, 2, axis=1)
+            setattr(other, a, longer)
+            with pytest.raises(ValueError, match=r"but expected|could not"):
+                check_fitted(other)
+            n_tried += 1
+    assert n_tried > 50
+
+
+def changed(found, **attributes):
+    other = copy.copy(found)
+    vars(other).update(attributes)
+    return other
+
+
+def encoder(X, **options):
+    return OneHotEncoder(sparse_output=False, **options).fit(X)
+
+
+RARE = {"max_categories": 3, "handle_unknown": "infrequent_if_exist"}
+HOSTILE = {
+    "outputs": lambda: changed(encoder(codes()), _n_features_outs=[10**6, 3]),
+    "outputs of no integers": lambda: changed(encoder(codes()), _n_features_outs=[3.0, 8.0]),
+    "outputs missing": lambda: changed(encoder(codes()), _n_features_outs=None),
+    "dropped beyond": lambda: changed(
+        encoder(codes(), drop="first"), _drop_idx_after_grouping=np.array([0, 99], dtype=object)
+    ),
+    "dropped below": lambda: changed(
+        encoder(codes(), drop="first"), _drop_idx_after_grouping=np.array([0, -1], dtype=object)
+    ),
+    "dropped too few": lambda: changed(
+        encoder(codes(), drop="first"), _drop_idx_after_grouping=np.array([0], dtype=object)
+    ),
+    "categories backwards": lambda: changed(
+        encoder(codes()), categories_=[c[::-1] for c in encoder(codes()).categories_]
+    ),
+    "categories twice": lambda: changed(
+        encoder(codes()),
+        categories_=[np.repeat(c[:1], len(c)) for c in encoder(codes()).categories_],
+    ),
+    "NaN among categories": lambda: changed(
+        encoder(codes()),
+        categories_=[np.r_[np.nan, c[1:]] for c in encoder(codes()).categories_],
+    ),
+    "a category less": lambda: changed(
+        encoder(codes()), categories_=[c[:-1] for c in encoder(codes()).categories_]
+    ),
+    "categories of one feature": lambda: changed(
+        encoder(codes()), categories_=encoder(codes()).categories_[:1]
+    ),
+    "categories in a matrix": lambda: changed(
+        encoder(codes()), categories_=[c[None] for c in encoder(codes()).categories_]
+    ),
+    "rare ones beyond": lambda: changed(
+        encoder(codes(), **RARE), _infrequent_indices=[None, np.array([0, 99])]
+    ),
+    "rare ones twice": lambda: changed(
+        encoder(codes(), **RARE), _infrequent_indices=[None, np.array([1, 1])]
+    ),
+    "rare ones of one feature": lambda: changed(
+        encoder(codes(), **RARE), _infrequent_indices=[np.array([1])]
+    ),
+    "rare ones mapped beyond": lambda: changed(
+        encoder(codes(), **RARE),
+        _default_to_infrequent_mappings=[
+            None,
+            encoder(codes(), **RARE)._default_to_infrequent_mappings[1] + 90,
+        ],
+    ),
+    "mapping without rare ones": lambda: changed(
+        encoder(codes(), **RARE), _infrequent_indices=[None, None]
+    ),
+    "rare or not": lambda: changed(encoder(codes()), _infrequent_enabled=1),
+    "names of fewer features": lambda: changed(
+        StandardScaler().fit(frame()[["b", "c"]]), feature_names_in_=np.array(["b"], dtype=object)
+    ),
+    "names that are numbers": lambda: changed(
+        StandardScaler().fit(frame()[["b", "c"]]), feature_names_in_=np.array([1, 2], dtype=object)
+    ),
+    "half a feature": lambda: changed(NCA(2).fit(*points()), n_features_in_=2.5),
+    "fewer features than none": lambda: changed(NCA(2).fit(*points()), n_features_in_=-3),
+    "true features": lambda: changed(
+        NCA(1).fit(points()[0][:, :1], points()[1]), n_features_in_=True
+    ),
+    "columns of another map": lambda: changed(NCA(2).fit(*points()), n_features_in_=4),
+    "quantiles that fall": lambda: changed(
+        QuantileTransformer(n_quantiles=5).fit(points()[0]),
+        quantiles_=QuantileTransformer(n_quantiles=5).fit(points()[0]).quantiles_[::-1],
+    ),
+    "variance below zero": lambda: changed(
+        PCA(2).fit(points()[0]), explained_variance_=np.array([1.0, -1.0])
+    ),
+    "indicator of another class": lambda: changed(
+        SimpleImputer().fit(with_gaps()), indicator_=StandardScaler()
+    ),
+    "indicator of features beyond": lambda: changed(
+        MissingIndicator().fit(with_gaps()), features_=np.array([3])
+    ),
+    "steps of no names": lambda: changed(
+        make_pipeline(StandardScaler(), NCA(2)).fit(*points()), steps=[(1, StandardScaler())]
+    ),
+    "steps of no estimators": lambda: changed(
+        make_pipeline(StandardScaler(), NCA(2)).fit(*points()), steps=[("a", {"b": 1})]
+    ),
+    "steps of one part": lambda: changed(
+        make_pipeline(StandardScaler(), NCA(2)).fit(*points()), steps=[("a",)]
+    ),
+    "columns beyond": lambda: changed(
+        ColumnTransformer([("a", StandardScaler(), [0])]).fit(points()[0]),
+        _transformer_to_input_indices={"a": [3], "remainder": []},
+    ),
+    "columns below": lambda: changed(
+        ColumnTransformer([("a", StandardScaler(), [0])]).fit(points()[0]),
+        _transformer_to_input_indices={"a": [-1], "remainder": []},
+    ),
+    "anchors beyond the columns": lambda: changed(
+        KPCA(2, kernel="precomputed").fit(RBF(gamma=0.3)(points()[0])),
+        anchors_=np.arange(1, 25),
+    ),
+    "sparse anchors of other features": lambda: changed(
+        KPCA(2, kernel="rbf").fit(sparse.csr_matrix(points()[0])),
+        anchors_=sparse.csr_matrix(np.ones((24, 4))),
+    ),
+    "sparse anchors of NaN": lambda: changed(
+        KPCA(2, kernel="rbf").fit(sparse.csr_matrix(points()[0])),
+        anchors_=sparse.csr_matrix(np.full((24, 3), np.nan)),
+    ),
+    "a space of another metric": lambda: changed(
+        Kernelized(DNE(2), "rbf", KPCA(3)).fit(*points()),
+        space_=KPCA(4, kernel="rbf").fit(points()[0]),
+    ),
+    "a space of other features": lambda: changed(
+        Kernelized(DNE(2), "rbf", KPCA(3)).fit(*points()),
+        space_=KPCA(3, kernel="rbf").fit(points()[0][:, :2]),
+    ),
+    "a kernel that is none": lambda: changed(
+        Kernelized(DNE(2), "rbf", KPCA(3)).fit(*points()), kernel_=StandardScaler()
+    ),
+    "a space that is none": lambda: changed(
+        Kernelized(DNE(2), "rbf", KPCA(3)).fit(*points()), space_=StandardScaler()
+    ),
+    "signs of other numbers": lambda: changed(
+        Kernelized(DNE(2), "rbf", KPCA(3)).fit(*points()), signature_=np.array([1.0, 2.0])
+    ),
+    "signs of too few": lambda: changed(
+        Kernelized(DNE(2), "rbf", KPCA(3)).fit(*points()), signature_=np.array([1.0])
+    ),
+    "a map beside its space": lambda: changed(
+        IdealizedKernel("rbf", C=10.0).fit(*points()), components_=np.ones((2, 3))
+    ),
+    "codes of no class": lambda: changed(
+        TransductiveDistance(2, n_neighbors=5, lam=500.0).fit(*points()), _codes=np.full(24, 3)
+    ),
+    "an embedding beside its space": lambda: changed(
+        TransductiveDistance(2, penalty="kernel", lam=500.0).fit(*points()),
+        components_=np.ones((2, 3)),
+    ),
+    "pairs beyond the points": lambda: changed(Pairs([[0, 1]], n_samples=3), n_samples=1),
+    "pairs of fractions": lambda: changed(
+        Pairs([[0, 1]], n_samples=3), similar=np.array([[0.0, 1.0]])
+    ),
+    "a pair of one point": lambda: changed(
+        Pairs([[0, 1]], n_samples=3), similar=np.array([[1, 1]])
+    ),
+    "a threshold that is no number": lambda: changed(
+        PairVerifier(NCA(2).fit(*points())), threshold_=float("nan")
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_attributes_that_contradict_each_other_are_refused(case):
+    with pytest.raises(ValueError, match=r"Got .*, but expected"):
+        check_fitted(HOSTILE[case]())
 
 
 if __name__ == "__main__":

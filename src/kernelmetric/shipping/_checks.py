@@ -182,8 +182,9 @@ def _check_array(where: str, array: Any, wanted: str, sides: dict[str, int]) -> 
 
 def _require(good: bool, value: Any, attribute: str, got: Any, expected: str) -> None:
     if not good:
+        shown = " ".join(str(got).split())[:80]
         raise ValueError(
-            f"Got {type(value).__name__}.{attribute}={str(got)[:80]}, but expected {expected}."
+            f"Got {type(value).__name__}.{attribute}={shown}, but expected {expected}."
         )
 
 

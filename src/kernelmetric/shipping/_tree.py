@@ -308,7 +308,13 @@ class TreeReader:
         state = {attribute: self.value(node) for attribute, node in nodes.items()}
         restored: Any = object.__new__(kind)
         vars(restored).update(_defaults(kind, name, state) | state)
-        check_fitted(restored)
+        try:
+            check_fitted(restored)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise SavedFileError(
+                f"{error} No fit leaves that: the file is damaged, or was not written by "
+                "kernelmetric.save."
+            ) from error
         return restored
 
 
