@@ -68,7 +68,7 @@ from kernelmetric.shipping._allowed import names_of_classes
 from kernelmetric.shipping._checks import check_fitted
 
 MOST_BYTES = 6 * 2**30  # of address space: what asks for more gets a MemoryError
-N_CHANGES = 60  # of each case, in the ordinary run
+N_CHANGES = 25  # of each case, in the ordinary run
 
 
 def points():
@@ -203,7 +203,7 @@ def changed_arrays(array):
     """The array with one value, its type or its shape changed."""
     values = {
         "f": [np.nan, np.inf, -1.0, 0.0, 1e6],
-        "i": [-1, 0, 10**6, 2**40, -(2**63)],
+        "i": [-1, 0, 10**6, 2**31 - 1, -(2**31)],
         "u": [0, 10**6],
     }.get(array.dtype.kind, [])
     for value, place in itertools.product(values, (0, -1)):
@@ -226,7 +226,7 @@ def changed_arrays(array):
         yield "one", array[:1]
         yield "none", array[:0]
         yield "backwards", array[::-1]
-        yield "scalar", array.ravel()[:1].reshape(())
+        yield "scalar", np.zeros((), array.dtype)
 
 
 LEAVES = (-1, 0, 1, 7, 10**9, -(10**15), 0.5, -2.5, 1e300, "text", None, True, [], [1, 2])
@@ -243,42 +243,54 @@ def places(node, path=()):
 
 
 def changed_trees(tree):
-    """The tree with one leaf, one list or one attribute changed."""
+    """Names of changes, and functions that make the tree with one leaf, list or attribute so."""
+
+    def put(value):
+        return lambda parent, key: parent.__setitem__(key, value)
+
     for path in places(tree):
         if not path:
             continue
-
-        def with_(change, path=path):
-            other = copy.deepcopy(tree)
-            parent = other
-            for key in path[:-1]:
-                parent = parent[key]
-            change(parent, path[-1])
-            return other
-
         found = tree
         for key in path:
             found = found[key]
         if not isinstance(found, dict | list):
             for value in (*LEAVES, *NODES):
-                yield f"{path} = {value}", with_(lambda p, k, value=value: p.__setitem__(k, value))
+                yield f"{path} = {value}", with_change(tree, path, put(value))
         elif isinstance(found, list) and found:
-            yield f"{path} shorter", with_(lambda p, k: p[k].pop())
-            yield f"{path} longer", with_(lambda p, k: p[k].append(p[k][0]))
-            yield f"{path} swapped", with_(lambda p, k: p[k].reverse())
+            for what, change in LISTS.items():
+                yield f"{path} {what}", with_change(tree, path, change)
         if isinstance(path[-1], str):
-            yield f"{path} removed", with_(lambda p, k: p.pop(k))
+            yield f"{path} removed", with_change(tree, path, lambda p, k: p.pop(k))
+
+
+LISTS = {
+    "shorter": lambda parent, key: parent[key].pop(),
+    "longer": lambda parent, key: parent[key].append(parent[key][0]),
+    "swapped": lambda parent, key: parent[key].reverse(),
+}
+
+
+def with_change(tree, path, change):
+    def make():
+        other = copy.deepcopy(tree)
+        parent = other
+        for key in path[:-1]:
+            parent = parent[key]
+        change(parent, path[-1])
+        return {"tree.json": json.dumps(other).encode()}
+
+    return make
 
 
 def changes(members):
-    """Names and members of files with one change each."""
+    """Names of changes, and functions that make the members that differ."""
     for name, data in members.items():
         if name.startswith("arrays/"):
             array = np.load(io.BytesIO(data))
             for what, other in changed_arrays(array):
-                yield f"{name} {what}", members | {name: npy(other)}
-    for what, tree in changed_trees(json.loads(members["tree.json"])):
-        yield what, members | {"tree.json": json.dumps(tree).encode()}
+                yield f"{name} {what}", lambda name=name, other=other: {name: npy(other)}
+    yield from changed_trees(json.loads(members["tree.json"]))
 
 
 def written(members, path):
@@ -340,16 +352,17 @@ def main(folder, n_changes, *cases):
         model, X = fitted(case)
         path = save(model, Path(folder) / "honest.metric")
         assert outcome(path, X) == "finite", case
-        every = list(changes(members_of(path)))
+        honest = members_of(path)
+        every = list(changes(honest))
         rng = np.random.RandomState(0)
         kept = (
             rng.permutation(len(every))[: int(n_changes)] if int(n_changes) else range(len(every))
         )
         for i in sorted(kept):
-            what, members = every[i]
+            what, make = every[i]
             sys.stdout.write(f"{case}: {what}\n")
             sys.stdout.flush()
-            found = outcome(written(members, Path(folder) / "changed.metric"), X)
+            found = outcome(written(honest | make(), Path(folder) / "changed.metric"), X)
             counts[found] = counts.get(found, 0) + 1
             if found == "not finite":
                 raise SystemExit("gave numbers that are not finite")
