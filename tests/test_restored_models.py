@@ -384,6 +384,18 @@ def test_a_changed_file_is_refused_or_harmless(cases, tmp_path):
     assert counts["refused"] > sum(counts.values()) / 4
 
 
+def test_the_file_that_corrupted_the_heap_is_refused(tmp_path):
+    """scikit-learn's encoder writes where ``_n_features_outs`` says, whatever the size."""
+    model, _ = fitted("one-hot")
+    members = members_of(save(model, tmp_path / "honest.metric"))
+    text = members["tree.json"].decode()
+    assert text.count('"_n_features_outs":[3,') == 1
+    text = text.replace('"_n_features_outs":[3,', '"_n_features_outs":[100000,')
+    path = written(members | {"tree.json": text.encode()}, tmp_path / "changed.metric")
+    with pytest.raises(SavedFileError, match=r"_n_features_outs=\[100000.*the numbers of categor"):
+        load(path)
+
+
 # --- each attribute by itself -------------------------------------------------------------------
 
 
