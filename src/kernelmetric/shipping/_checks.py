@@ -189,7 +189,8 @@ def _require(good: bool, value: Any, attribute: str, got: Any, expected: str) ->
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and bool(value >= 0)
 
 
 # --- what a table of shapes cannot say ----------------------------------------------------------
@@ -245,7 +246,7 @@ def _sizes_of_groups(encoder: Any, sizes: list[int]) -> list[int]:
         good = isinstance(found, list) and len(found) == len(sizes)
         _require(good, encoder, name, found, "an entry for each feature")
     grouped = []
-    for n, indices, mapping in zip(sizes, rare, mappings, strict=True):  # type: ignore[arg-type]
+    for n, indices, mapping in zip(sizes, rare, mappings, strict=True):
         if indices is None:
             _require(mapping is None, encoder, "_default_to_infrequent_mappings", mapping, "None")
             grouped.append(n)
