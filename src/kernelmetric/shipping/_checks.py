@@ -374,7 +374,7 @@ def _check_columns(composed: Any, name: str, sides: dict[str, int]) -> None:
     table, d = vars(composed).get("_transformer_to_input_indices"), sides.get("d", 0)
     if table is not None:
         good = isinstance(table, dict) and all(
-            isinstance(columns, list) and all(_is_count(i) and i < d for i in columns)
+            isinstance(columns, list | np.ndarray) and all(_is_count(i) and i < d for i in columns)
             for columns in table.values()
         )
         _require(good, composed, "_transformer_to_input_indices", table, f"columns below {d}")
@@ -384,7 +384,7 @@ def _check_pairs(pairs: Any, name: str, sides: dict[str, int]) -> None:
     state = vars(pairs)
     for attribute in ("similar", "dissimilar"):
         found = state.get(attribute)
-        good = isinstance(found, np.ndarray) and found.dtype == np.intp
+        good = isinstance(found, np.ndarray) and found.dtype.kind == "i"
         _require(good, pairs, attribute, found, "row numbers")
     Pairs(state["similar"], state["dissimilar"], state.get("n_samples"))  # which looks at them
 

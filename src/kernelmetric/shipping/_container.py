@@ -112,7 +112,6 @@ def _members(stream: BinaryIO, size: int) -> dict[str, bytes]:
             "Got a file of another kind, but expected one that kernelmetric.save wrote. (Pickles "
             "are never opened: they can run any code.)"
         )
-    stream.seek(0)
     try:
         with zipfile.ZipFile(stream) as archive:
             _check_directory(archive)
