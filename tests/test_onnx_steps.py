@@ -36,6 +36,7 @@ from kernelmetric import (
     IdealizedKernel,
     Kernelized,
     KernelTrick,
+    Linear,
     TransductiveDistance,
     compress,
     to_faiss,
@@ -173,6 +174,37 @@ def test_steps_between_are_the_same(step, hostile, queries):
     X, y = hostile
     metric = make_pipeline(StandardScaler(), step, DNE(1)).fit(X, y)
     assert_the_same(metric, queries, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        LinearDiscriminantAnalysis(),
+        LinearDiscriminantAnalysis(n_components=1),
+        LinearDiscriminantAnalysis(solver="eigen"),
+        PCA(2),
+        TruncatedSVD(2, random_state=0),
+        DNE(2),
+    ],
+    ids=repr,
+)
+def test_what_centres_by_itself_centres_there(step, labelled, fresh):
+    """Far from the origin the row that is taken off is most of the answer."""
+    X, y = labelled
+    assert_the_same(make_pipeline(step).fit(X + 100, y), fresh + 100)
+    assert_the_same(make_pipeline(step, RobustScaler(), DNE(1)).fit(X + 100, y), fresh + 100)
+    assert_the_same(Kernelized(step, "rbf", KPCA(5)).fit(X + 100, y), fresh + 100, rtol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", [0.1 * Linear(), 0.1 * RBF(gamma=0.3)], ids=repr)
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_lone_factor_keeps_its_digits(kernel, width, labelled, fresh):
+    """Runtimes that merge a factor with the product beside it may round it to float32."""
+    X, y = labelled[0][:, :width], labelled[1]
+    metric = Kernelized(DNE(1), kernel, KPCA(1)).fit(X, y)
+    assert_the_same(metric, fresh[:, :width], rtol=1e-11)
+    metric = make_pipeline(RobustScaler(), MinMaxScaler((0, 0.7)), DNE(1)).fit(X, y)
+    assert_the_same(metric, fresh[:, :width], rtol=1e-13)
 
 
 @pytest.mark.parametrize("drop", [None, "first", "if_binary"])

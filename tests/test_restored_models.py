@@ -540,6 +540,37 @@ HOSTILE = {
     "rare ones beyond": lambda: changed(
         encoder(codes(), **RARE), _infrequent_indices=[None, np.array([0, 99])]
     ),
+    "rare ones that are none": lambda: changed(
+        encoder(codes(), **RARE), _infrequent_indices=[None, np.array([], dtype=int)]
+    ),
+    "rare ones below": lambda: changed(
+        encoder(codes(), **RARE), _infrequent_indices=[None, np.array([-1, 0])]
+    ),
+    "rare ones of fractions": lambda: changed(
+        encoder(codes(), **RARE), _infrequent_indices=[None, np.array([0.0, 1.0])]
+    ),
+    "rare ones just beyond": lambda: changed(
+        encoder(codes(), **RARE),
+        _infrequent_indices=[None, np.array([0, len(encoder(codes()).categories_[1])])],
+    ),
+    "last category before": lambda: changed(
+        encoder(codes()),
+        categories_=[np.r_[c[:-2], c[-1], c[-2]] for c in encoder(codes()).categories_],
+    ),
+    "first category after": lambda: changed(
+        encoder(codes()),
+        categories_=[np.r_[c[1], c[0], c[2:]] for c in encoder(codes()).categories_],
+    ),
+    "two categories of NaN": lambda: changed(
+        encoder(codes()),
+        categories_=[np.r_[c[:-2], np.nan, np.nan] for c in encoder(codes()).categories_],
+    ),
+    "dropped just beyond": lambda: changed(
+        encoder(codes(), drop="first"), _drop_idx_after_grouping=np.array([0, 8], dtype=object)
+    ),
+    "dropped by truth": lambda: changed(
+        encoder(codes(), drop="first"), _drop_idx_after_grouping=np.array([0, True], dtype=object)
+    ),
     "rare ones twice": lambda: changed(
         encoder(codes(), **RARE), _infrequent_indices=[None, np.array([1, 1])]
     ),
@@ -581,6 +612,12 @@ HOSTILE = {
     ),
     "indicator of features beyond": lambda: changed(
         MissingIndicator().fit(with_gaps()), features_=np.array([3])
+    ),
+    "indicator of half a feature": lambda: changed(
+        MissingIndicator().fit(with_gaps()), _n_features=2.5
+    ),
+    "indicator of features below": lambda: changed(
+        MissingIndicator().fit(with_gaps()), features_=np.array([-1])
     ),
     "steps of no names": lambda: changed(
         make_pipeline(StandardScaler(), NCA(2)).fit(*points()), steps=[(1, StandardScaler())]
@@ -652,6 +689,52 @@ HOSTILE = {
         PairVerifier(NCA(2).fit(*points())), threshold_=float("nan")
     ),
 }
+
+
+HONEST = {
+    "codes": lambda: encoder(codes()),
+    "first dropped": lambda: encoder(codes(), drop="first"),
+    "dropped where there are two": lambda: encoder(
+        np.column_stack([codes()[:, 0] > 0, codes()[:, 1]]), drop="if_binary"
+    ),
+    "rare ones": lambda: encoder(codes(), **RARE),
+    "rare ones of both": lambda: encoder(codes(), max_categories=2),
+    "none rare": lambda: encoder(codes(), max_categories=30),
+    "rare ones and a dropped one": lambda: encoder(codes(), drop="first", max_categories=3),
+    "NaN": lambda: encoder(np.where(codes() == 7, np.nan, codes())),
+    "text": lambda: encoder(frame()[["kind"]]),
+    "text and nothing": lambda: encoder(
+        pd.DataFrame({"kind": np.array(["oak", None, "elm"] * 8, dtype=object)})
+    ),
+    "text in its own order": lambda: encoder(
+        frame()[["kind"]], categories=[np.array(["oak", "elm", "fir"], dtype=object)]
+    ),
+    "truth": lambda: encoder(codes() > 1),
+    "ordinal": lambda: OrdinalEncoder(max_categories=3).fit(codes()),
+    "a column without values": lambda: StandardScaler().fit(np.full((3, 1), np.nan)),
+    "nothing fitted": lambda: StandardScaler(),
+    "no deviation": lambda: StandardScaler(with_std=False).fit(points()[0]),
+    "columns by slices": lambda: ColumnTransformer(
+        [("a", StandardScaler(), slice(0, 2)), ("b", "drop", [2])]
+    ).fit(points()[0]),
+    "columns by a mask": lambda: ColumnTransformer(
+        [("a", StandardScaler(), [True, False, True])], remainder=MinMaxScaler()
+    ).fit(points()[0]),
+    "pairs": lambda: Pairs([[0, 1]], n_samples=2),
+    "no pairs": lambda: Pairs(n_samples=0),
+}
+
+
+@pytest.mark.parametrize("case", HONEST)
+def test_what_a_fit_leaves_passes(case):
+    check_fitted(HONEST[case]())
+
+
+def test_every_object_of_the_cases_passes(every_object):
+    for found in every_object:
+        check_fitted(found)
+    kinds = {type(found) for found in every_object}
+    assert len(kinds) > 30
 
 
 @pytest.mark.parametrize("case", HOSTILE)

@@ -208,9 +208,7 @@ def _check_encoder(encoder: Any, name: str, sides: dict[str, int]) -> None:
     _require(good, encoder, "categories_", categories, f"{d} arrays of categories")
     for found in categories:
         if found.dtype.kind in "biuf":  # searched by bisection
-            ordered = (
-                found[:-1] if found.dtype.kind == "f" and np.isnan(found[-1:]).any() else found
-            )
+            ordered = found[:-1] if np.isnan(found[-1:]).any() else found  # NaN comes last
             good = bool(np.all(ordered[:-1] < ordered[1:])) and not np.isnan(ordered).any()
             _require(good, encoder, "categories_", found, "categories in ascending order")
     sizes = [len(found) for found in categories]

@@ -116,6 +116,13 @@ class OnnxGraph:
                 )
         return Columns(self.add("Sub", x.name, self.constant(offset)), x.width)
 
+    def times(self, x: Columns, factors: Any) -> Columns:
+        """The node of x times a factor for each column."""
+        row = np.broadcast_to(np.asarray(factors, dtype=np.float64), (1, x.width))
+        # onnxruntime merges a lone factor with a MatMul beside it, and rounds it to float32.
+        operator = "MatMul" if x.width == 1 else "Mul"
+        return Columns(self.add(operator, x.name, self.constant(row)), x.width)
+
     def beside(self, parts: list[Columns]) -> Columns:
         """The columns of several arrays in one."""
         if len(parts) == 1:

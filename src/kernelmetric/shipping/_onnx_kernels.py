@@ -104,7 +104,7 @@ def _(kernel: Precomputed, graph: OnnxGraph, x: Columns, anchors: np.ndarray) ->
 def _(kernel: Sum, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
     total = ""
     for weight, term in kernel._flat():
-        values = graph.add("Mul", kernel_node(term, graph, x, anchors).name, graph.constant(weight))
+        values = graph.times(kernel_node(term, graph, x, anchors), weight).name
         total = graph.add("Add", total, values) if total else values
     return total
 
@@ -120,8 +120,7 @@ def _(kernel: Product, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str
 @_formula.register
 def _(kernel: Rescaled, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
     scales = np.asarray(kernel.scales, dtype=np.float64)[None, :]
-    scaled = Columns(graph.add("Mul", x.name, graph.constant(scales)), x.width)
-    return kernel_node(kernel.kernel, graph, scaled, anchors * scales).name
+    return kernel_node(kernel.kernel, graph, graph.times(x, scales), anchors * scales).name
 
 
 def _squared_distances(graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:

@@ -117,15 +117,14 @@ def _robust(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 def _scaled(graph: OnnxGraph, x: Columns, offset: Any, scale: Any) -> Columns:
     if offset is not None:
         x = graph.shift(x, offset, scale)
-    return x if scale is None else Columns(graph.add("Div", x.name, _row(graph, scale)), x.width)
+    return x if scale is None else graph.times(x, 1.0 / np.asarray(scale))
 
 
 def _to_range(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     low, high = step.feature_range
-    shifted = graph.shift(x, step.data_min_, 1.0 / step.scale_)
-    name = graph.add("Mul", shifted.name, _row(graph, step.scale_))
-    name = graph.add("Add", name, graph.constant(float(low))) if low else name
-    scaled = Columns(name, x.width)
+    scaled = graph.times(graph.shift(x, step.data_min_, 1.0 / step.scale_), step.scale_)
+    if low:
+        scaled = Columns(graph.add("Add", scaled.name, graph.constant(float(low))), x.width)
     return _clipped(graph, scaled, low, high) if step.clip else scaled
 
 
@@ -247,8 +246,7 @@ def _side_by_side(
             continue
         out = through(inner, graph, given)
         if name in weights:
-            weighed = graph.add("Mul", out.name, graph.constant(float(weights[name])))
-            out = Columns(weighed, out.width)
+            out = graph.times(out, float(weights[name]))
         made.append(out)
     return graph.beside(made)
 
