@@ -711,7 +711,9 @@ HONEST = {
     ),
     "truth": lambda: encoder(codes() > 1),
     "ordinal": lambda: OrdinalEncoder(max_categories=3).fit(codes()),
-    "a column without values": lambda: StandardScaler().fit(np.full((3, 1), np.nan)),
+    "a column without values": lambda: changed(
+        StandardScaler().fit(points()[0]), mean_=np.array([np.nan, 0.0, 0.0])
+    ),
     "nothing fitted": lambda: StandardScaler(),
     "no deviation": lambda: StandardScaler(with_std=False).fit(points()[0]),
     "columns by slices": lambda: ColumnTransformer(
