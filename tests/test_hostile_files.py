@@ -173,6 +173,10 @@ TREES = {
     "key twice": (lambda m: m | {"tree.json": b'{"tuple":[],"tuple":[]}'}, "twice in one object"),
     "deep": (lambda m: m | {"tree.json": b"[" * 100_000 + b"]" * 100_000}, "too deep"),
     "rather deep": (lambda m: m | {"tree.json": b"[" * 900 + b"]" * 900}, "too deep"),
+    "just not too deep": (
+        lambda m: m | {"tree.json": b"[" * 100 + b"]" * 100},
+        "Got a list at the root",
+    ),
     "just too deep": (lambda m: m | {"tree.json": b"[" * 101 + b"]" * 101}, "objects.* too deep"),
     "infinite number": (lambda m: m | {"tree.json": b"[1e999]"}, "larger than any number"),
     "integer of 21 digits": (lambda m: m | {"tree.json": b"[" + b"9" * 21 + b"]"}, "21 digits"),
@@ -399,7 +403,7 @@ def test_an_array_in_a_few_places_is_none_of_that(members, tmp_path):
         assert len(load(written(many, tmp_path / "a.metric")).notes_) == times
 
 
-def test_keys_that_collide_are_refused_at_once(members, tmp_path, deadline):
+def test_keys_that_collide_are_refused_at_once(members, tmp_path):
     """Multiples of 2**61 - 1 have one hash in Python, and 20,000 of them take minutes."""
     keys = [[(2**61 - 1) * 10**6 * (i + 1), 0] for i in range(20_000)]
     path = written(with_state(members, notes_={"dict": keys}), tmp_path / "a.metric")

@@ -346,7 +346,8 @@ def test_what_a_file_could_not_give_back_is_refused_when_saving(labelled, tmp_pa
     for name, value, message in [
         ("components_", np.full((2, 4), np.nan), r"NCA\.components_ with other values.*finite"),
         ("components_", np.ones((2, 5)), r"NCA\.components_=5, but expected 4 columns"),
-        ("note_", 10**30, r"metric\.note_ of 31 digits"),
+        ("note_", 10**30, r"metric\.note_=100000000\.\.\., but expected integers of at most 20"),
+        ("note_", -(10**20), r"metric\.note_=-10000000\.\.\., but expected integers"),
         ("note_", {(1, 2): 3}, r"the key \(1, 2\), but expected text or a number"),
     ]:
         changed = copy.copy(metric)
@@ -354,6 +355,12 @@ def test_what_a_file_could_not_give_back_is_refused_when_saving(labelled, tmp_pa
         with pytest.raises(ValueError, match=message):
             save(changed, tmp_path / "a.metric")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_largest_integers_come_back(labelled, tmp_path):
+    metric = NCA(2).fit(*labelled)
+    metric.note_ = [10**20 - 1, 1 - 10**20]
+    assert saved_and_loaded(metric, tmp_path).note_ == metric.note_
 
 
 def test_a_failure_leaves_the_old_file(labelled, tmp_path, monkeypatch):

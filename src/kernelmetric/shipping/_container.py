@@ -40,7 +40,7 @@ _ENCRYPTED = 0x1
 # Bytes of the parts of an archive, without names and data; the last two where it exceeds 4 GiB.
 _LOCAL, _ENTRY, _END, _END_64 = 30, 46, 22, 76
 _MOST_OF_NOTHING = 2**20  # the longest side, and the widest text, of an array without numbers
-_MOST_DIGITS = 20  # of an integer: larger ones collide as keys, and no array holds them
+MOST_DIGITS = 20  # of an integer: larger ones collide as keys, and no array holds them
 
 
 class SavedFileError(ValueError):
@@ -249,7 +249,7 @@ def _finite(text: str) -> float:
 
 
 def _integer(text: str) -> int:
-    if len(text.lstrip("-")) > _MOST_DIGITS:
+    if len(text.lstrip("-")) > MOST_DIGITS:
         raise ValueError(f"an integer of {len(text)} digits")
     return int(text)
 

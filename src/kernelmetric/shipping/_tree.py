@@ -33,7 +33,7 @@ from sklearn.pipeline import Pipeline
 from kernelmetric.compute import is_sparse, to_numpy
 from kernelmetric.shipping._allowed import REFUSED, allowed_classes, names_of_classes
 from kernelmetric.shipping._checks import check_fitted
-from kernelmetric.shipping._container import KINDS, SavedFileError, npy_bytes
+from kernelmetric.shipping._container import KINDS, MOST_DIGITS, SavedFileError, npy_bytes
 
 _NUMBERS: tuple[type, ...] = (np.float32, np.float64, np.int32, np.int64)
 TYPES: dict[str, type] = {t.__name__: t for t in (bool, int, float, str, *_NUMBERS)}
@@ -64,8 +64,11 @@ class TreeWriter:
     def node(self, value: Any, where: str) -> Any:
         """The node of a value; ``where`` names it in messages."""
         kind = type(value)
-        if kind is int and abs(value) >= 10**20:
-            raise ValueError(f"Got {where} of {len(str(value))} digits, but expected at most 20.")
+        if kind is int and abs(value) >= 10**MOST_DIGITS:
+            raise ValueError(
+                f"Got {where}={str(value)[:9]}..., but expected integers of at most {MOST_DIGITS} "
+                "digits."
+            )
         if value is None or kind in (bool, int, str):
             return value
         if kind is float:
