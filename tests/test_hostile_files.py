@@ -7,6 +7,7 @@ import os
 import pickle
 import tempfile
 import threading
+import tracemalloc
 import warnings
 import zipfile
 from pathlib import Path
@@ -83,6 +84,11 @@ def with_state(members, **nodes):
     return with_json(members, "tree.json", change)
 
 
+def with_map_of_objects(tree):
+    state_of(state_of(tree)["learner_"])["components_"] = {"objects": [[2, 1], [0.5, 0.5]]}
+    return tree
+
+
 def manifest_with(members, **entries):
     return with_json(members, "manifest.json", lambda manifest: manifest | entries)
 
@@ -93,9 +99,26 @@ def test_an_honest_file_passes_the_tools_of_these_tests(members, fresh, tmp_path
     np.testing.assert_array_equal(metric.transform(fresh), expected)
 
 
+def with_bytes(path, before=b"", after=b""):
+    path.write_bytes(before + path.read_bytes() + after)
+    return path
+
+
 # name -> (what makes the file, what the sentence says)
 ARCHIVES = {
-    "comment": (lambda m, p: written(m, p, comment=b"hello"), "comment"),
+    "comment": (lambda m, p: written(m, p, comment=b"hello"), "5 are no part of any member"),
+    "64 kB appended": (
+        lambda m, p: with_bytes(written(m, p), after=bytes(60_000)),
+        "60000 are no part of any member",
+    ),
+    "one byte appended": (
+        lambda m, p: with_bytes(written(m, p), after=b"x"),
+        "1 are no part of any member",
+    ),
+    "an archive before": (
+        lambda m, p: with_bytes(written(m, p), before=(b"PK\x03\x04" + bytes(100))),
+        "something hides between them",
+    ),
     "compressed": (lambda m, p: written(m, p, compression=zipfile.ZIP_DEFLATED), "compressed"),
     "zip bomb": (
         lambda m, p: written(
@@ -148,8 +171,23 @@ TREES = {
     "not JSON": (lambda m: m | {"tree.json": b"import os"}, "not valid JSON"),
     "NaN": (lambda m: m | {"tree.json": b"[NaN]"}, "no number of JSON"),
     "key twice": (lambda m: m | {"tree.json": b'{"tuple":[],"tuple":[]}'}, "twice in one object"),
-    "deep": (lambda m: m | {"tree.json": b"[" * 100_000 + b"]" * 100_000}, "not valid JSON|deep"),
-    "rather deep": (lambda m: m | {"tree.json": b"[" * 900 + b"]" * 900}, "not valid JSON|deep"),
+    "deep": (lambda m: m | {"tree.json": b"[" * 100_000 + b"]" * 100_000}, "too deep"),
+    "rather deep": (lambda m: m | {"tree.json": b"[" * 900 + b"]" * 900}, "too deep"),
+    "just not too deep": (
+        lambda m: m | {"tree.json": b"[" * 100 + b"]" * 100},
+        "Got a list at the root",
+    ),
+    "just too deep": (lambda m: m | {"tree.json": b"[" * 101 + b"]" * 101}, "objects.* too deep"),
+    "infinite number": (lambda m: m | {"tree.json": b"[1e999]"}, "larger than any number"),
+    "integer of 21 digits": (lambda m: m | {"tree.json": b"[" + b"9" * 21 + b"]"}, "21 digits"),
+    "key that can be made to collide": (
+        lambda m: with_state(m, notes_={"dict": [[{"tuple": [1, 2]}, 1]]}),
+        r"the key \(1, 2\), but expected text or a number",
+    ),
+    "map of objects": (
+        lambda m: with_json(m, "tree.json", with_map_of_objects),
+        r"Got DNE\.components_ of object, but expected an array of finite numbers\. No fit leaves",
+    ),
     "long number": (lambda m: m | {"tree.json": b"1" * 10_000}, "not valid JSON"),
     "no estimator": (lambda m: m | {"tree.json": b"[1, 2]"}, "Got a list at the root"),
     "class of the system": (
@@ -205,8 +243,8 @@ ARRAYS = {
         "header that is no array's",
     ),
     "huge shape": (
-        npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (10**9, 10**9), }"),
-        "header that is no array's|announces",
+        npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 536870912), }"),
+        r"announces shape \(4294967296, 536870912\)",  # of which the bytes are 2**64, or 0
     ),
     "larger than it is": (
         npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
@@ -216,6 +254,39 @@ ARRAYS = {
         npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -1), }", bytes(8)),
         "announces shape",
     ),
+    "one side negative": (
+        npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 0), }"),
+        "announces shape",
+    ),
+    "huge and empty": (
+        npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775808, 0), }"),
+        "announces shape",
+    ),
+    "long and empty": (
+        npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1048577, 0), }"),
+        "announces shape",
+    ),
+    "wide text and empty": (
+        npy_header("{'descr': '<U400000000', 'fortran_order': False, 'shape': (0,), }"),
+        "announces shape",
+    ),
+    "a hundred axes": (
+        npy_header(
+            f"{{'descr': '<f8', 'fortran_order': False, 'shape': {(1,) * 100}, }}", bytes(8)
+        ),
+        "with 100 axes",
+    ),
+    "numbers of sixteen bytes": (
+        npy_header("{'descr': '<f16', 'fortran_order': False, 'shape': (1,), }", bytes(16)),
+        "header that is no array's|dtype float128",  # Windows has none
+    ),
+    "neither true nor false": (npy(np.array([2], np.uint8)).replace(b"|u1", b"|b1"), "no bool"),
+    "letters beyond Unicode": (
+        npy(np.array([0x110000], np.uint32)).replace(b"<u4", b"<U1"),
+        "no <U1",
+    ),
+    "NaN": (npy(np.full(3, np.nan)), "eigenvalues_ with other values, but expected finite numb"),
+    "another version of the format": (npy(np.zeros(3), version=(2, 0)), r"version \(2, 0\)"),
     "shorter than it says": (npy(np.zeros(5))[:-8], "announces shape"),
     "longer than it says": (npy(np.zeros(5)) + bytes(8), "announces shape"),
 }
@@ -299,7 +370,47 @@ def test_members_that_overlap_are_refused(members, tmp_path):
         offset = large.header_offset.to_bytes(4, "little")
         data = data[: entry + 42] + offset + data[entry + 46 :]
     path.write_bytes(data)
-    refused(path, "overlap|truncated or damaged")
+    refused(path, "members overlap, or something hides")
+
+
+def test_members_with_a_gap_between_them_are_refused(members, tmp_path):
+    path = tmp_path / "a.metric"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+            archive.fp.write(b"hidden")  # no member has these bytes
+            archive.start_dir = archive.fp.tell()
+    refused(path, "something hides between them")
+
+
+def test_one_array_in_thousands_of_places_fills_no_memory(members, tmp_path):
+    """A megabyte that is named 2,000 times would be two gigabytes."""
+    many = members | {f"arrays/{len(members) - 2}.npy": npy(np.zeros(131_072))}
+    many = with_state(many, notes_=[{"array": len(members) - 2}] * 2000)
+    path = written(many, tmp_path / "a.metric")
+    tracemalloc.start()
+    refused(path, "a small file would fill the memory")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 2**20
+
+
+def test_an_array_in_a_few_places_is_none_of_that(members, tmp_path):
+    number = len(members) - 2
+    for size, times in ((131_072, 20), (10, 2000)):  # 16 MB, and all that is little
+        many = members | {f"arrays/{number}.npy": npy(np.zeros(size))}
+        many = with_state(many, notes_=[{"array": number}] * times)
+        assert len(load(written(many, tmp_path / "a.metric")).notes_) == times
+
+
+def test_keys_that_collide_are_refused_at_once(members, tmp_path):
+    """Multiples of 2**61 - 1 have one hash in Python, and 20,000 of them take minutes."""
+    keys = [[(2**61 - 1) * 10**6 * (i + 1), 0] for i in range(20_000)]
+    path = written(with_state(members, notes_={"dict": keys}), tmp_path / "a.metric")
+    refused(path, "an integer of 2[0-9] digits")
+    keys = [[{"tuple": [(2**61 - 1) * (i % 4), i]}, 0] for i in range(20_000)]
+    path = written(with_state(members, notes_={"dict": keys}), tmp_path / "a.metric")
+    refused(path, "expected text or a number")
 
 
 def test_a_file_cut_anywhere_is_refused(members, tmp_path):

@@ -1,21 +1,17 @@
-"""Saving: what is loaded is what was saved, to the last bit, and no file ever runs code.
+"""Saving: what is loaded is what was saved, array by array, and no file ever runs code."""
 
-Every number of a model comes back to the last bit, and so does its order in memory. What is
-computed from them is compared up to rounding: a BLAS may round the same product otherwise when its
-factors lie at other addresses, or in another process.
-"""
-
-import functools
+import copy
 import itertools
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -43,83 +39,86 @@ from kernelmetric import (
     load,
     save,
 )
+from kernelmetric.solvers import Gram
 
 
 def saved_and_loaded(metric, folder):
     return load(save(metric, folder / "a.metric"))
 
 
-def assert_same_numbers(values, expected):
-    """Equal up to rounding."""
-    assert values.dtype == expected.dtype
-    atol = np.sqrt(np.finfo(expected.dtype).eps) * np.abs(expected).max()
-    np.testing.assert_allclose(values, expected, rtol=0, atol=atol)
+def assert_equal_state(again, metric, where="metric"):
+    """Every attribute is there, every number has the same bits, and no memory is shared."""
+    assert type(again) is type(metric), where
+    if isinstance(metric, np.ndarray):
+        assert again.dtype == metric.dtype, where
+        np.testing.assert_array_equal(again, metric, err_msg=where)
+        if metric.ndim > 1:  # a factor of a product, which the order in memory may round otherwise
+            assert again.flags.c_contiguous == metric.flags.c_contiguous, where
+    elif sparse.issparse(metric):
+        np.testing.assert_array_equal(again.toarray(), metric.toarray(), err_msg=where)
+    elif isinstance(metric, np.random.RandomState):
+        np.testing.assert_array_equal(again.get_state()[1], metric.get_state()[1])
+        assert again.get_state()[2:] == metric.get_state()[2:]
+    elif isinstance(metric, list | tuple):
+        assert len(again) == len(metric), where
+        for i, (a, b) in enumerate(zip(again, metric, strict=True)):
+            assert_equal_state(a, b, f"{where}[{i}]")
+    elif isinstance(metric, dict):
+        assert list(again) == list(metric), where
+        for key in metric:
+            assert_equal_state(again[key], metric[key], f"{where}[{key!r}]")
+    elif isinstance(metric, BaseEstimator | Pairs | Gram):
+        kept = {k: v for k, v in vars(metric).items() if k not in LEFT_OUT}
+        assert vars(again).keys() == kept.keys(), where
+        for name, value in kept.items():
+            assert_equal_state(vars(again)[name], value, f"{where}.{name}")
+    else:
+        assert repr(again) == repr(metric), where
 
 
-def arrays_of(value, where="metric"):
-    """Every array of a fitted model by the way to it, but for what is computed when asked for."""
-    if isinstance(value, np.ndarray):
-        yield where, value
-    elif sparse.issparse(value):
-        for name in ("data", "indices", "indptr"):
-            yield f"{where}.{name}", getattr(value, name)
-    elif isinstance(value, list | tuple):
-        for i, item in enumerate(value):
-            yield from arrays_of(item, f"{where}[{i}]")
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield from arrays_of(item, f"{where}[{name!r}]")
-    elif hasattr(value, "__dict__") and not isinstance(value, type):
-        for name, item in vars(value).items():
-            if not isinstance(getattr(type(value), name, None), functools.cached_property):
-                yield from arrays_of(item, f"{where}.{name}")
+# What is computed again when asked for, and what concerns a later fit.
+LEFT_OUT = {"_spectrum", "cut_off", "_inverse_sqrt", "_skl_callbacks", "_parent_callback_ctx"}
 
 
-def assert_same_bits(again, metric):
-    """Every array is there, to the last bit, in the same order in memory: the same products."""
-    stored, restored = dict(arrays_of(metric)), dict(arrays_of(again))
-    assert stored.keys() == restored.keys()
-    for name, array in stored.items():
-        other = restored[name]
-        assert other.dtype == array.dtype, name
-        np.testing.assert_array_equal(other, array, err_msg=name)
-        order = (array.flags.c_contiguous, array.flags.f_contiguous)
-        if array.ndim > 1:  # a factor of a product
-            assert order == (other.flags.c_contiguous, other.flags.f_contiguous), name
+def assert_close(answer, expected):
+    """Equal but for the order of sums, which is the processor's; small eigenvalues amplify it."""
+    answer, expected = np.asarray(answer), np.asarray(expected)
+    assert answer.dtype == expected.dtype
+    rounding = 2e7 * np.finfo(expected.dtype).eps if expected.dtype.itemsize == 8 else 1e-3
+    np.testing.assert_allclose(answer, expected, atol=rounding * np.abs(expected).max(), rtol=0)
 
 
 def assert_same_output(metric, folder, *blocks):
     again = saved_and_loaded(metric, folder)
-    assert type(again) is type(metric)
-    assert_same_bits(again, metric)
+    assert_equal_state(again, metric)
     for block in blocks:
-        expected = metric.transform(block)
+        expected = metric.transform(block.copy())
         assert expected.std() > 0
-        assert_same_numbers(again.transform(block), expected)
+        assert_close(again.transform(block.copy()), expected)
     return again
 
 
 # --- what is loaded is what was saved -----------------------------------------------------------
 
 
-def test_every_learner_gives_the_same_bits(learner, labelled, fresh, tmp_path):
+def test_every_learner_is_the_same(learner, labelled, fresh, tmp_path):
     assert_same_output(learner.fit(*labelled), tmp_path, labelled[0], fresh)
 
 
-def test_every_kernelized_learner_gives_the_same_bits(learner, labelled, fresh, tmp_path):
+def test_every_kernelized_learner_is_the_same(learner, labelled, fresh, tmp_path):
     metric = Kernelized(learner, RBF(gamma=0.3), KPCA(6)).fit(*labelled)
     assert_same_output(metric, tmp_path, labelled[0], fresh)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_every_space_gives_the_same_bits(space, dtype, labelled, fresh, tmp_path):
+def test_every_space_is_the_same(space, dtype, labelled, fresh, tmp_path):
     X, y = labelled[0].astype(dtype), labelled[1]
     metric = Kernelized(DNE(2), RBF(gamma=0.3), space).fit(X, y)
     again = assert_same_output(metric, tmp_path, X, fresh.astype(dtype))
     np.testing.assert_array_equal(again.space_.eigenvalues_, metric.space_.eigenvalues_)
 
 
-def test_every_kernel_gives_the_same_bits(kernel, labelled, fresh, tmp_path):
+def test_every_kernel_is_the_same(kernel, labelled, fresh, tmp_path):
     assert_same_output(Kernelized(DNE(2), kernel).fit(*labelled), tmp_path, labelled[0], fresh)
 
 
@@ -136,11 +135,11 @@ def test_every_kernel_gives_the_same_bits(kernel, labelled, fresh, tmp_path):
         MMC(),
     ],
 )
-def test_other_metrics_give_the_same_bits(metric, labelled, fresh, tmp_path):
+def test_other_metrics_are_the_same(metric, labelled, fresh, tmp_path):
     X, y = labelled
     X, new = X - X.min() + 10, fresh - X.min() + 10  # chi2 wants features that are not negative
     again = assert_same_output(metric.fit(X, y), tmp_path, X, new)
-    assert_same_numbers(again.pairwise_distances(new), metric.pairwise_distances(new))
+    assert_close(again.pairwise_distances(new), metric.pairwise_distances(new))
     assert str(again.get_params().keys()) == str(metric.get_params().keys())
 
 
@@ -156,10 +155,9 @@ def test_a_loaded_metric_has_every_attribute(labelled, tmp_path):
 
 def test_a_loaded_metric_can_be_fitted_again(labelled, fresh, tmp_path):
     X, y = labelled
-    metric = Kernelized(NCA(2), RBF(), Nystroem(10, random_state=0)).fit(X, y)
+    metric = Kernelized(DNE(2), RBF(), Nystroem(10, random_state=0)).fit(X, y)
     again = clone(saved_and_loaded(metric, tmp_path)).fit(X, y)
-    D = metric.pairwise_distances(fresh)
-    np.testing.assert_allclose(again.pairwise_distances(fresh), D, atol=1e-4 * D.max())
+    assert_close(again.transform(fresh), metric.transform(fresh))
 
 
 def test_precomputed_and_sparse_points_are_kept(labelled, fresh, tmp_path):
@@ -174,7 +172,7 @@ def test_precomputed_and_sparse_points_are_kept(labelled, fresh, tmp_path):
         assert type(again.space_.anchors_) is type(metric.space_.anchors_)
 
 
-def test_a_pipeline_of_a_data_frame_gives_the_same_bits(labelled, tmp_path):
+def test_a_pipeline_of_a_data_frame_is_the_same(labelled, tmp_path):
     X, y = labelled
     frame = pd.DataFrame(X, columns=list("abcd")).astype({"d": "float32"})
     frame["kind"] = np.array(["elm", "fir", "oak"], dtype=object)[np.arange(30) % 3]
@@ -186,14 +184,15 @@ def test_a_pipeline_of_a_data_frame_gives_the_same_bits(labelled, tmp_path):
     )
     metric = make_pipeline(columns, Kernelized(DNE(2), "rbf")).fit(frame, y)
     again = saved_and_loaded(metric, tmp_path)
-    assert_same_bits(again, metric)
-    assert_same_numbers(again.transform(frame), metric.transform(frame))
+    assert_equal_state(again, metric)
+    assert_close(again.transform(frame), metric.transform(frame))
     assert list(again[:-1].get_feature_names_out()) == list(metric[:-1].get_feature_names_out())
 
 
 def test_the_cache_of_a_pipeline_is_left_out(labelled, tmp_path):
     metric = make_pipeline(StandardScaler(), DNE(2), memory=str(tmp_path / "cache"))
-    again = assert_same_output(metric.fit(*labelled), tmp_path, labelled[0])
+    again = saved_and_loaded(metric.fit(*labelled), tmp_path)
+    assert_close(again.transform(labelled[0]), metric.transform(labelled[0]))
     assert again.memory is None
 
 
@@ -202,11 +201,10 @@ def test_a_pair_verifier_gives_the_same_probabilities(labelled, tmp_path):
     pairs = Pairs.from_labels(y, per_point=3, random_state=0)
     verifier = PairVerifier(NCA(2).fit(X, y)).calibrate(pairs, X)
     again = saved_and_loaded(verifier, tmp_path)
-    assert_same_bits(again, verifier)
-    assert_same_numbers(again.predict_proba_pairs(pairs, X), verifier.predict_proba_pairs(pairs, X))
+    assert_close(again.predict_proba_pairs(pairs, X), verifier.predict_proba_pairs(pairs, X))
 
 
-def test_a_fresh_process_gives_the_same_output(registry, labelled, fresh, tmp_path):
+def test_a_fresh_process_is_the_same(registry, labelled, fresh, tmp_path):
     """One process for all learners, and for the whole grid of spaces and kernels."""
     X, y = labelled
     np.save(tmp_path / "X.npy", fresh)
@@ -225,11 +223,12 @@ def test_a_fresh_process_gives_the_same_output(registry, labelled, fresh, tmp_pa
         "import sys, numpy as np, kernelmetric as km\n"
         "X = np.load(sys.argv[1] + '/X.npy')\n"
         f"for i in range({len(expected)}):\n"
-        "    np.save(f'{sys.argv[1]}/{i}.npy', km.load(f'{sys.argv[1]}/{i}.metric').transform(X))\n"
+        "    Z = km.load(f'{sys.argv[1]}/{i}.metric').transform(X)\n"
+        "    np.save(f'{sys.argv[1]}/{i}.npy', Z)\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     for i, Z in enumerate(expected):
-        assert_same_numbers(np.load(tmp_path / f"{i}.npy"), Z)
+        assert_close(np.load(tmp_path / f"{i}.npy"), Z)
 
 
 def test_equal_metrics_make_equal_files(labelled, tmp_path):
@@ -248,6 +247,55 @@ def test_arrays_that_are_equal_are_stored_once(labelled, tmp_path):
         if isinstance(a, np.ndarray)
     ]
     assert shapes.count((30, 30)) == 1  # the Gram matrix, which two objects hold
+
+
+def arrays_in(value):
+    """All arrays that an object holds, in whatever holds them."""
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        yield value
+    elif sparse.issparse(value):
+        yield from (value.data, value.indices, value.indptr)
+    elif isinstance(value, list | tuple | np.ndarray):
+        for item in value:
+            yield from arrays_in(item)
+    elif isinstance(value, dict):
+        yield from arrays_in(list(value.values()))
+    elif hasattr(value, "__dict__"):
+        yield from arrays_in(vars(value))
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        Kernelized(DNE(2), "rbf", KernelTrick()),
+        Kernelized(DNE(2), AlignedScales()),
+    ],
+    ids=["trick", "scales"],
+)
+def test_no_two_attributes_of_a_loaded_metric_share_memory(metric, labelled, tmp_path):
+    """Equal arrays are stored once, but what changes one must not change another."""
+    again = saved_and_loaded(metric.fit(*labelled), tmp_path)
+    arrays = [array for array in arrays_in(again) if array.size]
+    stored = [name for name in zipfile.ZipFile(tmp_path / "a.metric").namelist() if "npy" in name]
+    assert len(arrays) > len(stored) > 0  # some are equal
+    for a, b in itertools.combinations(arrays, 2):
+        assert not np.shares_memory(a, b)
+
+
+def test_writing_into_a_loaded_array_changes_no_other(labelled, tmp_path):
+    again = saved_and_loaded(Kernelized(DNE(2), "rbf", KernelTrick()).fit(*labelled), tmp_path)
+    before = again.space_.gram_.matrix.copy()
+    again.space_.basis_gram_[:] = 7.0
+    np.testing.assert_array_equal(again.space_.gram_.matrix, before)
+
+
+def test_an_array_in_very_many_places_is_stored_more_than_once(labelled, tmp_path):
+    metric = NCA(2).fit(*labelled)
+    metric.notes_ = [np.arange(5.0) for _ in range(20)]
+    again = saved_and_loaded(metric, tmp_path)
+    names = zipfile.ZipFile(tmp_path / "a.metric").namelist()
+    assert sum("npy" in name for name in names) == 1 + 3  # the map, and one for each eight
+    assert [note.tolist() for note in again.notes_] == [[0.0, 1.0, 2.0, 3.0, 4.0]] * 20
 
 
 # --- what cannot be restored safely is not saved ------------------------------------------------
@@ -293,6 +341,28 @@ def test_an_object_that_contains_itself_is_refused(labelled, tmp_path):
     metric.note_ = [metric]
     with pytest.raises(ValueError, match=r"Got metric\.note_\[0\], which contains itself"):
         save(metric, tmp_path / "a.metric")
+
+
+def test_what_a_file_could_not_give_back_is_refused_when_saving(labelled, tmp_path):
+    metric = NCA(2).fit(*labelled)
+    for name, value, message in [
+        ("components_", np.full((2, 4), np.nan), r"NCA\.components_ with other values.*finite"),
+        ("components_", np.ones((2, 5)), r"NCA\.components_=5, but expected 4 columns"),
+        ("note_", 10**30, r"metric\.note_=100000000\.\.\., but expected integers of at most 20"),
+        ("note_", -(10**20), r"metric\.note_=-10000000\.\.\., but expected integers"),
+        ("note_", {(1, 2): 3}, r"the key \(1, 2\), but expected text or a number"),
+    ]:
+        changed = copy.copy(metric)
+        setattr(changed, name, value)
+        with pytest.raises(ValueError, match=message):
+            save(changed, tmp_path / "a.metric")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_largest_integers_come_back(labelled, tmp_path):
+    metric = NCA(2).fit(*labelled)
+    metric.note_ = [10**20 - 1, 1 - 10**20]
+    assert saved_and_loaded(metric, tmp_path).note_ == metric.note_
 
 
 def test_a_failure_leaves_the_old_file(labelled, tmp_path, monkeypatch):

@@ -146,8 +146,8 @@ def test_widths_share_their_distances_in_onnx(labelled):
     [
         (Kernelized(DNE(2), FunctionKernel(lambda a, b: a @ b.T)), "whose formula ONNX can hold"),
         (Kernelized(DNE(2), "chi2", KPCA(3)), "whose formula ONNX can hold"),
-        (make_pipeline(PowerTransformer(), NCA(2)), "multiply by a matrix and add a row"),
-        (Kernelized(SVC()), "multiply by a matrix and add a row"),
+        (make_pipeline(PowerTransformer(), NCA(2)), "step whose formula is known"),
+        (Kernelized(SVC()), "step whose formula is known"),
     ],
     ids=["function", "chi2", "power", "SVC"],
 )
@@ -266,7 +266,8 @@ def test_the_stated_loss_bounds_that_on_new_points(kernel, digits):
     assert stated["n_landmarks"] == len(small.space_.anchors_) == 60
     assert stated["n_before"] == 300
     assert 0 < distance_error(metric, small, new) < 1.2 * stated["distance_error"]
-    np.testing.assert_array_equal(metric.transform(new), before)  # the original is as it was
+    scale = np.abs(before).max()  # the original is as it was
+    np.testing.assert_allclose(metric.transform(new), before, atol=1e-9 * scale)
 
 
 def test_more_landmarks_lose_less(digits):
@@ -307,7 +308,7 @@ def test_every_space_can_be_compressed(space, digits):
     assert distance_error(metric, small, new) < 0.1
 
 
-@pytest.mark.parametrize("psd", ["clip", "none"])
+@pytest.mark.parametrize("psd", ["clip", "solve"])
 def test_idealized_kernels_can_be_compressed(psd, digits):
     X, y, new = digits
     metric = IdealizedKernel("rbf", C=10.0, psd=psd).fit(X[:80], y[:80])
@@ -325,7 +326,8 @@ def test_a_compressed_metric_is_saved_exported_and_fitted_again(digits, tmp_path
     small = compress(metric, 40, frame)
     again = load(save(small, tmp_path / "small.metric"))
     unseen = pd.DataFrame(new, columns=frame.columns)
-    np.testing.assert_array_equal(again.transform(unseen), small.transform(unseen))
+    scale = np.abs(small.transform(unseen)).max()
+    np.testing.assert_allclose(again.transform(unseen), small.transform(unseen), atol=1e-9 * scale)
     assert again[-1].compression_ == small[-1].compression_
     large = save(metric, tmp_path / "large.metric")
     assert 3 * (tmp_path / "small.metric").stat().st_size < large.stat().st_size

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelmetric.compute import is_sparse, like, row_blocks, take_rows, to_numpy
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.learners import Learner
+from kernelmetric.shipping._maps import refuse_signed
 from kernelmetric.spaces import Nystroem
 
 _HELD_OUT = 5  # every so many-th point measures the loss
@@ -82,6 +83,7 @@ def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any 
     True
     """
     check_is_fitted(metric)
+    refuse_signed(metric)
     if isinstance(metric, Pipeline):
         if X is not None and len(metric.steps) > 1:
             with config_context(transform_output="default"):
@@ -179,13 +181,6 @@ def _blocks(teacher: Any, X: Any) -> Iterator[Any]:
         yield X[rows] if is_sparse(X) else X[rows, :]
 
 
-def _map_of(metric: Any) -> np.ndarray:
-    """All the rows of the map, those of a negative part after the others."""
-    L = to_numpy(metric.components_)
-    N = getattr(metric, "negative_components_", None)
-    return (L if N is None else np.vstack([L, to_numpy(N)])).astype(np.float64)
-
-
 def _set_map(metric: Any, B: np.ndarray, mean: np.ndarray) -> None:
     """Give the metric the map z Bᵀ + mean on the coordinates of its space."""
     # (z + shift) Bᵀ is the same, as far as B reaches the mean; distances see no shift anyway
@@ -193,21 +188,20 @@ def _set_map(metric: Any, B: np.ndarray, mean: np.ndarray) -> None:
     space = metric.space_
     space.offset_ = space.offset_ - like(shift[None, :], space.offset_)
     L = metric.components_
-    r = L.shape[0]
     if hasattr(metric, "learner_"):
         metric.learner_ = copy.copy(metric.learner_)
         metric.learner_.components_ = like(B, L)
         metric.learner_.n_features_in_ = B.shape[1]
     else:
-        metric.components_ = like(B[:r].copy(), L)
-        metric.negative_components_ = like(B[r:].copy(), L)
+        metric.components_ = like(B, L)
+        metric.negative_components_ = like(np.zeros((0, B.shape[1])), L)
 
 
 def _embedded(metric: Any, block: Any) -> np.ndarray:
     """Learned coordinates, computed from those of the space, which asks for no feature names."""
     with config_context(transform_output="default"):
         Z = to_numpy(metric.space_.transform(block)).astype(np.float64)
-    return Z @ _map_of(metric).T
+    return Z @ to_numpy(metric.components_).astype(np.float64).T
 
 
 def _least_squares(teacher: Any, space: Nystroem, X: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -37,6 +37,10 @@ _ARRAY = re.compile(r"arrays/(0|[1-9]\d{0,8})\.npy")
 _FIRST_BYTES = b"PK\x03\x04"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member: equal metrics make equal files
 _ENCRYPTED = 0x1
+# Bytes of the parts of an archive, without names and data; the last two where it exceeds 4 GiB.
+_LOCAL, _ENTRY, _END, _END_64 = 30, 46, 22, 76
+_MOST_OF_NOTHING = 2**20  # the longest side, and the widest text, of an array without numbers
+MOST_DIGITS = 20  # of an integer: larger ones collide as keys, and no array holds them
 
 
 class SavedFileError(ValueError):
@@ -108,10 +112,10 @@ def _members(stream: BinaryIO, size: int) -> dict[str, bytes]:
             "Got a file of another kind, but expected one that kernelmetric.save wrote. (Pickles "
             "are never opened: they can run any code.)"
         )
-    stream.seek(0)
     try:
         with zipfile.ZipFile(stream) as archive:
-            _check_directory(archive, size)
+            _check_directory(archive)
+            _check_layout(archive, stream, size)
             return {info.filename: archive.read(info) for info in archive.infolist()}
     except SavedFileError:
         raise
@@ -129,7 +133,7 @@ def _members(stream: BinaryIO, size: int) -> dict[str, bytes]:
         ) from error
 
 
-def _check_directory(archive: zipfile.ZipFile, size: int) -> None:
+def _check_directory(archive: zipfile.ZipFile) -> None:
     """Refuse an archive by its list of members, before any of them is read."""
     infos = archive.infolist()
     names = [info.filename for info in infos]
@@ -154,10 +158,29 @@ def _check_directory(archive: zipfile.ZipFile, size: int) -> None:
                 f"Got {info.filename} compressed, but expected it stored: a small file could "
                 "fill the memory."
             )
-    if archive.comment or sum(info.file_size for info in infos) > size:
+
+
+def _check_layout(archive: zipfile.ZipFile, stream: BinaryIO, size: int) -> None:
+    """Refuse members that overlap, and bytes that belong to none: before, between, or after."""
+    end = 0
+    for info in archive.infolist():
+        if info.header_offset != end:
+            raise SavedFileError(
+                f"Got {info.filename} at byte {info.header_offset}, but expected it at {end}: "
+                "members overlap, or something hides between them."
+            )
+        stream.seek(info.header_offset)
+        _, name, extra = struct.unpack("<26sHH", stream.read(_LOCAL))
+        end += _LOCAL + name + extra + info.file_size
+    entries = sum(
+        _ENTRY + len(info.filename) + len(info.extra) + len(info.comment)
+        for info in archive.infolist()
+    )
+    rest = size - (end + entries)
+    if archive.start_dir != end or archive.comment or rest not in (_END, _END + _END_64):
         raise SavedFileError(
-            "Got an archive with a comment, or with members that overlap, but expected one that "
-            "kernelmetric.save wrote."
+            f"Got an archive of {size} bytes, of which {rest - _END} are no part of any member, "
+            "but expected none: a comment, or something that hides at its end."
         )
 
 
@@ -196,10 +219,16 @@ def _parsed(data: bytes, name: str) -> Any:
     """JSON as the standard has it: UTF-8, every key once, no NaN."""
     try:
         return json.loads(
-            data.decode("utf-8"), object_pairs_hook=_each_once, parse_constant=_no_constant
+            data.decode("utf-8"),
+            object_pairs_hook=_each_once,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_integer,
         )
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise SavedFileError(f"Got {name} that is not valid JSON ({error}).") from error
+    except RecursionError as error:
+        raise SavedFileError(f"Got {name} with lists in lists, too deep to be a metric.") from error
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -211,6 +240,18 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(float(text)):
+        raise ValueError(f"{text[:40]} is larger than any number")
+    return float(text)
+
+
+def _integer(text: str) -> int:
+    if len(text.lstrip("-")) > MOST_DIGITS:
+        raise ValueError(f"an integer of {len(text)} digits")
+    return int(text)
 
 
 def _digest(data: bytes) -> str:
@@ -239,16 +280,28 @@ def read_npy(data: bytes, name: str) -> np.ndarray:
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, Warning) as error:
         raise SavedFileError(f"Got {name} with a header that is no array's ({error}).") from error
-    if dtype.kind not in KINDS or dtype.itemsize == 0:
+    wide = dtype.kind != "U" and dtype.itemsize > 8  # numbers of 16 bytes differ by machine
+    if dtype.kind not in KINDS or dtype.itemsize == 0 or wide:
         raise SavedFileError(
             f"Got {name} of dtype {dtype}, but expected numbers, booleans or text: arrays of "
             "objects are pickles, which can run any code."
         )
     start = stream.tell()
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - start:
+    n = math.prod(shape)
+    too_long = n == 0 and max((dtype.itemsize, *shape)) > _MOST_OF_NOTHING
+    if min(shape, default=0) < 0 or n * dtype.itemsize != len(data) - start or too_long:
         raise SavedFileError(
-            f"Got {name} that announces shape {shape} of {dtype}, but holds {len(data) - start} "
-            "bytes: the file is damaged."
+            f"Got {name} that announces shape {str(shape)[:80]} of {dtype}, but holds "
+            f"{len(data) - start} bytes: the file is damaged."
         )
-    flat = np.frombuffer(data, dtype, offset=start) if math.prod(shape) else np.empty(0, dtype)
-    return flat.reshape(shape, order="F" if fortran else "C").copy(order="K")
+    flat = np.frombuffer(data, dtype, offset=start) if n else np.empty(0, dtype)
+    try:
+        array = flat.reshape(shape, order="F" if fortran else "C")
+    except ValueError as error:  # more axes than NumPy knows
+        raise SavedFileError(f"Got {name} with {len(shape)} axes ({error}).") from error
+    array = array.astype(dtype.newbyteorder("="), order="K", copy=True)
+    # Compiled code trusts that a truth value is 0 or 1, and that a letter is one of Unicode's.
+    kind, most = {"b": (np.uint8, 1), "U": (np.uint32, 0x10FFFF)}.get(dtype.kind, (None, 0))
+    if kind is not None and np.any(array.ravel(order="K").view(kind) > most):
+        raise SavedFileError(f"Got {name} with bytes that are no {dtype}: the file is damaged.")
+    return array

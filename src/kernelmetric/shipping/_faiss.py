@@ -10,6 +10,7 @@ from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import row_blocks, take_rows, to_numpy
 from kernelmetric.shipping._extras import require
+from kernelmetric.shipping._maps import refuse_signed
 
 
 def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
@@ -51,6 +52,7 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     >>> rows.shape
     (2, 5)
     """
+    refuse_signed(metric)
     faiss = require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
     Z = _single_precision(metric, X)
     index = faiss.index_factory(Z.shape[1], factory, faiss.METRIC_L2)

@@ -1,36 +1,44 @@
-"""A fitted metric as arithmetic: features of a point, times a matrix, plus a row."""
+"""A fitted metric as arithmetic: features of a point, times a matrix, plus a row.
+
+Read from the attributes of classes that are known, never found by trying: what a transformer does
+at some points says nothing of what it does at others.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn import config_context
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import is_sparse, to_numpy
+from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Kernel
+from kernelmetric.learners import IdealizedKernel, Learner
 from kernelmetric.spaces import KernelTrick, RandomFeatures, Space
-
-_PROBES = 8  # random points on which a map is compared with what its matrix gives
-_AFFINE = 1e-6  # the largest difference, beside the largest value
+from kernelmetric.transductive import TransductiveDistance
 
 
 class Affine(NamedTuple):
-    """The map x ↦ x A + b.
+    """The map x ↦ (x - c) A + b.
 
     Parameters
     ----------
     A : ndarray of shape (d, r)
         The matrix.
-    b : ndarray of shape (1, r)
-        The row.
+    b : ndarray of shape (1, r), or None
+        The row that is added; None where it is zero.
+    c : ndarray of shape (1, d), or None
+        The row that is subtracted first, where large numbers do not yet cancel.
     """
 
     A: np.ndarray
-    b: np.ndarray
+    b: np.ndarray | None = None
+    c: np.ndarray | None = None
 
 
 class KernelValues(NamedTuple):
@@ -64,22 +72,19 @@ class Waves(NamedTuple):
 
 
 class MetricMap(NamedTuple):
-    """z(x) = f(x S + t) A + b, all that ``transform`` computes.
+    """z(x) = (f(x) - c) A + b, all that ``transform`` computes.
 
     Parameters
     ----------
     n_features : int
         Number of features of x.
-    before : Affine or None
-        S and t: what a pipeline does to x first.
     features : KernelValues, Waves or None
         f; None where it is the identity.
     after : Affine
-        A and b.
+        A, b and c.
     """
 
     n_features: int
-    before: Affine | None
     features: KernelValues | Waves | None
     after: Affine
 
@@ -90,8 +95,8 @@ def metric_map(metric: Any) -> MetricMap:
     Parameters
     ----------
     metric : estimator
-        A linear learner, a metric with a kernel, a search over such, or a pipeline that ends in
-        one and begins with affine steps.
+        A linear learner, a metric with a kernel, a space, or what scikit-learn has of that kind:
+        PCA, TruncatedSVD, LinearDiscriminantAnalysis, NeighborhoodComponentsAnalysis.
 
     Returns
     -------
@@ -99,71 +104,105 @@ def metric_map(metric: Any) -> MetricMap:
         In float64, whatever the metric was fitted in.
     """
     check_is_fitted(metric)
-    if hasattr(metric, "best_estimator_"):
-        return metric_map(metric.best_estimator_)
-    if isinstance(metric, Pipeline):
-        last = metric_map(metric[-1])
-        if len(metric.steps) == 1 or last.before is not None:
-            return last
-        before = affine_map(metric[:-1], metric.n_features_in_)
-        return last._replace(n_features=metric.n_features_in_, before=before)
-    n_features = metric.n_features_in_
+    refuse_signed(metric)
+    n_features = int(metric.n_features_in_)
+    if isinstance(metric, Space):
+        features, P, offset = _parts(metric)
+        P = np.eye(len(features.anchors)) if P is None else P  # type: ignore[union-attr]
+        return MetricMap(n_features, features, Affine(P, None if offset is None else -offset))
     space = getattr(metric, "space_", None)
     if space is None:
-        return MetricMap(n_features, None, None, affine_map(metric, n_features))
-    L, c = _after_space(metric)
+        return MetricMap(n_features, None, linear_map(metric))
+    if type(metric) not in (Kernelized, IdealizedKernel, TransductiveDistance):
+        raise _unknown(metric)
+    if isinstance(metric, TransductiveDistance) and metric.prior is not None:
+        raise ValueError(
+            f"Got {metric!r} with a prior metric, but expected one that takes the points as they "
+            "are: export the prior by itself."
+        )
+    inner = linear_map(metric.learner_) if hasattr(metric, "learner_") else _components(metric)
+    L = inner.A
+    row = np.zeros((1, L.shape[1])) if inner.c is None else -inner.c @ L
     features, P, offset = _parts(space)
     if P is None:  # the basis is that of the anchors
-        return MetricMap(n_features, None, features, Affine(L, c))
-    return MetricMap(n_features, None, features, Affine(P @ L, c - offset @ L))
+        return MetricMap(n_features, features, Affine(L, row))
+    return MetricMap(n_features, features, Affine(P @ L, row - offset @ L))
 
 
-def affine_map(transformer: Any, n_features: int) -> Affine:
-    """The matrix and the row of a fitted transformer that is affine, found by asking it.
+def linear_map(step: Any) -> Affine:
+    """The matrix and the rows of a fitted transformer of a class that is known to be affine.
 
     Parameters
     ----------
-    transformer : estimator
-        Anything with ``transform``: a linear learner, a scaler, PCA, a pipeline of them.
-    n_features : int
-        Number of features it takes.
+    step : estimator
+        A learner of this library, or PCA and the like.
 
     Returns
     -------
     Affine
-        What it does. Refused when it does something else on random points.
+        What it does.
     """
+    kind = type(step)
+    plain = getattr(step, "space_", None) is None
+    if isinstance(step, Learner) and kind.transform in _TRANSFORMS and plain:
+        return _components(step)
+    if kind is PCA:
+        A = _wide(step.components_).T
+        if step.whiten:
+            deviation = np.sqrt(step.explained_variance_)
+            A = A / np.maximum(deviation, np.finfo(deviation.dtype).eps)
+        return Affine(A, c=_wide(step.mean_)[None, :])
+    if kind in (TruncatedSVD, NeighborhoodComponentsAnalysis):
+        return _components(step)
+    if kind is LinearDiscriminantAnalysis and step.solver in ("svd", "eigen"):
+        A = _wide(step.scalings_)[:, : step._max_components]
+        return Affine(A, c=_wide(step.xbar_)[None, :] if step.solver == "svd" else None)
+    raise _unknown(step)
 
-    def ask(X: np.ndarray) -> np.ndarray:
-        with config_context(transform_output="default"):
-            return np.asarray(transformer.transform(X), dtype=np.float64)
 
-    probes = check_random_state(0).standard_normal((_PROBES, n_features))
-    try:
-        b = ask(np.zeros((1, n_features)))
-        A = ask(np.eye(n_features)) - b
-        expected = ask(probes)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise _not_affine(transformer) from error
-    scale = max(float(np.abs(expected).max()), float(np.abs(b).max()))
-    if not np.abs(probes @ A + b - expected).max() <= _AFFINE * scale:
-        raise _not_affine(transformer)
-    return Affine(A, b)
-
-
-def _not_affine(transformer: Any) -> ValueError:
+def _unknown(step: Any) -> ValueError:
     return ValueError(
-        f"Got {transformer!r}, but expected steps that multiply by a matrix and add a row, such as "
-        "StandardScaler, PCA and the learners of this library: try exporting the metric alone, "
-        "and do the rest where the model is used."
+        f"Got {step!r}, but expected a metric of this library, or a step whose formula is known, "
+        "such as StandardScaler, SimpleImputer, PCA and others that the docstring of to_onnx "
+        "names: try exporting the metric alone, and do this step where the model is used."
     )
 
 
-def _after_space(metric: Any) -> Affine:
-    if hasattr(metric, "learner_"):
-        return affine_map(metric.learner_, int(metric.space_._n_features_out))
-    L = to_numpy(metric.components_).astype(np.float64).T
-    return Affine(L, np.zeros((1, L.shape[1])))
+# Whoever defines another one computes something else.
+_TRANSFORMS = (Learner.transform, IdealizedKernel.transform)
+
+
+def refuse_signed(metric: Any) -> None:
+    """Refuse a metric whose squared distances may be negative: it is no Euclidean distance.
+
+    Parameters
+    ----------
+    metric : estimator
+        Anything fitted; of a pipeline and a search, what answers in the end.
+    """
+    while True:
+        if isinstance(metric, Pipeline):
+            metric = metric[-1]
+        elif hasattr(metric, "best_estimator_"):
+            metric = metric.best_estimator_
+        else:
+            break
+    for part in (metric, getattr(metric, "learner_", None)):
+        signature = getattr(part, "signature_", None)
+        signed = signature is not None and bool((to_numpy(signature) < 0).any())
+        if signed or getattr(part, "_embed_negative", None) is not None:
+            raise ValueError(
+                f"Got {metric!r}, whose squared distances may be negative, but expected a metric "
+                "that is the Euclidean distance of its coordinates: try psd='solve' or psd='clip'."
+            )
+
+
+def _components(metric: Any) -> Affine:
+    return Affine(_wide(metric.components_).T)
+
+
+def _wide(array: Any) -> np.ndarray:
+    return to_numpy(array).astype(np.float64)
 
 
 def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray | None, np.ndarray | None]:
@@ -174,7 +213,7 @@ def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray | None, np.ndar
         )
     if isinstance(space, KernelTrick):
         return KernelValues(space.kernel_, anchors_of(space)), None, None
-    P, offset = (to_numpy(a).astype(np.float64) for a in (space.projection_, space.offset_))
+    P, offset = _wide(space.projection_), _wide(space.offset_)
     if isinstance(space, RandomFeatures):
         return Waves(to_numpy(space.frequencies_), to_numpy(space.amplitudes_)), P, offset
     return KernelValues(space.kernel_, anchors_of(space)), P, offset

@@ -45,6 +45,8 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     TypeError
         For what cannot be restored without running code: kernels that are functions, and classes
         of other packages. The message names the attribute.
+    ValueError
+        For attributes that no fit leaves, such as a map with NaN: ``load`` would refuse them.
 
     See Also
     --------
@@ -57,6 +59,7 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> import numpy as np
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import DNE, Kernelized, load, save
     >>> X, y = load_iris(return_X_y=True)
@@ -64,7 +67,7 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = save(metric, pathlib.Path(folder) / "iris.metric")
     ...     again = load(path)
-    >>> bool((again.transform(X) == metric.transform(X)).all())
+    >>> np.allclose(again.transform(X), metric.transform(X))
     True
     """
     if not isinstance(metric, BaseEstimator):
@@ -80,8 +83,8 @@ def load(path: str | os.PathLike) -> Any:
     """Read a metric that :func:`save` wrote.
 
     Nothing in a file is ever run: only numbers, text and the attributes of a closed list of
-    classes are restored, whatever the file says. What is damaged, changed or of another kind is
-    refused with a sentence.
+    classes are restored, whatever the file says, and only if they fit together as a fit leaves
+    them. What is damaged, changed or of another kind is refused with a sentence.
 
     Parameters
     ----------
@@ -91,7 +94,8 @@ def load(path: str | os.PathLike) -> Any:
     Returns
     -------
     estimator
-        The fitted metric, with every number as it was saved, to the last bit.
+        The fitted metric. Its arrays are those that were saved, bit by bit; what it computes from
+        them may differ by rounding, as between any two machines.
 
     Raises
     ------

@@ -32,13 +32,18 @@ from sklearn.pipeline import Pipeline
 
 from kernelmetric.compute import is_sparse, to_numpy
 from kernelmetric.shipping._allowed import REFUSED, allowed_classes, names_of_classes
-from kernelmetric.shipping._container import KINDS, SavedFileError, npy_bytes
+from kernelmetric.shipping._checks import check_fitted
+from kernelmetric.shipping._container import KINDS, MOST_DIGITS, SavedFileError, npy_bytes
 
 _NUMBERS: tuple[type, ...] = (np.float32, np.float64, np.int32, np.int64)
 TYPES: dict[str, type] = {t.__name__: t for t in (bool, int, float, str, *_NUMBERS)}
 SPARSE = {c.__name__: c for c in (sparse.csr_matrix, sparse.csr_array)}
 # What watches or routes a later fit: no part of what was learned.
 _LEFT_OUT = ("_skl_callbacks", "_parent_callback_ctx", "_metadata_request")
+# One array stands in for equal ones: so many times, and so often as this is little.
+_MOST_TIMES, _LITTLE = 8, 2**24
+_DEEPEST = 100  # nodes in nodes
+_KEYS = (str, int, float, bool, np.generic, type(None))  # of a dict; others can be made to collide
 _CACHE = "memory"  # of a Pipeline: a directory of pickles, which its next fit would open
 
 
@@ -53,12 +58,17 @@ class TreeWriter:
 
     def __init__(self) -> None:
         self.arrays: list[bytes] = []
-        self._numbers: dict[bytes, int] = {}
+        self._numbers: dict[bytes, tuple[int, int]] = {}  # numbers, and how often they were given
         self._open: list[int] = []  # objects whose nodes are being made
 
     def node(self, value: Any, where: str) -> Any:
         """The node of a value; ``where`` names it in messages."""
         kind = type(value)
+        if kind is int and abs(value) >= 10**MOST_DIGITS:
+            raise ValueError(
+                f"Got {where}={str(value)[:9]}..., but expected integers of at most {MOST_DIGITS} "
+                "digits."
+            )
         if value is None or kind in (bool, int, str):
             return value
         if kind is float:
@@ -78,6 +88,8 @@ class TreeWriter:
             items = [self.node(item, f"{where}[{i}]") for i, item in enumerate(value)]
             return items if kind is list else {"tuple": items}
         if kind is dict:
+            for key in value:
+                _check_key(key)
             return {
                 "dict": [
                     [self.node(key, f"a key of {where}"), self.node(item, f"{where}[{key!r}]")]
@@ -88,6 +100,7 @@ class TreeWriter:
             ends = (value.start, value.stop, value.step)
             return {"slice": [self.node(end, where) for end in ends]}
         if kind in names_of_classes():
+            check_fitted(value)
             return {"object": [names_of_classes()[kind], self._state(value, where)]}
         if isinstance(value, np.dtype) and value.kind in KINDS + "O":
             return {"dtype": value.str}
@@ -132,9 +145,13 @@ class TreeWriter:
                 f"Got {where} of dtype {array.dtype}, but expected numbers, booleans or text."
             )
         data = npy_bytes(array)
-        number = self._numbers.setdefault(hashlib.sha256(data).digest(), len(self.arrays))
-        if number == len(self.arrays):
+        digest = hashlib.sha256(data).digest()
+        number, times = self._numbers.get(digest, (len(self.arrays), 0))
+        if times == _MOST_TIMES:
+            number, times = len(self.arrays), 0
+        if times == 0:
             self.arrays.append(data)
+        self._numbers[digest] = number, times + 1
         return {"array" if array.flags.writeable else "frozen": number}
 
 
@@ -172,6 +189,8 @@ class TreeReader:
         self.arrays = arrays
         self.names: set[str] = set()
         self._given: set[int] = set()  # arrays that belong to an object already
+        self._left = (_MOST_TIMES - 1) * sum(a.nbytes for a in arrays) + _LITTLE  # for copies
+        self._depth = 0
         self._readers: dict[str, Callable[[Any], Any]] = {
             "array": self._array,
             "dict": self._dict,
@@ -190,10 +209,19 @@ class TreeReader:
 
     def value(self, node: Any) -> Any:
         """The object of a node."""
+        if not isinstance(node, list | dict):
+            return node
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise SavedFileError("Got a tree of objects that is too deep to be a metric.")
+        try:
+            return self._compound(node)
+        finally:
+            self._depth -= 1
+
+    def _compound(self, node: Any) -> Any:
         if isinstance(node, list):
             return [self.value(item) for item in node]
-        if not isinstance(node, dict):
-            return node
         kind = next(iter(node), None)
         if len(node) != 1 or kind not in self._readers:
             raise SavedFileError(f"Got a node with the keys {list(node)[:4]}: of no known kind.")
@@ -210,14 +238,27 @@ class TreeReader:
         return [self.value(item) for item in body]
 
     def _dict(self, body: Any) -> dict[Any, Any]:
-        return dict(self._list(item, 2) for item in body)
+        table: dict[Any, Any] = {}
+        for item in body:
+            key, value = self._list(item, 2)
+            _check_key(key)
+            table[key] = value
+        return table
 
     def _array(self, body: Any) -> np.ndarray:
         if type(body) is not int or not 0 <= body < len(self.arrays):
             raise SavedFileError(f"Got array {body!r}, but the file holds {len(self.arrays)}.")
-        first = body not in self._given
-        self._given.add(body)
-        return self.arrays[body] if first else self.arrays[body].copy(order="K")
+        array = self.arrays[body]
+        if body not in self._given:
+            self._given.add(body)
+            return array
+        self._left -= array.nbytes
+        if self._left < 0:
+            raise SavedFileError(
+                f"Got array {body} in so many places that a small file would fill the memory, but "
+                "expected one that kernelmetric.save wrote."
+            )
+        return array.copy(order="K")  # or what changes one object would change another
 
     def _frozen(self, body: Any) -> np.ndarray:
         array = self._array(body)
@@ -270,6 +311,13 @@ class TreeReader:
         state = {attribute: self.value(node) for attribute, node in nodes.items()}
         restored: Any = object.__new__(kind)
         vars(restored).update(_defaults(kind, name, state) | state)
+        try:
+            check_fitted(restored)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise SavedFileError(
+                f"{error} No fit leaves that: the file is damaged, or was not written by "
+                "kernelmetric.save."
+            ) from error
         return restored
 
 
@@ -285,6 +333,11 @@ def _defaults(kind: Any, name: str, state: dict[str, Any]) -> dict[str, Any]:
             raise SavedFileError(f"Got {name} without its parameter {parameter!r}.")
         defaults[parameter] = default
     return defaults
+
+
+def _check_key(key: Any) -> None:
+    if not isinstance(key, _KEYS):
+        raise ValueError(f"Got the key {str(key)[:40]}, but expected text or a number.")
 
 
 def _checked_dtype(name: Any, kinds: str = KINDS) -> np.dtype:

@@ -261,18 +261,6 @@ def own(points: Any) -> Any:
     return namespace(points).asarray(points, copy=True)
 
 
-@contextmanager
-def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Put back all attributes when what is inside fails: a refused fit changes nothing."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
 def is_single(X: Any) -> bool:
     """Whether X holds float32."""
     return str(X.dtype).endswith("float32")

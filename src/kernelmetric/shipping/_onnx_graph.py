@@ -1,0 +1,185 @@
+"""An ONNX model in the making."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.shipping._extras import library_version, require
+from kernelmetric.shipping._maps import Affine
+
+OPSET = 17
+IR_VERSION = 8  # what came with this opset: newer ones are refused by older runtimes
+_MOST_LOST = 1e-3  # of the spread of a feature: what float32 may cost before it is said
+_MOST_BYTES = 2**31 - 2**20  # a protocol buffer holds less than 2 GiB
+
+
+class Columns(NamedTuple):
+    """An array of a model: one row a point.
+
+    Parameters
+    ----------
+    name : str
+        Name of the node that makes it.
+    width : int
+        Number of its columns.
+    """
+
+    name: str
+    width: int
+
+
+class OnnxGraph:
+    """Nodes and constants of a model, as they are added.
+
+    Parameters
+    ----------
+    dtype : str
+        Of the input and the output.
+    precision : str
+        Of the arithmetic of the metric. What is done to X before it takes the wider of the two:
+        only there large numbers are subtracted from large ones.
+    n_features : int
+        Number of columns of X.
+
+    Attributes
+    ----------
+    x : Columns
+        The points, in ``working``.
+    working : str
+        The precision of what is added now.
+    """
+
+    def __init__(self, dtype: str, precision: str, n_features: int):
+        self.onnx = require("onnx", "onnx", "ONNX models need the package onnx")
+        self.dtype, self.precision, self.n_features = dtype, precision, n_features
+        self.working = max(dtype, precision)  # "float64" > "float32"
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self._known: dict[tuple[str, ...], str] = {}
+        self.x = Columns(self._cast("X", dtype, self.working), n_features)
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node, or find an equal one; the name of its output."""
+        key = (operator, *inputs, repr(attributes))
+        if key not in self._known:
+            name = f"{operator}_{len(self.nodes)}"
+            make = self.onnx.helper.make_node
+            self.nodes.append(make(operator, list(inputs), [name], name=name, **attributes))
+            self._known[key] = name
+        return self._known[key]
+
+    def constant(self, values: Any, dtype: str | None = None) -> str:
+        """Add an array, or find an equal one; its name."""
+        array = np.ascontiguousarray(values, dtype=dtype or self.working)
+        # The shape is made to stay: a row of one number is another constant than the number.
+        array = array.reshape(np.shape(values))
+        key = (
+            "constant",
+            str(array.dtype),
+            str(array.shape),
+            hashlib.sha256(array.tobytes()).hexdigest(),
+        )
+        if key not in self._known:
+            name = f"constant_{len(self.constants)}"
+            self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+            self._known[key] = name
+        return self._known[key]
+
+    def row_sums(self, name: str) -> str:
+        """Sums over the last axis, which stays with length one."""
+        return self.add("ReduceSum", name, self.constant([-1], "int64"), keepdims=1)
+
+    def affine(self, x: Columns, step: Affine) -> Columns:
+        """The node of (x - c) A + b."""
+        name = x.name if step.c is None else self.shift(x, step.c).name
+        name = self.add("MatMul", name, self.constant(step.A))
+        if step.b is not None and step.b.any():
+            name = self.add("Add", name, self.constant(step.b))
+        return Columns(name, step.A.shape[1])
+
+    def shift(self, x: Columns, offset: Any, spread: Any = None) -> Columns:
+        """The node of x - offset; a warning where X in float32 has no digits left for it."""
+        offset = np.asarray(offset, dtype=np.float64).reshape(1, -1)
+        if spread is not None and self.dtype == "float32":
+            lost = np.abs(offset) * np.finfo(np.float32).eps / np.asarray(spread)
+            if lost.max(initial=0.0) > _MOST_LOST:
+                warnings.warn(
+                    f"Got features up to {lost.max() / np.finfo(np.float32).eps:.0e} times as far "
+                    "from zero as they spread, of which float32 keeps few digits: try "
+                    "to_onnx(metric, dtype='float64').",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        return Columns(self.add("Sub", x.name, self.constant(offset)), x.width)
+
+    def times(self, x: Columns, factors: Any) -> Columns:
+        """The node of x times a factor for each column."""
+        row = np.broadcast_to(np.asarray(factors, dtype=np.float64), (1, x.width))
+        # onnxruntime merges a lone factor with a MatMul beside it, and rounds it to float32.
+        operator = "MatMul" if x.width == 1 else "Mul"
+        return Columns(self.add(operator, x.name, self.constant(row)), x.width)
+
+    def beside(self, parts: list[Columns]) -> Columns:
+        """The columns of several arrays in one."""
+        if len(parts) == 1:
+            return parts[0]
+        name = self.add("Concat", *(part.name for part in parts), axis=1)
+        return Columns(name, sum(part.width for part in parts))
+
+    def take(self, x: Columns, columns: Any) -> Columns:
+        """Some columns, in the order given."""
+        columns = np.asarray(columns, dtype=np.int64)
+        if np.array_equal(columns, np.arange(x.width)):
+            return x
+        return Columns(
+            self.add("Gather", x.name, self.constant(columns, "int64"), axis=1), len(columns)
+        )
+
+    def numbers(self, x: Columns) -> Columns:
+        """Truth values as 0 and 1."""
+        return Columns(self.add("Cast", x.name, to=self._type(self.working)), x.width)
+
+    def narrowed(self, x: Columns) -> Columns:
+        """The same in the precision of the metric, in which all that follows is."""
+        given, self.working = self.working, self.precision
+        return Columns(self._cast(x.name, given, self.precision), x.width)
+
+    def model(self, output: Columns) -> Any:
+        """The finished model."""
+        helper, kind = self.onnx.helper, self._type(self.dtype)
+        result = self._cast(output.name, self.working, self.dtype)
+        self.nodes.append(helper.make_node("Identity", [result], ["Z"], name="Z"))
+        size = sum(len(constant.raw_data) for constant in self.constants)
+        if size > _MOST_BYTES:
+            raise ValueError(
+                f"Got a metric with {size / 2**30:.1f} GiB of numbers, but expected less than 2, "
+                "all that an ONNX model holds: try compress(metric, 1000) first."
+            )
+        graph = helper.make_graph(
+            self.nodes,
+            "metric",
+            [helper.make_tensor_value_info("X", kind, ["n", self.n_features])],
+            [helper.make_tensor_value_info("Z", kind, ["n", output.width])],
+            self.constants,
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="kernelmetric",
+            producer_version=library_version(),
+            doc_string="Euclidean distance between rows of Z is the learned distance of X.",
+        )
+        self.onnx.checker.check_model(model)
+        return model
+
+    def _cast(self, name: str, given: str, wanted: str) -> str:
+        return name if given == wanted else self.add("Cast", name, to=self._type(wanted))
+
+    def _type(self, dtype: str) -> int:
+        types = self.onnx.TensorProto
+        return types.DOUBLE if dtype == "float64" else types.FLOAT

@@ -1,0 +1,135 @@
+"""The formulas of kernels in ONNX: one for each class."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from kernelmetric.kernels import (
+    Cosine,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Product,
+    RadialKernel,
+    Rescaled,
+    Sum,
+)
+from kernelmetric.shipping._allowed import names_of_classes
+from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph
+
+
+def kernel_node(kernel: Kernel, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> Columns:
+    """The kernel values between points and anchors.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Bound, of a class of this library: what derives from one may compute something else.
+    graph : OnnxGraph
+        Where the nodes go.
+    x : Columns
+        The points.
+    anchors : ndarray of shape (m, d), or of int of shape (m,)
+        As in ``KernelValues``.
+
+    Returns
+    -------
+    Columns
+        One for each anchor.
+    """
+    if type(kernel) not in names_of_classes():
+        raise _unknown(kernel)
+    return Columns(_formula(kernel, graph, x, anchors), len(anchors))
+
+
+def _unknown(kernel: Kernel) -> ValueError:
+    return ValueError(
+        f"Got {kernel!r}, but expected a kernel whose formula ONNX can hold: RBF, Delta, "
+        "Laplacian, Polynomial, Linear, Cosine, Precomputed, or sums and products of them."
+    )
+
+
+@singledispatch
+def _formula(kernel: Kernel, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    raise _unknown(kernel)
+
+
+@_formula.register
+def _(kernel: RadialKernel, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    squares = _squared_distances(graph, x, anchors)
+    return graph.add("Exp", graph.add("Mul", squares, graph.constant(-kernel._gamma())))
+
+
+@_formula.register
+def _(kernel: Laplacian, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    rows = graph.add("Unsqueeze", x.name, graph.constant([1], "int64"))
+    sizes = graph.add("Abs", graph.add("Sub", rows, graph.constant(anchors[None])))
+    sums = graph.add("ReduceSum", sizes, graph.constant([-1], "int64"), keepdims=0)
+    return graph.add("Exp", graph.add("Mul", sums, graph.constant(-kernel._gamma())))
+
+
+@_formula.register
+def _(kernel: Linear, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    return graph.add("MatMul", x.name, graph.constant(anchors.T))
+
+
+@_formula.register
+def _(kernel: Polynomial, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    degree, gamma, coef0 = kernel._checked(kernel.gamma)
+    inner = graph.add("MatMul", x.name, graph.constant(gamma * anchors.T))
+    inner = graph.add("Add", inner, graph.constant(coef0)) if coef0 else inner
+    return graph.add("Pow", inner, graph.constant(float(degree))) if degree > 1 else inner
+
+
+@_formula.register
+def _(kernel: Cosine, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    norms = np.linalg.norm(anchors, axis=1, keepdims=True)
+    unit = anchors / np.where(norms > 0, norms, 1.0)
+    length = graph.add("Sqrt", graph.row_sums(graph.add("Mul", x.name, x.name)))
+    least = float(np.finfo(graph.working).tiny)  # a point at the origin stays there
+    length = graph.add("Max", length, graph.constant(least))
+    return graph.add("Div", graph.add("MatMul", x.name, graph.constant(unit.T)), length)
+
+
+@_formula.register
+def _(kernel: Precomputed, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    return graph.take(x, anchors).name
+
+
+@_formula.register
+def _(kernel: Sum, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    total = ""
+    for weight, term in kernel._flat():
+        values = graph.times(kernel_node(term, graph, x, anchors), weight).name
+        total = graph.add("Add", total, values) if total else values
+    return total
+
+
+@_formula.register
+def _(kernel: Product, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    product, *others = [kernel_node(factor, graph, x, anchors).name for factor in kernel.kernels]
+    for factor in others:
+        product = graph.add("Mul", product, factor)
+    return product
+
+
+@_formula.register
+def _(kernel: Rescaled, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    scales = np.asarray(kernel.scales, dtype=np.float64)[None, :]
+    return kernel_node(kernel.kernel, graph, graph.times(x, scales), anchors * scales).name
+
+
+def _squared_distances(graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
+    """|a|² + |b|² - 2ab about the mean of the anchors, where large offsets do not cancel."""
+    center = anchors.mean(axis=0, keepdims=True)
+    b = anchors - center
+    spread = max(float(np.sqrt(np.mean(np.sum(b * b, axis=1)))), np.finfo(np.float64).tiny)
+    a = graph.shift(x, center, spread).name
+    squares = graph.row_sums(graph.add("Mul", a, a))
+    squares = graph.add("Add", squares, graph.constant(np.sum(b * b, axis=1)[None, :]))
+    squares = graph.add("Add", squares, graph.add("MatMul", a, graph.constant(-2.0 * b.T)))
+    return graph.add("Max", squares, graph.constant(0.0))

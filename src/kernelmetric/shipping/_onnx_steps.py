@@ -1,0 +1,274 @@
+"""The steps of a pipeline in ONNX: one formula for each class, and none for any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectorMixin
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+
+from kernelmetric.shipping._maps import KernelValues, Waves, metric_map
+from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph
+from kernelmetric.shipping._onnx_kernels import kernel_node
+
+
+def steps_of(metric: Any) -> list[Any]:
+    """The estimators that a point goes through, one after the other.
+
+    Parameters
+    ----------
+    metric : fitted estimator
+        A pipeline, a search, or any other, which is its own only step.
+
+    Returns
+    -------
+    list of estimators
+        At least one; what passes points through unchanged is left out.
+    """
+    if hasattr(metric, "best_estimator_"):
+        return steps_of(metric.best_estimator_)
+    if not isinstance(metric, Pipeline):
+        return [metric]
+    *steps, last = [step for _, step in metric.steps]
+    steps = [step for step in steps if step is not None and not isinstance(step, str)]
+    return [inner for step in [*steps, last] for inner in steps_of(step)]
+
+
+def through(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    """The nodes of one step.
+
+    Parameters
+    ----------
+    step : fitted estimator
+        Of a class that is known; what derives from one may compute something else.
+    graph : OnnxGraph
+        Where the nodes go.
+    x : Columns
+        What the step is given.
+
+    Returns
+    -------
+    Columns
+        What it makes of them.
+    """
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return x
+    if type(step) is Pipeline:
+        for inner in steps_of(step):
+            x = through(inner, graph, x)
+        return x
+    if isinstance(step, SelectorMixin) and type(step).transform is SelectorMixin.transform:
+        return graph.take(x, step.get_support(indices=True))
+    if type(step) in _FORMULAS:
+        return _FORMULAS[type(step)](step, graph, x)
+    return _embedding(step, graph, x)
+
+
+def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    parts = metric_map(metric)
+    if isinstance(parts.features, KernelValues):
+        x = kernel_node(parts.features.kernel, graph, x, parts.features.anchors)
+    elif isinstance(parts.features, Waves):
+        angles = graph.add("MatMul", x.name, graph.constant(parts.features.frequencies))
+        amplitudes = graph.constant(parts.features.amplitudes)
+        # The cosine as a shifted sine: onnxruntime 1.20 has no cosine of doubles.
+        shifted = graph.add("Add", angles, graph.constant(np.pi / 2))
+        n = parts.features.frequencies.shape[1]
+        waves = [graph.add("Mul", graph.add("Sin", a), amplitudes) for a in (shifted, angles)]
+        x = graph.beside([Columns(wave, n) for wave in waves])
+    return graph.affine(x, parts.after)
+
+
+# --- scalers ------------------------------------------------------------------------------------
+
+
+def _standardized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    return _scaled(
+        graph,
+        x,
+        step.mean_ if step.with_mean else None,
+        step.scale_ if step.with_std else None,
+    )
+
+
+def _robust(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    return _scaled(
+        graph,
+        x,
+        step.center_ if step.with_centering else None,
+        step.scale_ if step.with_scaling else None,
+    )
+
+
+def _scaled(graph: OnnxGraph, x: Columns, offset: Any, scale: Any) -> Columns:
+    if offset is not None:
+        x = graph.shift(x, offset, scale)
+    return x if scale is None else graph.times(x, 1.0 / np.asarray(scale))
+
+
+def _to_range(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    low, high = step.feature_range
+    scaled = graph.times(graph.shift(x, step.data_min_, 1.0 / step.scale_), step.scale_)
+    if low:
+        scaled = Columns(graph.add("Add", scaled.name, graph.constant(float(low))), x.width)
+    return _clipped(graph, scaled, low, high) if step.clip else scaled
+
+
+def _to_largest(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    x = _scaled(graph, x, None, step.scale_)
+    # The parameter came with scikit-learn 1.9.
+    return _clipped(graph, x, -1.0, 1.0) if getattr(step, "clip", False) else x
+
+
+def _clipped(graph: OnnxGraph, x: Columns, low: float, high: float) -> Columns:
+    name = graph.add("Max", x.name, graph.constant(float(low)))
+    return Columns(graph.add("Min", name, graph.constant(float(high))), x.width)
+
+
+def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    if step.norm == "l2":
+        length = graph.add("Sqrt", graph.row_sums(graph.add("Mul", x.name, x.name)))
+    elif step.norm == "l1":
+        length = graph.row_sums(graph.add("Abs", x.name))
+    else:
+        length = graph.add("ReduceMax", graph.add("Abs", x.name), axes=[-1], keepdims=1)
+    zero = graph.add("Equal", length, graph.constant(0.0))
+    length = graph.add("Where", zero, graph.constant(1.0), length)
+    return Columns(graph.add("Div", x.name, length), x.width)
+
+
+def _row(graph: OnnxGraph, values: Any) -> str:
+    return graph.constant(np.asarray(values, dtype=np.float64).reshape(1, -1))
+
+
+# --- what is missing, and what is a code --------------------------------------------------------
+
+
+def _imputed(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    statistics = np.asarray(step.statistics_)
+    if not all(isinstance(value, Real | np.bool_) for value in statistics.tolist()):
+        raise _no_numbers(step)
+    statistics = statistics.astype(np.float64)
+    missing = _equal(step, graph, x, [step.missing_values])
+    parts = [Columns(graph.add("Where", missing.name, _row(graph, statistics), x.name), x.width)]
+    if not step.keep_empty_features:  # columns that had no value at all are left out
+        parts = [graph.take(parts[0], np.flatnonzero(~np.isnan(statistics)))]
+    if step.indicator_ is not None:
+        parts.append(graph.take(graph.numbers(missing), step.indicator_.features_))
+    return graph.beside(parts)
+
+
+def _one_hot(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    if step.handle_unknown == "error":
+        raise ValueError(
+            f"Got {step!r}, which refuses unknown categories, but expected "
+            "handle_unknown='ignore': an ONNX model cannot refuse a point."
+        )
+    if step._infrequent_enabled and any(rare is not None for rare in step._infrequent_indices):
+        raise ValueError(
+            f"Got {step!r}, which groups rare categories, but expected one that does not: leave "
+            "out min_frequency and max_categories."
+        )
+    dropped = step._drop_idx_after_grouping
+    parts = []
+    for i, categories in enumerate(step.categories_):
+        kept = categories.tolist()
+        if dropped is not None and dropped[i] is not None:
+            del kept[dropped[i]]
+        if kept:
+            parts.append(_equal(step, graph, graph.take(x, [i]), kept))
+    return graph.numbers(graph.beside(parts))
+
+
+def _equal(step: Any, graph: OnnxGraph, x: Columns, values: list[Any]) -> Columns:
+    """Whether the points have these values: one column of x beside each, or all beside one."""
+    if not all(isinstance(value, Real) for value in values):
+        raise _no_numbers(step)
+    found = []
+    for value in values:
+        if np.isnan(value):
+            found.append(graph.add("IsNaN", x.name))
+            continue
+        if float(np.dtype(graph.dtype).type(value)) != value:
+            raise ValueError(
+                f"Got {step!r}, which looks for {value!r}, but a point in {graph.dtype} has no "
+                "such value: try to_onnx(metric, dtype='float64')."
+            )
+        found.append(graph.add("Equal", x.name, graph.constant(float(value))))
+    return graph.beside([Columns(name, x.width) for name in found])
+
+
+def _no_numbers(step: Any) -> ValueError:
+    return ValueError(
+        f"Got {step!r}, which knows values that are no numbers, but expected numbers: X is one "
+        "array of them. Try exporting the metric alone, and encode text where the model is used."
+    )
+
+
+# --- steps side by side -------------------------------------------------------------------------
+
+
+def _columns(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    def parts() -> Iterator[tuple[str, Any, Columns]]:
+        for name, inner, _ in step.transformers_:
+            columns = step._transformer_to_input_indices.get(name, [])
+            if len(columns):
+                yield name, inner, graph.take(x, columns)
+
+    return _side_by_side(step, graph, parts())
+
+
+def _union(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    return _side_by_side(step, graph, ((name, inner, x) for name, inner in step.transformer_list))
+
+
+def _side_by_side(
+    step: Any, graph: OnnxGraph, parts: Iterator[tuple[str, Any, Columns]]
+) -> Columns:
+    weights = step.transformer_weights or {}
+    made = []
+    for name, inner, given in parts:
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        out = through(inner, graph, given)
+        if name in weights:
+            out = graph.times(out, float(weights[name]))
+        made.append(out)
+    return graph.beside(made)
+
+
+def _unchanged(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
+    if step.func is not None:
+        raise ValueError(
+            f"Got {step!r}, but expected no function: it is code that ONNX cannot read. Try "
+            "exporting the metric alone, and do this step where the model is used."
+        )
+    return x
+
+
+_FORMULAS: dict[type, Callable[[Any, OnnxGraph, Columns], Columns]] = {
+    ColumnTransformer: _columns,
+    FeatureUnion: _union,
+    FunctionTransformer: _unchanged,
+    MaxAbsScaler: _to_largest,
+    MinMaxScaler: _to_range,
+    Normalizer: _normalized,
+    OneHotEncoder: _one_hot,
+    RobustScaler: _robust,
+    SimpleImputer: _imputed,
+    StandardScaler: _standardized,
+}
