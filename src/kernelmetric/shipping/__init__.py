@@ -17,7 +17,7 @@ from kernelmetric.shipping._compress import compress
 from kernelmetric.shipping._container import SavedFileError
 from kernelmetric.shipping._extras import MissingExtraError, require
 from kernelmetric.shipping._faiss import to_faiss
-from kernelmetric.shipping._files import write_atomically
+from kernelmetric.shipping._files import replace_file, write_atomically
 from kernelmetric.shipping._maps import MetricMap, metric_map
 from kernelmetric.shipping._onnx import to_onnx
 from kernelmetric.shipping._save import load, save
@@ -29,6 +29,7 @@ __all__ = [
     "compress",
     "load",
     "metric_map",
+    "replace_file",
     "require",
     "save",
     "to_faiss",

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(path: str | os.PathLike, content: str | bytes) -> Path:
@@ -13,7 +17,7 @@ def write_atomically(path: str | os.PathLike, content: str | bytes) -> Path:
     Parameters
     ----------
     path : path-like
-        The file; replaced where it exists.
+        The file; replaced where it exists, as :func:`replace_file` says.
     content : str or bytes
         What to write; text as UTF-8.
 
@@ -22,15 +26,63 @@ def write_atomically(path: str | os.PathLike, content: str | bytes) -> Path:
     Path
         The file.
     """
-    path = Path(path)
     data = content.encode("utf-8") if isinstance(content, str) else content
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    return replace_file(path, lambda stream: stream.write(data))
+
+
+def replace_file(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
+    """Let a function write a file that takes the place of the old one when it is complete.
+
+    A new file has the mode that the process gives its files (the umask); one that takes the place
+    of another has the mode of that one. A symbolic link stays, and what it points to is replaced.
+    A device or a pipe is written to, as it has no content to replace.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    write : callable
+        Called with a binary stream to write to. If it raises, the old file stays as it was.
+
+    Returns
+    -------
+    Path
+        The file, by the name that was given.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be written, a file that is write-protected included.
+    """
+    path = Path(path)
+    try:
+        old = path.stat()
+    except FileNotFoundError:
+        old = None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with path.open("wb") as stream:  # a folder is refused here
+            write(stream)
+        return path
+    if old is not None and not os.access(path, os.W_OK):
+        # To rename over a protected file is allowed where its folder is not protected.
+        raise PermissionError(f"Got {path} to write to, but it is write-protected.")
+    target = Path(os.path.realpath(path))
+    # A short name of its own: the target's with an ending might be longer than names may be.
+    part = target.with_name(f".kernelmetric-{secrets.token_hex(8)}.part")
+    # The mode is given when the file is made, so that the system applies the umask; and a file
+    # that takes the place of a private one is private from the first byte on.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    handle = os.open(part, flags, 0o666 if old is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        Path(name).chmod(0o644)  # mkstemp makes files that only the owner can read
-        Path(name).replace(path)
+            write(stream)
+        if old is not None:
+            if hasattr(os, "chown"):
+                with suppress(OSError):  # root alone may give files away
+                    os.chown(part, old.st_uid, old.st_gid)
+            part.chmod(stat.S_IMODE(old.st_mode))
+        part.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
     return path
