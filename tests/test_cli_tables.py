@@ -184,13 +184,15 @@ def test_neighbours_are_those_of_the_metric_and_no_row_finds_itself(table, model
         assert [n["row"] for n in answer["neighbors"]] == np.argsort(D[row])[:3].tolist()
         assert answer["neighbors"][0]["distance"] == pytest.approx(D[row].min())
     # what the model does not use is shown, but for the constant
-    assert list(answers[0]["neighbors"][0]) == ["row", "distance", "tree", "kind"]
+    assert list(answers[0]["neighbors"][0]) == ["row", "distance", "columns"]
+    assert list(answers[0]["neighbors"][0]["columns"]) == ["tree", "kind"]
 
 
 def test_a_query_that_is_in_the_table_finds_itself_at_no_distance(table, model):
     frame = pd.read_csv(table)
     (answer,) = find_neighbors(model, frame, frame.iloc[[7]], np.array([0]), 2, ("kind",))
-    assert answer["neighbors"][0] == {"row": 7, "distance": 0.0, "kind": frame["kind"][7]}
+    columns = {"kind": frame["kind"][7]}
+    assert answer["neighbors"][0] == {"row": 7, "distance": 0.0, "columns": columns}
 
 
 def test_coordinates_carry_the_columns_that_are_not_used(table, model):

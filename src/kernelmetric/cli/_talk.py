@@ -3,12 +3,99 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
+
+_MOST_SENTENCES = 40  # of a list; a table may have a remark on each of 20,000 columns
+_LONGEST = 300  # characters of a sentence, for a name may be as long as a book
+_LONGEST_CELL = 60
+_LONGEST_ERROR = 2_000
+
+# What would steer a terminal or reorder what it shows, instead of being shown: control characters
+# (escape sequences begin with one), line and paragraph separators, embeddings, overrides and
+# isolates of writing direction, and halves of characters, which no stream can encode.
+_STEERING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]",
+)
+
+
+def visible(text: Any, *, most: int | None = None, keep: str = "") -> str:
+    r"""Text of a user as one line that a terminal only shows: ``\x1b`` instead of an escape.
+
+    Parameters
+    ----------
+    text : object
+        Names of columns and files, labels, cells, messages about them.
+    most : int, default=None
+        Characters; what is longer ends in an ellipsis.
+    keep : str, default=""
+        Control characters that may stay, such as the ends of lines.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Examples
+    --------
+    >>> from kernelmetric.cli._talk import visible
+    >>> print(visible("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    text = str(text)
+    if most is not None and len(text) > most:
+        text = text[: most - 1] + "…"
+    return _STEERING.sub(
+        lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text
+    )
+
+
+def json_text(result: Any) -> str:
+    """One JSON value as text: no number that JSON lacks, no character that steers a terminal.
+
+    Parameters
+    ----------
+    result : object
+        Of mappings, sequences, numbers and text; what is no finite number becomes null.
+
+    Returns
+    -------
+    str
+        Valid JSON, which standard output can encode.
+    """
+    result = _json_value(result)
+    text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
+    text = _STEERING.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(result, indent=1, allow_nan=False)
+    return text
+
+
+def _json_value(value: Any) -> Any:
+    value = value.item() if hasattr(value, "item") else value  # one of NumPy's numbers
+    if isinstance(value, Mapping):
+        return {str(name): _json_value(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def make_console(*, stderr: bool = False, quiet: bool = False, **options: Any) -> Any:
+    """A console that takes no text for markup, for an emoji or for something to colour."""
+    from rich.console import Console
+
+    plain: Any = {"markup": False, "emoji": False, "highlight": False}
+    return Console(stderr=stderr, quiet=quiet, **plain, **options)
 
 
 class Talk:
@@ -23,25 +110,42 @@ class Talk:
     """
 
     def __init__(self, *, quiet: bool, as_json: bool):
-        from rich.console import Console
-
         self.as_json = as_json
         self.silent = quiet or as_json
-        self._out = Console(quiet=self.silent, highlight=False, soft_wrap=True)
-        self._err = Console(stderr=True, quiet=self.silent, highlight=False)
+        self._out = make_console(quiet=self.silent, soft_wrap=True)
+        self._err = make_console(stderr=True, quiet=self.silent)
 
     def say(self, sentence: str = "", style: str | None = None) -> None:
-        """Print a line as it is."""
-        self._out.print(sentence, style=style, markup=False)
+        """Print a line."""
+        self._out.print(visible(sentence), style=style)
 
     def listed(self, sentences: Iterable[str]) -> None:
-        """Print sentences, each on a line of its own."""
-        for sentence in sentences:
-            self.say(f"  {sentence}")
+        """Print sentences, each on a line of its own; of very many the first."""
+        sentences = list(sentences)
+        for sentence in sentences[:_MOST_SENTENCES]:
+            self.say(f"  {visible(sentence, most=_LONGEST)}")
+        if len(sentences) > _MOST_SENTENCES:
+            rest = len(sentences) - _MOST_SENTENCES
+            self.say(f"  ... and {count(rest, 'more line')}; --json prints all.")
 
     def show(self, renderable: Any) -> None:
         """Print one of rich's tables."""
         self._out.print(renderable, soft_wrap=False)
+
+    def table(
+        self, title: str | None, columns: Sequence[tuple[str, Any]], rows: Iterable[Iterable[Any]]
+    ) -> None:
+        """Print a table of texts; each column comes with the side that it is aligned to."""
+        from rich import box
+        from rich.table import Table
+
+        title = None if title is None else visible(title, most=_LONGEST)
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+        for name, justify in columns:
+            table.add_column(visible(name, most=_LONGEST_CELL), justify=justify)
+        for row in rows:
+            table.add_row(*(visible(cell, most=_LONGEST_CELL) for cell in row))
+        self.show(table)
 
     def suggest(self, commands: dict[str, str]) -> None:
         """Print what to try next."""
@@ -55,7 +159,7 @@ class Talk:
         if self.as_json:
             import click
 
-            click.echo(json.dumps(result, indent=1, ensure_ascii=False))
+            click.echo(json_text(result))
 
     @contextmanager
     def progress(self, total: int) -> Iterator[Callable[[str], None]]:
@@ -64,7 +168,7 @@ class Talk:
 
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TimeElapsedColumn(),
         )
@@ -75,24 +179,40 @@ class Talk:
 
             def begin(what: str) -> None:
                 nonlocal begun
-                bar.update(task, advance=int(begun), description=what.ljust(28))
+                bar.update(task, advance=int(begun), description=visible(what).ljust(28))
                 begun = True
 
             yield begin
 
 
 @contextmanager
-def sentences() -> Iterator[None]:
-    """Turn what may go wrong into a sentence and an exit code; files are written whole or not."""
+def sentences(exit_code: int = 1) -> Iterator[None]:
+    """Turn what may go wrong into a sentence and an exit code."""
     import click
 
     try:
         yield
+    except BrokenPipeError:  # the reader, such as head, has seen enough: click ends in silence
+        raise
+    except (ValueError, OSError, MemoryError) as error:
+        refused = click.ClickException(str(error) or type(error).__name__)
+        refused.exit_code = exit_code
+        raise refused from error
+
+
+@contextmanager
+def spoken() -> Iterator[None]:
+    """Let errors be shown as they are, and an interruption end in one sentence."""
+    import click
+
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = visible(error.message, most=_LONGEST_ERROR, keep="\n")
+        raise
     except KeyboardInterrupt:
         click.echo("Interrupted: no file was left half written.", err=True)
         sys.exit(INTERRUPTED)
-    except (ValueError, OSError, MemoryError) as error:
-        raise click.ClickException(str(error) or type(error).__name__) from error
 
 
 def count(number: int, noun: str) -> str:
