@@ -24,6 +24,7 @@ from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
 from kernelmetric.graphs import Pairs
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
+MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,11 @@ class Study:
             "Euclidean": others.pop("Euclidean"),
             self.name: with_metric(encoder, self.metric, y),
         }
-        return first | (others if len(self.rows) <= MOST_ROWS_FOR_SVM else {})
+        if len(self.rows) > MOST_ROWS_FOR_SVM:
+            return first
+        if len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
+            del others["RBF-SVM, tuned"]
+        return first | others
 
     def trials(self, splits: list[tuple[Any, Any]]) -> Iterator[Trial]:
         """Trials of all methods on splits of the rows."""
@@ -153,4 +158,6 @@ def open_study(
     notes = [*plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
         notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
+    elif y is not None and pairs is None and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
+        notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
     return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from kernelmetric.report import STEERING, visible
 
 INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
 
@@ -16,44 +17,6 @@ _MOST_SENTENCES = 40  # of a list; a table may have a remark on each of 20,000 c
 _LONGEST = 300  # characters of a sentence, for a name may be as long as a book
 _LONGEST_CELL = 60
 _LONGEST_ERROR = 2_000
-
-# What would steer a terminal or reorder what it shows, instead of being shown: control characters
-# (escape sequences begin with one), line and paragraph separators, embeddings, overrides and
-# isolates of writing direction, and halves of characters, which no stream can encode.
-_STEERING = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]",
-)
-
-
-def visible(text: Any, *, most: int | None = None, keep: str = "") -> str:
-    r"""Text of a user as one line that a terminal only shows: ``\x1b`` instead of an escape.
-
-    Parameters
-    ----------
-    text : object
-        Names of columns and files, labels, cells, messages about them.
-    most : int, default=None
-        Characters; what is longer ends in an ellipsis.
-    keep : str, default=""
-        Control characters that may stay, such as the ends of lines.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Examples
-    --------
-    >>> from kernelmetric.cli._talk import visible
-    >>> print(visible("a\x1b[2Jb"))
-    a\x1b[2Jb
-    """
-    text = str(text)
-    if most is not None and len(text) > most:
-        text = text[: most - 1] + "…"
-    return _STEERING.sub(
-        lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text
-    )
 
 
 def json_text(result: Any) -> str:
@@ -71,7 +34,7 @@ def json_text(result: Any) -> str:
     """
     result = _json_value(result)
     text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
-    text = _STEERING.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
+    text = STEERING.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
