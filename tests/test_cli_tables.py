@@ -1,10 +1,6 @@
 """The commands that work on a user's table: what they say, write and refuse."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -268,29 +264,6 @@ def test_an_interruption_leaves_old_files_as_they_were(run, table, tmp_path, mon
     assert result.exit_code == 130
     assert page.read_text(encoding="utf-8") == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["page.html", "trees.csv"]
-
-
-def test_ctrl_c_during_a_fit_leaves_no_file(table, tmp_path):
-    page = tmp_path / "page.html"
-    arguments = ["fit", str(table), "--label", "kind", "--report", str(page)]
-    code = (  # a fit that never ends, so that the signal surely meets it
-        "import signal, time, kernelmetric.cli._fit as f, kernelmetric.cli as c\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in background jobs
-        "def learn(*a, **k):\n    print('started', flush=True)\n    time.sleep(60)\n"
-        f"f._learn = learn\nimport sys; sys.argv = ['kernelmetric', *{arguments!r}]\nc.main()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    while "started" not in process.stdout.readline():
-        assert process.poll() is None
-    time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "Interrupted" in error
-    assert "Traceback" not in error
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["trees.csv"]
 
 
 def test_data_sets_are_listed_described_and_placed(run, monkeypatch, tmp_path):
