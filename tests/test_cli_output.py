@@ -242,6 +242,13 @@ def test_missing_cells_are_null(run, table, tmp_path):
     assert answer["neighbors"][0]["columns"] == {"note": None, "when": None}
 
 
+def test_a_missing_package_is_a_sentence_and_exit_code_2():
+    with pytest.raises(click.ClickException) as caught, sentences():
+        raise ImportError("Parquet files need pyarrow.")
+    assert caught.value.exit_code == 2
+    assert caught.value.message == "Parquet files need pyarrow."
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import DNE, NCA, KernelAlignment, Kernelized, LeaveOneOutRidge, Pairs
 from kernelmetric.evaluation import holdout
-from kernelmetric.report import STEERING, plot_loss_curve, plot_neighbors, report_page, visible
+from kernelmetric.report import plot_loss_curve, plot_neighbors, report_page, visible
 from kernelmetric.report._page_data import choose_points, hardness, in_planes, relevance
 
 
@@ -200,6 +200,7 @@ def test_neighbours_are_drawn_as_lines_under_both_metrics(pyplot, wine):
 # --- text and numbers that would break a page -----------------------------------------------------
 
 EVIL = "a\"'&</script><!--<img src=x onerror=alert(1)>\x00\x1b[1m\u202e\u2066\u2028\ud800"
+STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def test_no_text_of_a_user_is_markup_or_steers_what_is_around_it(wine):

@@ -14,7 +14,7 @@ import numpy as np
 from kernelmetric.cli._models import save_model
 from kernelmetric.cli._options import data_argument, metric_options, output_options
 from kernelmetric.cli._outputs import require_outputs
-from kernelmetric.cli._study import Study, open_study
+from kernelmetric.cli._study import Study, open_study, telling_columns
 from kernelmetric.cli._talk import Talk, count, sentences
 from kernelmetric.evaluation import cross_validate_pairs, holdout
 from kernelmetric.report import report_page, write_atomically
@@ -173,7 +173,7 @@ def _page(study: Study, found: dict[str, Any]) -> str:
         parts = {"y": y, "pairs": study.pairs, "score_name": "AUC of held-out pairs"}
         X = encoder.transform(X)
     columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
-    shown = [name for name in columns if study.frame[name].nunique() > 1][:_SHOWN_COLUMNS]
+    shown = telling_columns(study.frame, columns, _SHOWN_COLUMNS)
     return report_page(
         metric,
         X,

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelmetric.cli._models import load_model
 from kernelmetric.cli._options import data_argument, output_options
+from kernelmetric.cli._study import telling_columns
 from kernelmetric.cli._talk import Talk, sentences
 from kernelmetric.compute import nearest_neighbors
 from kernelmetric.datasets import TableError, features_of, read_table, require_columns
@@ -80,8 +81,7 @@ def find_neighbors(
     require_columns(frame, show)
     X = features_of(frame, model["table"])
     unused = [name for name in frame.columns if name not in X.columns]
-    telling = [name for name in unused if frame[name].nunique() > 1]
-    shown = list(show) or telling[:_SHOWN_COLUMNS]
+    shown = list(show) or telling_columns(frame, unused, _SHOWN_COLUMNS)
     Z = model.transform(X)
     if queries is None:
         # one more, since the query itself is among them

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +73,7 @@ class Study:
         """What to call the metric."""
         return metric_name(self.metric)
 
-    @property
+    @cached_property  # several times the work of learning, where columns are many thousands
     def X(self) -> Any:
         """The columns that are used, in the types the encoder reads."""
         return features_of(self.frame, self.plan.encoder())
@@ -115,6 +117,11 @@ class Study:
             return self.model().fit(self.X, self.y)
         # Labels beside pairs are for the eye: nothing may be learned from them.
         return self.model().fit(self.X, metric__pairs=self.pairs)
+
+
+def telling_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
+    """The first columns that do not hold the same in every row."""
+    return list(islice((name for name in names if frame[name].nunique() > 1), most))
 
 
 def open_study(

@@ -153,14 +153,20 @@ def sentences(exit_code: int = 1) -> Iterator[None]:
     """Turn what may go wrong into a sentence and an exit code."""
     import click
 
+    class Refused(click.ClickException):
+        """Ends the program with the exit code of the command."""
+
+    Refused.exit_code = exit_code
     try:
         yield
     except BrokenPipeError:  # the reader, such as head, has seen enough: click ends in silence
         raise
+    except ImportError as error:  # a package that is optional
+        missing = Refused(str(error))
+        vars(missing)["exit_code"] = 2
+        raise missing from error
     except (ValueError, OSError, MemoryError) as error:
-        refused = click.ClickException(str(error) or type(error).__name__)
-        refused.exit_code = exit_code
-        raise refused from error
+        raise Refused(str(error) or type(error).__name__) from error
 
 
 @contextmanager
@@ -171,7 +177,8 @@ def spoken() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.message = visible(error.message, most=_LONGEST_ERROR, keep="\n")
+        shown = visible(error.message, most=_LONGEST_ERROR, keep="\n")
+        vars(error)["message"] = shown  # click's types call it final
         raise
     except KeyboardInterrupt:
         click.echo("Interrupted: no file was left half written.", err=True)

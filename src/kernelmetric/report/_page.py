@@ -199,7 +199,7 @@ def _rounded(values: np.ndarray) -> list[list[float]]:
     """Numbers with four digits: a screen shows no more."""
     scale = float(np.max(np.abs(values), initial=0.0))
     if scale < _SMALLEST:  # ten to the number of digits would be infinite
-        return np.zeros(values.shape).tolist()
+        return [[0.0] * values.shape[1] for _ in values]
     return np.round(values, int(4 - np.floor(np.log10(scale)))).tolist()
 
 
