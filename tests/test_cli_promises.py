@@ -21,9 +21,11 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from kernelmetric import DNE, cli, load
+from kernelmetric import DNE, NCA, cli, load
 from kernelmetric.cli import _application, _fit, _study
+from kernelmetric.cli._options import build_metric, metric_name
 from kernelmetric.cli._study import MOST_CLASSES_FOR_SVM, open_study
+from kernelmetric.cli._talk import Talk
 from kernelmetric.datasets import features_of
 from kernelmetric.evaluation import holdout, run_trials
 from kernelmetric.experiments import CellFile, _cells
@@ -422,3 +424,42 @@ def test_two_processes_on_one_folder_leave_whole_files(table, tmp_path):
     names = {p.name for p in tmp_path.iterdir()}
     assert names == {"trees.csv", "model.km", "page.html", "folder"}
     assert not [p.name for p in folder.iterdir() if p.name.startswith(".")]
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def test_as_many_rows_are_held_out_as_was_asked_for(run, table):
+    result = run("fit", table, "--label", "kind", *FAST, "--test-size", 0.4)
+    assert "Accuracy on 34 rows held out" in result.stdout
+    X, y, _ = labelled(table)
+    arguments = ("fit", table, "--label", "kind", *FAST, "--test-size", 0.4, "--seed", 3, "--json")
+    printed = json.loads(run(*arguments).stdout)
+    by_hand = accuracy_by_hand(X, y, *holdout(y, 0.4, 3))
+    assert printed["scores"]["DNE"] == pytest.approx([by_hand[0]])
+
+
+def test_the_metric_is_the_one_that_the_options_describe():
+    metric = build_metric("nca", "rbf", 2, 7)
+    assert (metric.kernel, metric.random_state) == ("rbf", 7)
+    assert (metric.learner.n_components, metric.learner.random_state) == (2, 7)
+    linear = build_metric("nca", "none", None, 7)
+    assert (type(linear), linear.n_components, linear.random_state) == (NCA, None, 7)
+    assert metric_name(metric) == "Kernelized NCA"
+    assert metric_name(linear) == "NCA"
+    with pytest.raises(ValueError, match="Got --components 2, but itml has no such choice"):
+        build_metric("itml", "none", 2, 0)
+
+
+def test_the_best_score_is_the_one_in_bold(table, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    study = open_study(table, label="kind", **OPTIONS)
+    found = {"test": [0, 1], "notes": {"DNE": "a remark"}}
+    found["scores"] = {"Euclidean": [0.5], "DNE": [0.75]}
+    _fit._show(Talk(quiet=False, as_json=False), study, found)
+    lines = capsys.readouterr().out.splitlines()
+    assert "Accuracy on 2 rows held out:" in lines[0]
+    assert "\x1b[1m" not in lines[1]
+    assert "\x1b[1m  DNE         75.0 %" in lines[2]
+    assert "DNE: a remark" in lines[3]
