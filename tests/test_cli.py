@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from kernelmetric import cli, experiments
 from kernelmetric.experiments import DATASETS, METHODS, Demo
+from kernelmetric.report import Cell
 
 TINY = Demo(datasets=DATASETS[:1], n_splits=1)
 
@@ -83,9 +84,19 @@ def test_quiet_prints_nothing_and_writes_all(run, tiny, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_the_table_fits_eighty_columns(run, tmp_path, monkeypatch):
+def test_the_table_fits_eighty_columns(run, tmp_path, monkeypatch, hide):
+    def widest(demo):  # all data sets, and numbers that take the most letters
+        for split, accuracy in enumerate((0.0, 1.0)):
+            for dataset in demo.datasets:
+                for method in demo.methods:
+                    yield Cell(dataset.name, method, split, accuracy, 0.1)
+
+    hide("matplotlib")
     monkeypatch.setenv("COLUMNS", "80")
-    result = run("demo", "--quick", "--out", str(tmp_path))
+    monkeypatch.setattr(experiments, "run_cells", widest)
+    result = run("demo", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("50.0±50.0") == len(DATASETS) * len(METHODS)
     assert "…" not in result.stdout
 
 

@@ -313,7 +313,7 @@ def test_the_command_reads_a_file(run, tmp_path, labelled):
     assert run("sklearn.neighbors.NearestCentroid", "--data", str(path)).exit_code == 0
     path.write_text("a,b\nx,y\n", encoding="utf-8")
     bad = run("sklearn.neighbors.NearestCentroid", "--data", str(path))
-    assert bad.exit_code == 1
+    assert bad.exit_code == 2
     assert "expected a header and rows of numbers" in bad.output
 
 
@@ -324,9 +324,64 @@ def test_the_command_reads_a_file(run, tmp_path, labelled):
         ["nonsense"],
         ["sklearn.cluster.KMeans", "--param", "clusters=3"],
         ["sklearn.cluster.KMeans", "--param", "three"],
+        ["sklearn.cluster.KMeans", "--tol", "nan"],
+        ["sklearn.cluster"],  # a module
+        ["os.path.join"],  # functions are not called: they might do anything
+        ["os.abort"],
+        ["math.pi"],
+        ["builtins.dict"],
+        ["json.JSONDecoder"],
+        ["sklearn.base.BaseEstimator"],  # no fit
+        [".KMeans"],
+        [""],
+        ["sklearn.ensemble.VotingClassifier"],  # needs an argument
+        ["sklearn.cluster.KMeans", "--param", "n_clusters=0"],  # refused by fit
+        ["sklearn.cluster.KMeans", "--param", "n_clusters=many"],
+        ["sklearn.neighbors.NearestNeighbors"],  # answers nothing
+        ["sklearn.feature_extraction.text.CountVectorizer"],  # wants text
     ],
 )
-def test_a_wrong_command_line_is_refused_in_a_sentence(run, arguments):
+def test_what_cannot_be_tried_is_refused_in_a_sentence_with_exit_code_2(run, arguments):
     result = run(*arguments)
     assert result.exit_code == 2
-    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)
+    assert "Error: " in result.output
+
+
+def test_an_estimator_that_fails_in_its_own_way_is_an_error_and_no_answer(
+    run, tmp_path, monkeypatch
+):
+    (tmp_path / "broken_estimators.py").write_text(
+        "from sklearn.base import BaseEstimator\n"
+        "class Raises(BaseEstimator):\n"
+        "    def fit(self, X, y=None):\n        raise ZeroDivisionError('of its own')\n"
+        "    def predict(self, X):\n        return X[:, 0]\n"
+        "class Unmade(Raises):\n    def __init__(self):\n        raise LookupError('unmade')\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "broken_module.py").write_text("1 +", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    for path, said in {
+        "broken_estimators.Raises": "ZeroDivisionError: of its own",
+        "broken_estimators.Unmade": "unmade",
+        "broken_module.Anything": "SyntaxError",
+    }.items():
+        result = run(path)
+        assert result.exit_code == 2
+        assert said in " ".join(result.output.split())
+
+
+def test_the_help_of_the_command_tells_its_exit_codes(run):
+    assert "Exit code: 0 yes, 1 no (or the data cannot tell), 2 an error." in run("--help").output
+
+
+@pytest.mark.parametrize(
+    "content", ["a,b,c\n1,2,x\n3,,y\n", "a\n1\n", "a,b\n1,x\n2,\n", "a,b\n", "\xff,b\n1,2\n"]
+)
+def test_a_table_that_cannot_be_used_is_an_error_and_not_a_no(run, tmp_path, content):
+    path = tmp_path / "points.csv"
+    path.write_bytes(content.encode("latin-1"))
+    result = run("sklearn.neighbors.NearestCentroid", "--data", str(path))
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    assert "Error: " in result.output

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import DNE, NCA, KernelAlignment, Kernelized, LeaveOneOutRidge, Pairs
 from kernelmetric.evaluation import holdout
-from kernelmetric.report import plot_loss_curve, plot_neighbors, report_page
+from kernelmetric.report import plot_loss_curve, plot_neighbors, report_page, visible
 from kernelmetric.report._page_data import choose_points, hardness, in_planes, relevance
 
 
@@ -195,3 +195,138 @@ def test_neighbours_are_drawn_as_lines_under_both_metrics(pyplot, wine):
     assert [len(ax.lines) for ax in axes] == [4, 4]
     with pytest.raises(ValueError, match="point=999"):
         plot_neighbors(metric, X, y, 999)
+
+
+# --- text and numbers that would break a page -----------------------------------------------------
+
+EVIL = "a\"'&</script><!--<img src=x onerror=alert(1)>\x00\x1b[1m\u202e\u2066\u2028\ud800"
+STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def test_no_text_of_a_user_is_markup_or_steers_what_is_around_it(wine):
+    X, y = wine
+    labels = np.where(y == "a", EVIL, y)
+    train, test = holdout(labels)
+    n = len(train) + len(test)
+    page = report_page(
+        DNE(2).fit(X[train], labels[train]), X[train], labels[train],
+        X_test=X[test], y_test=labels[test], scores={EVIL: [0.5], "Euclidean": [0.4]},
+        learned=EVIL, title=EVIL, label=EVIL, score_name=EVIL, feature_names=[EVIL] * X.shape[1],
+        shown={EVIL: [EVIL] * n}, facts={EVIL: EVIL}, notes=[EVIL], command=EVIL,
+    )  # fmt: skip
+    page.encode("utf-8")  # halves of characters cannot be written
+    assert not STEERING.search(page.replace("\n", ""))
+    assert "<img" not in page
+    assert page.count("</script>") == 2
+    assert "<!--" not in page
+    data = data_of(page)
+    for text in (data["label"], *data["columns"], data["classes"][0], data["cells"][0][0]):
+        assert text == visible(EVIL)
+
+
+def strict(page):
+    def refuse(name):
+        raise AssertionError(f"{name} is no JSON: the page would stay empty")
+
+    text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text[1], parse_constant=refuse)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-320, 1e-305, 1e-150, 1e150])
+def test_points_of_any_size_are_numbers_on_the_page(scale):
+    X = scale * np.random.RandomState(0).standard_normal((12, 3))
+    y = np.arange(12) % 2
+
+    class Doubling:
+        def transform(self, X):
+            return 2 * X
+
+    shown = {"gap": [float("nan"), None, float("inf"), *range(9)]}
+    data = strict(report_page(Doubling(), X, y, shown=shown))
+    before = np.array(data["points"]["before"]["xy"])
+    assert np.isfinite(before).all()
+    if scale > 1e-300:
+        assert before.max() > 0.1 * scale
+    assert [row[0] for row in data["cells"][:4]] == ["", "None", "inf", "0"]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_points_that_are_no_numbers_are_refused(wine, bad):
+    X, y = wine
+
+    class Broken:
+        def transform(self, X):
+            return np.where(np.arange(len(X))[:, None] == 5, bad, X)
+
+    with pytest.raises(ValueError, match="Got 1 points whose coordinates after the metric"):
+        report_page(Broken(), X, y)
+
+
+def test_remarks_on_a_wide_table_are_cut(parts):
+    metric, points = parts
+    notes = [f"column {j} {'x' * 1000}: left out." for j in range(5000)]
+    page = report_page(metric, **points, notes=notes, label="l" * 10_000)
+    assert "... and 4,800 more." in page
+    assert page.count("<li>column ") == 200
+    assert len(page) < 300_000
+
+
+def test_every_number_of_a_row_is_the_one_it_was_given(parts):
+    metric, points = parts
+    n, m = len(points["X"]), len(points["X_test"])
+    numbers = 1000 + np.random.RandomState(0).permutation(n + m)
+    names = np.array([f"name of {number}" for number in numbers])
+    page = report_page(metric, **points, rows=numbers, shown={"name": names})
+    data = strict(page)
+    assert data["points"]["rows"] == numbers.tolist()
+    assert [cells[0] for cells in data["cells"]] == names.tolist()
+    listed = re.findall(r'<tr data-point="(\d+)"><td>row (\d+)</td><td>(\w)</td>', page)
+    assert listed
+    labels = np.concatenate([points["y"], points["y_test"]])
+    for point, row, label in listed:
+        assert int(point) >= n  # held out
+        assert numbers[int(point)] == int(row)
+        assert labels[int(point)] == label
+
+
+def test_numbers_of_rows_stay_with_their_points_in_a_sample():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((2600, 2))
+    y = rng.randint(2, size=2600)
+    numbers = 10 * np.arange(2600)[::-1]
+    shown = {"first": X[:, 0]}
+    metric = DNE(2).fit(X[:50], y[:50])
+    page = report_page(
+        metric, X[:2000], y[:2000], X_test=X[2000:], y_test=y[2000:], rows=numbers, shown=shown
+    )
+    data = strict(page)
+    kept = 2599 - np.array(data["points"]["rows"]) // 10
+    assert len(kept) == 1999
+    assert (kept[: data["nTrain"]] < 2000).all()
+    assert (kept[data["nTrain"] :] >= 2000).all()
+    assert [cells[0] for cells in data["cells"]] == [f"{value:.4g}" for value in X[kept, 0]]
+    labels = [data["classes"][code] for code in data["points"]["codes"]]
+    assert labels == y[kept].astype(str).tolist()
+
+
+def test_pairs_are_listed_by_the_numbers_of_their_rows(wine):
+    X, y = wine
+    pairs = Pairs.from_labels(y, per_point=1, random_state=0)
+    metric = DNE(2).fit(X, y)
+    numbers = 500 + np.arange(len(X))[::-1]
+    page = report_page(metric, X, pairs=pairs, rows=numbers)
+    d = metric.pair_distance(pairs.rows, X)
+    worst = pairs.similar[np.argmax(d[pairs.is_similar])]
+    assert f"rows {numbers[worst[0]]} and {numbers[worst[1]]}</td><td>alike" in page
+    near = pairs.dissimilar[np.argmin(d[~pairs.is_similar])]
+    assert f"rows {numbers[near[0]]} and {numbers[near[1]]}</td><td>different" in page
+
+
+def test_as_many_classes_as_there_are_pairs_of_rows_are_no_warning():
+    rng = np.random.RandomState(0)
+    y = np.repeat(np.arange(40), 3)
+    X = rng.standard_normal((40, 4))[y] + 0.1 * rng.standard_normal((120, 4))
+    test = np.arange(120) % 3 == 0
+    metric = DNE(2, n_neighbors=1).fit(X[~test], y[~test])
+    page = report_page(metric, X[~test], y[~test], X_test=X[test], y_test=y[test])
+    assert len(strict(page)["classes"]) == 40

@@ -7,11 +7,13 @@ command, each with a function ``command()`` that makes it::
     _demo.py _fit.py _transform.py _evaluate.py _neighbors.py _datasets.py    the commands
     _options.py       options that several commands share, and the metric they describe
     _talk.py          how commands speak: sentences, progress, JSON; how they fail
+    _outputs.py       files to write: whether they can be, and are not files to read
     _study.py         a table with its decisions, and the trials of a metric on it
     _models.py        models in files
 
 click and rich are an extra, imported when a command is made or run. Exit codes: 0 done, 1 refused
-by data or files, 2 a wrong command line or a missing extra, 130 interrupted.
+by data or files, 2 a wrong command line or a missing extra, 130 interrupted; of ``check``: 0 yes,
+1 no, 2 an error.
 """
 
 from kernelmetric.cli._application import build_application, main

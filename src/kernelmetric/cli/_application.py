@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from kernelmetric.cli._talk import INTERRUPTED, spoken
 
 if TYPE_CHECKING:
     import click
@@ -17,8 +19,12 @@ COMMANDS = (
 
 def main() -> None:
     """Run the command line; a missing extra ends it with a sentence and exit code 2."""
+    if hasattr(sys.stdout, "reconfigure"):  # a terminal that lacks "±" gets "\\xb1", no traceback
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         application = build_application()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"click", "rich"}:
             raise
@@ -44,7 +50,11 @@ def build_application() -> click.Group:
     from kernelmetric import __version__
 
     class InOrder(click.Group):
-        """Lists the commands in the order in which a user meets them."""
+        """Lists the commands in the order in which a user meets them; all fail alike."""
+
+        def invoke(self, ctx: click.Context) -> Any:
+            with spoken():
+                return super().invoke(ctx)
 
         def list_commands(self, ctx: click.Context) -> list[str]:
             return list(self.commands)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
-import csv
 import importlib
-import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelmetric.cli._talk import json_text, sentences, visible
+from kernelmetric.datasets import TableError, read_table
+
 if TYPE_CHECKING:
     import click
+
+YES, NO, ERROR = 0, 1, 2
 
 
 def command() -> click.Command:
@@ -20,7 +24,8 @@ def command() -> click.Command:
     Returns
     -------
     click.Command
-        It ends with exit code 0 if the estimator is kernelizable, 1 if not.
+        It ends with exit code 0 if the estimator is kernelizable, 1 if not, 2 where that could
+        not be found out.
     """
     import click
 
@@ -36,9 +41,15 @@ def command() -> click.Command:
     @click.option(
         "--data",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="CSV file with a header, numbers and the label in the last column, to try it on.",
+        help="A table of numbers with the label in the last column, to try it on.",
     )
-    @click.option("--tol", type=float, default=0.01, show_default=True, help="Change that is none.")
+    @click.option(
+        "--tol",
+        type=click.FloatRange(0),
+        default=0.01,
+        show_default=True,
+        help="Change that is none.",
+    )
     @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
     def check(
         path: str, params: tuple[str, ...], data: Path | None, tol: float, as_json: bool
@@ -47,19 +58,38 @@ def command() -> click.Command:
 
         ESTIMATOR is a dotted path such as sklearn.cluster.KMeans. It is fitted on points that
         are moved, turned and embedded in more dimensions, and its answers are compared.
-        """
-        from kernelmetric.evaluation import check_kernelizable
 
+        Exit code: 0 yes, 1 no (or the data cannot tell), 2 an error.
+
+        \b
+        Examples:
+          kernelmetric check sklearn.cluster.KMeans --param n_clusters=3
+          kernelmetric check sklearn.linear_model.Lasso --data points.csv --json
+        """
+        if math.isnan(tol):  # no change is as small as that: the answer would always be no
+            raise click.BadParameter("Got --tol nan, but expected a number from 0 on.")
         estimator = _estimator(path, params)
-        X, y = (None, None) if data is None else _read(data)
-        try:
-            report = check_kernelizable(estimator, X, y, tol=tol)
-        except ValueError as error:
-            raise click.ClickException(str(error)) from error
-        click.echo(_as_json(report) if as_json else str(report))
-        raise SystemExit(0 if report.kernelizable else 1)
+        with sentences(ERROR):
+            X, y = (None, None) if data is None else _read(data)
+            report = _report(estimator, X, y, tol)
+        said = json_text(_as_json(report)) if as_json else visible(report, keep="\n")
+        click.echo(said)
+        raise SystemExit(YES if report.kernelizable else NO)
 
     return check
+
+
+def _report(estimator: Any, X: Any, y: Any, tol: float) -> Any:
+    from kernelmetric.evaluation import check_kernelizable
+
+    try:
+        return check_kernelizable(estimator, X, y, tol=tol)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001, RUF100 (code of others may raise whatever it likes)
+        raise ValueError(
+            f"{type(estimator).__name__} could not be tried: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _estimator(path: str, params: tuple[str, ...]) -> Any:
@@ -69,16 +99,25 @@ def _estimator(path: str, params: tuple[str, ...]) -> Any:
     module, _, name = path.replace(":", ".").rpartition(".")
     try:
         kind = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001, RUF100 (a module may raise whatever it likes)
         raise click.BadParameter(
             f"Got {path!r}, but expected a class that can be imported, such as "
-            f"sklearn.cluster.KMeans: {error}."
+            f"sklearn.cluster.KMeans: {type(error).__name__}: {error}."
         ) from error
+    # Looked at before it is called: a function may do anything at all.
+    if not isinstance(kind, type) or not all(hasattr(kind, m) for m in ("fit", "get_params")):
+        what = f"the class {name}" if isinstance(kind, type) else f"a {type(kind).__name__}"
+        raise click.BadParameter(
+            f"Got {path!r}, which is {what}, but expected the class of an estimator, with fit and "
+            "get_params, such as sklearn.cluster.KMeans."
+        )
     chosen = dict(_parameter(text) for text in params)
     try:
         return kind(**chosen)
-    except TypeError as error:
-        raise click.BadParameter(f"{name} could not be made: {error}.") from error
+    except Exception as error:  # noqa: BLE001, RUF100 (code of others)
+        raise click.BadParameter(
+            f"{name} could not be made: {error}. Try --param NAME=VALUE for what it needs."
+        ) from error
 
 
 def _parameter(text: str) -> tuple[str, Any]:
@@ -89,45 +128,36 @@ def _parameter(text: str) -> tuple[str, Any]:
         raise click.BadParameter(f"Got {text!r}, but expected NAME=VALUE, such as n_clusters=3.")
     try:
         return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
         return name, value  # a word: kernel=linear
 
 
 def _read(path: Path) -> tuple[Any, Any]:
     """Numbers and, in the last column, labels."""
-    import click
-    import numpy as np
+    import pandas as pd
 
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = [row for row in csv.reader(stream) if row][1:]
+    frame = read_table(path)
     try:
-        X = np.array([[float(value) for value in row[:-1]] for row in rows])
-        if X.ndim != 2 or not X.size:
-            raise ValueError("no rows of equal length")
-    except ValueError as error:
-        raise click.ClickException(
+        if frame.shape[1] < 2:
+            raise ValueError("there is one column only")
+        X = frame.iloc[:, :-1].apply(pd.to_numeric).to_numpy(dtype=float)
+    except (ValueError, TypeError) as error:
+        raise TableError(
             f"Got {path}, but expected a header and rows of numbers with the label last: {error}."
         ) from error
-    labels = np.array([row[-1] for row in rows])
+    y = frame.iloc[:, -1]
+    if y.isna().any():
+        raise TableError(f"Got {path}, but expected a label in every row: fill the last column.")
     try:
-        return X, labels.astype(float) if any("." in label for label in labels) else labels.astype(
-            int
-        )
-    except ValueError:  # names of classes
-        return X, labels
+        return X, pd.to_numeric(y).to_numpy()
+    except (ValueError, TypeError):  # names of classes
+        return X, y.astype(str).to_numpy(dtype=str)
 
 
-def _as_json(report: Any) -> str:
-    conditions = [asdict(condition) for condition in report.conditions]
-    for condition in conditions:
-        if condition["change"] == float("inf"):  # JSON knows no infinity
-            condition["change"] = None
-    return json.dumps(
-        {
-            "estimator": " ".join(repr(report.estimator).split()),
-            "kernelizable": report.kernelizable,
-            "verdict": report.verdict,
-            "conditions": conditions,
-        },
-        indent=1,
-    )
+def _as_json(report: Any) -> dict[str, Any]:
+    return {
+        "estimator": " ".join(repr(report.estimator).split()),
+        "kernelizable": report.kernelizable,
+        "verdict": report.verdict,
+        "conditions": [asdict(condition) for condition in report.conditions],
+    }

@@ -32,18 +32,15 @@ def command() -> click.Command:
     @output_options
     def list_all(quiet: bool, as_json: bool) -> None:
         """List names, sizes and where each set would come from."""
-        from rich import box
-        from rich.table import Table
-
         talk = Talk(quiet=quiet, as_json=as_json)
         rows = describe()
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-        for name in ("name", "rows", "features", "classes", "source"):
-            table.add_column(name, justify="left" if name in ("name", "source") else "right")
-        for row in rows:
-            sizes = (f"{row[f'n_{what}']:,}" for what in ("samples", "features", "classes"))
-            table.add_row(row["name"], *sizes, row["source"])
-        talk.show(table)
+        columns = [(name, "right") for name in ("rows", "features", "classes")]
+        sizes = [f"n_{what}" for what in ("samples", "features", "classes")]
+        talk.table(
+            None,
+            [("name", "left"), *columns, ("source", "left")],
+            [[row["name"], *(f"{row[size]:,}" for size in sizes), row["source"]] for row in rows],
+        )
         talk.answer({"datasets": rows})
 
     @datasets.command(name="describe")
@@ -54,7 +51,8 @@ def command() -> click.Command:
         talk = Talk(quiet=quiet, as_json=as_json)
         with sentences():
             found: Any = load(name)
-        talk.say(found.DESCR)
+        for line in found.DESCR.splitlines():
+            talk.say(line)
         talk.answer(
             {
                 "name": found.name,

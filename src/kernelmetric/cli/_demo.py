@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelmetric.cli._options import LARGEST_SEED
-from kernelmetric.cli._talk import INTERRUPTED
+from kernelmetric.cli._outputs import require_folder
+from kernelmetric.cli._talk import INTERRUPTED, Talk, json_text, make_console
 
 if TYPE_CHECKING:
     import click
@@ -50,7 +50,7 @@ def command() -> click.Command:
         from kernelmetric.experiments import Demo
 
         try:
-            out.mkdir(parents=True, exist_ok=True)
+            require_folder(out)
         except OSError as error:
             raise click.BadParameter(f"cannot make the folder {out}: {error}") from error
         chosen = Demo.quick(seed) if quick else Demo(seed=seed)
@@ -66,13 +66,11 @@ def command() -> click.Command:
 def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:
     """Run, show and save; return the exit code."""
     import click
-    from rich.console import Console
 
     from kernelmetric.report import csv_text, rich_table, write_atomically
 
-    silent = quiet or as_json
-    console = Console(quiet=silent, highlight=False)
-    cells, finished = _collect(demo, Console(stderr=True, quiet=silent))
+    talk = Talk(quiet=quiet, as_json=as_json)
+    cells, finished = _collect(demo, make_console(stderr=True, quiet=talk.silent))
     files = {}
     if cells:
         files["accuracies.csv"] = write_atomically(out / "accuracies.csv", csv_text(cells))
@@ -88,23 +86,24 @@ def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:
     if cells:
         n_splits = max(cell.split for cell in cells) + 1
         title = f"Accuracy of the nearest neighbour in %, mean±std over {n_splits} splits"
-        console.print(rich_table(cells, title=title))
+        talk.show(rich_table(cells, title=title))
     noted = sum(bool(cell.note) for cell in cells)
     if noted:
-        console.print(f"{noted} of {len(cells)} fits had something to say: column note of the CSV.")
+        talk.say(f"{noted} of {len(cells)} fits had something to say: column note of the CSV.")
     if files:
-        console.print("Saved:")
-        for path in files.values():
-            console.print(f"  {path}", soft_wrap=True, markup=False)
+        talk.say("Saved:")
+        talk.listed(map(str, files.values()))
     if problem is not None:
         click.echo(problem, err=True)
     if not finished:
         click.echo(f"Interrupted: {len(cells)} of {demo.n_cells} fits were done.", err=True)
         return INTERRUPTED
-    console.print("Try next:")
-    other_seed = f"kernelmetric demo --seed {demo.seed + 1}"
-    console.print(f"  {other_seed:<42}[dim]other draws, the same story?[/]")
-    console.print(f"  {'python -m pydoc kernelmetric.Kernelized':<42}[dim]the class behind it[/]")
+    talk.suggest(
+        {
+            f"kernelmetric demo --seed {demo.seed + 1}": "other draws, the same story?",
+            "python -m pydoc kernelmetric.Kernelized": "the class behind it",
+        }
+    )
     return 0
 
 
@@ -164,7 +163,7 @@ def _as_json(demo: Demo, cells: list[Cell], files: dict[str, Path], finished: bo
         for dataset, of_dataset in summarize(cells).items()
         for method, row in of_dataset.items()
     ]
-    return json.dumps(
+    return json_text(
         {
             "version": __version__,
             "seed": demo.seed,
@@ -172,6 +171,5 @@ def _as_json(demo: Demo, cells: list[Cell], files: dict[str, Path], finished: bo
             "summary": summary,
             "cells": [cell._asdict() for cell in cells],
             "files": {name: str(path) for name, path in files.items()},
-        },
-        indent=1,
+        }
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelmetric.cli._options import data_argument, metric_options, output_options
 from kernelmetric.cli._study import Study, open_study
-from kernelmetric.cli._talk import Talk, count, sentences
+from kernelmetric.cli._talk import Talk, count, sentences, visible
 from kernelmetric.datasets import TableError, features_of, labels_of, read_table
 from kernelmetric.evaluation import Trial, cross_validate_pairs, run_trials
 from kernelmetric.report import Cell, rich_table
@@ -64,11 +64,11 @@ def command() -> click.Command:
                 how = f"mean±std over {folds} folds" if test is None else f"on {test.name}"
                 what = f"Accuracy in %, {how}"
         cells = [
-            Cell(data.stem, name, split, value, 0.0)
+            Cell(visible(data.stem, most=40), name, split, value, 0.0)
             for name, values in scores.items()
             for split, value in enumerate(values)
         ]
-        talk.show(rich_table(cells, title=what))
+        talk.show(rich_table(cells, title=visible(what)))
         notes = {trial.method: trial.note for trial in trials if trial.note}
         talk.listed(f"{name}: {note}" for name, note in notes.items())
         talk.answer(
@@ -100,7 +100,8 @@ def _trials(study: Study, talk: Talk, test: Path | None, n_folds: int) -> list[T
         X_other = features_of(other[rows], study.plan.encoder())
         unknown = sorted(set(y_other) - set(y))
         if unknown:
-            raise TableError(f"The table {test} holds classes that {study.path} lacks: {unknown}.")
+            named = ", ".join(map(repr, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
+            raise TableError(f"The table {test} holds classes that {study.path} lacks: {named}.")
         splits = [(np.arange(len(X)), len(X) + np.arange(len(X_other)))]
         X = pd.concat([X, X_other], ignore_index=True)
         y = np.concatenate([y, y_other])

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.cli._models import require_writable, save_model
+from kernelmetric.cli._models import save_model
 from kernelmetric.cli._options import data_argument, metric_options, output_options
-from kernelmetric.cli._study import Study, open_study
+from kernelmetric.cli._outputs import require_outputs
+from kernelmetric.cli._study import Study, open_study, telling_columns
 from kernelmetric.cli._talk import Talk, count, sentences
 from kernelmetric.evaluation import cross_validate_pairs, holdout
 from kernelmetric.report import report_page, write_atomically
@@ -67,7 +68,8 @@ def command() -> click.Command:
         """
         talk = Talk(quiet=quiet, as_json=as_json)
         with sentences():
-            require_writable(out, report)
+            inputs = {"DATA": data, "--pairs": options["pairs_file"]}
+            require_outputs({"--out": out, "--report": report}, inputs)
             study = open_study(data, **options)
             shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
             talk.say(f"Read {data}: {shape}.")
@@ -144,11 +146,12 @@ def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
 def _write(
     study: Study, found: dict[str, Any], out: Path | None, report: Path | None
 ) -> dict[str, Path]:
+    page = None if report is None else _page(study, found)  # first: it may be refused
     files = {}
     if out is not None:
         files["model"] = save_model(found["model"], out)
-    if report is not None:
-        files["report"] = write_atomically(report, _page(study, found))
+    if report is not None and page is not None:
+        files["report"] = write_atomically(report, page)
     return files
 
 
@@ -170,7 +173,7 @@ def _page(study: Study, found: dict[str, Any]) -> str:
         parts = {"y": y, "pairs": study.pairs, "score_name": "AUC of held-out pairs"}
         X = encoder.transform(X)
     columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
-    shown = [name for name in columns if study.frame[name].nunique() > 1][:_SHOWN_COLUMNS]
+    shown = telling_columns(study.frame, columns, _SHOWN_COLUMNS)
     return report_page(
         metric,
         X,

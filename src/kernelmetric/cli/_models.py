@@ -9,15 +9,6 @@ from sklearn.pipeline import Pipeline
 from kernelmetric.shipping import load, save
 
 
-def require_writable(*paths: Path | None) -> None:
-    """Refuse files that could not be written, before the time to compute them is spent."""
-    for path in filter(None, paths):
-        if path.is_dir():
-            raise OSError(f"Got {path} to write to, but it is a folder.")
-        if not path.absolute().parent.is_dir():
-            raise OSError(f"Got {path} to write to, but there is no folder {path.parent}.")
-
-
 def save_model(model: Pipeline, path: Path) -> Path:
     """Write a fitted model, without pickle."""
     try:

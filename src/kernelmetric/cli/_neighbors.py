@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelmetric.cli._models import load_model
 from kernelmetric.cli._options import data_argument, output_options
+from kernelmetric.cli._study import telling_columns
 from kernelmetric.cli._talk import Talk, sentences
 from kernelmetric.compute import nearest_neighbors
 from kernelmetric.datasets import TableError, features_of, read_table, require_columns
@@ -50,7 +51,8 @@ def command() -> click.Command:
 
         Queries are the rows of another table, all or those of --row; without --query they are
         rows of DATA itself, the first five unless --row names others, and no row finds itself.
-        Columns that the model does not use, such as labels, are shown beside each neighbour.
+        Columns that the model does not use, such as labels, are shown beside each neighbour; in
+        JSON they are under "columns".
 
         \b
         Examples:
@@ -79,8 +81,7 @@ def find_neighbors(
     require_columns(frame, show)
     X = features_of(frame, model["table"])
     unused = [name for name in frame.columns if name not in X.columns]
-    telling = [name for name in unused if frame[name].nunique() > 1]
-    shown = list(show) or telling[:_SHOWN_COLUMNS]
+    shown = list(show) or telling_columns(frame, unused, _SHOWN_COLUMNS)
     if queries is None:
         # one more, since the query itself is among them
         Z = model.transform(X)
@@ -97,7 +98,7 @@ def find_neighbors(
                 "row": i,
                 # by the difference: equal points are at no distance, to the last bit
                 "distance": float(np.linalg.norm(Z[i] - query)),
-                **{name: _plain(frame[name].iloc[i]) for name in shown},
+                "columns": {name: _plain(frame[name].iloc[i]) for name in shown},
             }
             for i in others
         ]
@@ -138,17 +139,17 @@ def _plain(value: Any) -> Any:
 
 
 def _tell(talk: Talk, answer: dict[str, Any], what: str) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        title=f"Nearest to {what} {answer['query']}",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
+    found = answer["neighbors"]
+    shown = list(found[0]["columns"]) if found else []
+    talk.table(
+        f"Nearest to {what} {answer['query']}",
+        [("row", "right"), ("distance", "right"), *((name, "left") for name in shown)],
+        [
+            [_short(value) for value in (n["row"], n["distance"], *n["columns"].values())]
+            for n in found
+        ],
     )
-    for name in answer["neighbors"][0] if answer["neighbors"] else ():
-        table.add_column(name, justify="right" if name in ("row", "distance") else "left")
-    for neighbor in answer["neighbors"]:
-        table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in neighbor.values()))
-    talk.show(table)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -11,13 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelmetric.cli._outputs import require_folder
+from kernelmetric.cli._talk import INTERRUPTED, make_console, visible
+
 if TYPE_CHECKING:
     import click
 
     from kernelmetric.experiments import Table
     from kernelmetric.report import Reproduction
-
-INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
 
 
 def command() -> click.Command:
@@ -63,7 +64,7 @@ def command() -> click.Command:
             _list()
             return
         try:
-            out.mkdir(parents=True, exist_ok=True)
+            require_folder(out)
         except OSError as error:
             raise click.BadParameter(f"cannot make the folder {out}: {error}") from error
         tables, figures = _chosen(names, smoke, splits)
@@ -140,7 +141,7 @@ def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, sm
         drawings = {name: partial(_figure, name, smoke) for name in figures}
         saved += _draw({**drawings, **result_pictures(tables, results)}, out)
     for path in saved:
-        click.echo(f"Saved {path}")
+        click.echo(f"Saved {visible(path)}")
     if not finished:
         click.echo("Interrupted: what was finished is kept, the same command goes on.", err=True)
         return INTERRUPTED
@@ -154,7 +155,6 @@ def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, sm
 
 def _run(work: list[tuple[Table, Any]], out: Path, jobs: int) -> bool:
     """Run all cells under a progress bar; whether Ctrl-C left them complete."""
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -175,7 +175,7 @@ def _run(work: list[tuple[Table, Any]], out: Path, jobs: int) -> bool:
         TimeRemainingColumn(),
     )
     try:
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with Progress(*columns, console=make_console(stderr=True), transient=True) as bar:
             for table, planned in work:
                 done = len(table.file_in(out).read())
                 total = planned.n_cells(table)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
 from kernelmetric.graphs import Pairs
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
+MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Study:
         """What to call the metric."""
         return metric_name(self.metric)
 
-    @property
+    @cached_property  # several times the work of learning, where columns are many thousands
     def X(self) -> Any:
         """The columns that are used, in the types the encoder reads."""
         return features_of(self.frame, self.plan.encoder())
@@ -87,7 +90,11 @@ class Study:
             "Euclidean": others.pop("Euclidean"),
             self.name: with_metric(encoder, self.metric, y),
         }
-        return first | (others if len(self.rows) <= MOST_ROWS_FOR_SVM else {})
+        if len(self.rows) > MOST_ROWS_FOR_SVM:
+            return first
+        if len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
+            del others["RBF-SVM, tuned"]
+        return first | others
 
     def trials(self, splits: list[tuple[Any, Any]]) -> Iterator[Trial]:
         """Trials of all methods on splits of the rows."""
@@ -110,6 +117,11 @@ class Study:
             return self.model().fit(self.X, self.y)
         # Labels beside pairs are for the eye: nothing may be learned from them.
         return self.model().fit(self.X, metric__pairs=self.pairs)
+
+
+def telling_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
+    """The first columns that do not hold the same in every row."""
+    return list(islice((name for name in names if frame[name].nunique() > 1), most))
 
 
 def open_study(
@@ -153,4 +165,6 @@ def open_study(
     notes = [*plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
         notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
+    elif y is not None and pairs is None and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
+        notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
     return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed)

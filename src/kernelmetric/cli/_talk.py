@@ -3,12 +3,62 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from kernelmetric.report import STEERING, visible
+
 INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
+
+_MOST_SENTENCES = 40  # of a list; a table may have a remark on each of 20,000 columns
+_LONGEST = 300  # characters of a sentence, for a name may be as long as a book
+_LONGEST_CELL = 60
+_LONGEST_ERROR = 2_000
+
+
+def json_text(result: Any) -> str:
+    """One JSON value as text: no number that JSON lacks, no character that steers a terminal.
+
+    Parameters
+    ----------
+    result : object
+        Of mappings, sequences, numbers and text; what is no finite number becomes null.
+
+    Returns
+    -------
+    str
+        Valid JSON, which standard output can encode.
+    """
+    result = _json_value(result)
+    text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
+    text = STEERING.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(result, indent=1, allow_nan=False)
+    return text
+
+
+def _json_value(value: Any) -> Any:
+    value = value.item() if hasattr(value, "item") else value  # one of NumPy's numbers
+    if isinstance(value, Mapping):
+        return {str(name): _json_value(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def make_console(*, stderr: bool = False, quiet: bool = False, **options: Any) -> Any:
+    """A console that takes no text for markup, for an emoji or for something to colour."""
+    from rich.console import Console
+
+    plain: Any = {"markup": False, "emoji": False, "highlight": False}
+    return Console(stderr=stderr, quiet=quiet, **plain, **options)
 
 
 class Talk:
@@ -23,25 +73,42 @@ class Talk:
     """
 
     def __init__(self, *, quiet: bool, as_json: bool):
-        from rich.console import Console
-
         self.as_json = as_json
         self.silent = quiet or as_json
-        self._out = Console(quiet=self.silent, highlight=False, soft_wrap=True)
-        self._err = Console(stderr=True, quiet=self.silent, highlight=False)
+        self._out = make_console(quiet=self.silent, soft_wrap=True)
+        self._err = make_console(stderr=True, quiet=self.silent)
 
     def say(self, sentence: str = "", style: str | None = None) -> None:
-        """Print a line as it is."""
-        self._out.print(sentence, style=style, markup=False)
+        """Print a line."""
+        self._out.print(visible(sentence), style=style)
 
     def listed(self, sentences: Iterable[str]) -> None:
-        """Print sentences, each on a line of its own."""
-        for sentence in sentences:
-            self.say(f"  {sentence}")
+        """Print sentences, each on a line of its own; of very many the first."""
+        sentences = list(sentences)
+        for sentence in sentences[:_MOST_SENTENCES]:
+            self.say(f"  {visible(sentence, most=_LONGEST)}")
+        if len(sentences) > _MOST_SENTENCES:
+            rest = len(sentences) - _MOST_SENTENCES
+            self.say(f"  ... and {count(rest, 'more line')}; --json prints all.")
 
     def show(self, renderable: Any) -> None:
         """Print one of rich's tables."""
         self._out.print(renderable, soft_wrap=False)
+
+    def table(
+        self, title: str | None, columns: Sequence[tuple[str, Any]], rows: Iterable[Iterable[Any]]
+    ) -> None:
+        """Print a table of texts; each column comes with the side that it is aligned to."""
+        from rich import box
+        from rich.table import Table
+
+        title = None if title is None else visible(title, most=_LONGEST)
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+        for name, justify in columns:
+            table.add_column(visible(name, most=_LONGEST_CELL), justify=justify)
+        for row in rows:
+            table.add_row(*(visible(cell, most=_LONGEST_CELL) for cell in row))
+        self.show(table)
 
     def suggest(self, commands: dict[str, str]) -> None:
         """Print what to try next."""
@@ -55,7 +122,7 @@ class Talk:
         if self.as_json:
             import click
 
-            click.echo(json.dumps(result, indent=1, ensure_ascii=False))
+            click.echo(json_text(result))
 
     @contextmanager
     def progress(self, total: int) -> Iterator[Callable[[str], None]]:
@@ -64,7 +131,7 @@ class Talk:
 
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TimeElapsedColumn(),
         )
@@ -75,24 +142,47 @@ class Talk:
 
             def begin(what: str) -> None:
                 nonlocal begun
-                bar.update(task, advance=int(begun), description=what.ljust(28))
+                bar.update(task, advance=int(begun), description=visible(what).ljust(28))
                 begun = True
 
             yield begin
 
 
 @contextmanager
-def sentences() -> Iterator[None]:
-    """Turn what may go wrong into a sentence and an exit code; files are written whole or not."""
+def sentences(exit_code: int = 1) -> Iterator[None]:
+    """Turn what may go wrong into a sentence and an exit code."""
+    import click
+
+    class Refused(click.ClickException):
+        """Ends the program with the exit code of the command."""
+
+    Refused.exit_code = exit_code
+    try:
+        yield
+    except BrokenPipeError:  # the reader, such as head, has seen enough: click ends in silence
+        raise
+    except ImportError as error:  # a package that is optional
+        missing = Refused(str(error))
+        vars(missing)["exit_code"] = 2
+        raise missing from error
+    except (ValueError, OSError, MemoryError) as error:
+        raise Refused(str(error) or type(error).__name__) from error
+
+
+@contextmanager
+def spoken() -> Iterator[None]:
+    """Let errors be shown as they are, and an interruption end in one sentence."""
     import click
 
     try:
         yield
+    except click.ClickException as error:
+        shown = visible(error.message, most=_LONGEST_ERROR, keep="\n")
+        vars(error)["message"] = shown  # click's types call it final
+        raise
     except KeyboardInterrupt:
         click.echo("Interrupted: no file was left half written.", err=True)
         sys.exit(INTERRUPTED)
-    except (ValueError, OSError, MemoryError) as error:
-        raise click.ClickException(str(error) or type(error).__name__) from error
 
 
 def count(number: int, noun: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelmetric.cli._models import load_model, require_writable
+from kernelmetric.cli._models import load_model
 from kernelmetric.cli._options import data_argument
-from kernelmetric.cli._talk import Talk, count, sentences
+from kernelmetric.cli._outputs import require_outputs
+from kernelmetric.cli._talk import Talk, count, sentences, visible
 from kernelmetric.datasets import features_of, read_table, table_bytes
 from kernelmetric.report import write_atomically
 
@@ -43,11 +45,13 @@ def command() -> click.Command:
         """
         talk = Talk(quiet=quiet, as_json=False)
         with sentences():
-            require_writable(out)
-            frame = read_table(data)
-            result = coordinates(load_model(model), frame)
+            require_outputs({"--out": out}, {"MODEL": model, "DATA": data})
+            fitted, frame = load_model(model), read_table(data)
+            if out is not None:  # whether such a file can hold such columns, before the work
+                table_bytes(carried_columns(fitted, frame).head(0), out)
+            result = coordinates(fitted, frame)
             if out is None:
-                click.echo(table_bytes(result, "stdout.csv").decode("utf-8"), nl=False)
+                _print(table_bytes(result, "stdout.csv"))
                 return
             write_atomically(out, table_bytes(result, out))
         talk.say(f"Saved {out}: {count(len(result), 'row')}, {count(result.shape[1], 'column')}.")
@@ -59,9 +63,23 @@ def coordinates(model: Any, frame: Any) -> Any:
     """The columns that the model does not use, then the learned coordinates."""
     import pandas as pd
 
-    X = features_of(frame, model["table"])
-    Z = model.transform(X)
-    names = [f"z{j}" for j in range(Z.shape[1])]
-    carried = frame.drop(columns=list(X.columns))
-    names = [f"z_{name}" if name in carried else name for name in names]
+    Z = model.transform(features_of(frame, model["table"]))
+    carried = carried_columns(model, frame)
+    prefix = "z"
+    while any(f"{prefix}{j}" in carried for j in range(Z.shape[1])):
+        prefix += "_"
+    names = [f"{prefix}{j}" for j in range(Z.shape[1])]
     return pd.concat([carried.reset_index(drop=True), pd.DataFrame(Z, columns=names)], axis=1)
+
+
+def carried_columns(model: Any, frame: Any) -> Any:
+    """The columns that the model does not use."""
+    return frame.drop(columns=list(features_of(frame.head(1), model["table"]).columns))
+
+
+def _print(table: bytes) -> None:
+    """Print a table: its very bytes to a pipe or a file, what can be shown to a terminal."""
+    import click
+
+    shown = visible(table.decode("utf-8"), keep="\n\t") if sys.stdout.isatty() else table
+    click.echo(shown, nl=False)

@@ -127,16 +127,33 @@ def table_bytes(frame: pd.DataFrame, path: str | os.PathLike) -> bytes:
     if kind == ".parquet":
         frame.to_parquet(stream, index=False)
     elif kind == ".npz":
-        numbers = frame.select_dtypes("number")
-        others = {
-            str(name): np.asarray(frame[name].astype(str), dtype=str)
-            for name in frame.columns.difference(numbers.columns, sort=False)
-        }
-        names = np.asarray(numbers.columns, dtype=str)
-        np.savez(stream, X=numbers.to_numpy(), feature_names=names, **others)  # type: ignore[arg-type]
+        _write_npz(frame, stream)
     else:
         raise TableError(f"Got {path} to write, but expected a .csv, .tsv, .parquet or .npz file.")
     return stream.getvalue()
+
+
+def _write_npz(frame: pd.DataFrame, stream: io.BytesIO) -> None:
+    """Write columns of numbers as ``X``, the others as arrays of their names.
+
+    Not by np.savez: it takes names as keywords, and ``file`` is one of its own.
+    """
+    numbers = frame.select_dtypes("number")
+    arrays = {
+        "X": numbers.to_numpy(),
+        "feature_names": np.asarray(numbers.columns, dtype=str),
+    }
+    for name in frame.columns.difference(numbers.columns, sort=False):
+        if str(name) in arrays:
+            raise TableError(
+                f"Got a column {str(name)!r} of text to write to an npz, where that name is taken: "
+                "rename the column, or write a .csv or .parquet file."
+            )
+        arrays[str(name)] = np.asarray(frame[name].astype(str), dtype=str)
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, values in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(values), allow_pickle=False)
 
 
 def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:

@@ -6,8 +6,9 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from joblib import Parallel, delayed, effective_n_jobs
 
@@ -62,7 +63,7 @@ class CellFile:
         cells: dict[tuple[str, str, int], Cell] = {}
         for number, line in enumerate(self._whole_lines(), start=1):
             fields = self._parsed(line, number)
-            if number == 1 and "about" in fields:
+            if "about" in fields:
                 self._compare(fields["about"])
             elif "dataset" in fields:
                 try:
@@ -92,23 +93,21 @@ class CellFile:
         made_by : mapping, default=None
             Versions and machine, for the cells that follow.
         """
-        content = self.path.read_bytes() if self.path.exists() else b""
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            log.warning("The last line of %s was cut short: its cell is run again.", self.path)
-            with self.path.open("r+b") as stream:
+        with self.path.open("a+b") as stream, _alone(stream):
+            stream.seek(0)
+            content = stream.read()
+            whole = content.rfind(b"\n") + 1
+            if whole < len(content):
+                log.warning("The last line of %s was cut short: its cell is run again.", self.path)
                 stream.truncate(whole)
-        if whole == 0 and self.about is not None:
-            self._append({"about": self.about})
-        if made_by is not None:
-            self._append({"made_by": dict(made_by)})
+            if whole == 0 and self.about is not None:
+                _add_line(stream, {"about": self.about})
+            if made_by is not None:
+                _add_line(stream, {"made_by": dict(made_by)})
 
     def _append(self, fields: Mapping[str, Any]) -> None:
-        line = json.dumps(fields) + "\n"
-        with self.path.open("ab") as stream:
-            stream.write(line.encode("utf-8"))
-            stream.flush()
-            os.fsync(stream.fileno())
+        with self.path.open("ab") as stream, _alone(stream):
+            _add_line(stream, fields)
 
     def _whole_lines(self) -> list[bytes]:
         if not self.path.exists():
@@ -142,6 +141,28 @@ class CellFile:
             f"{', '.join(changed)}), but expected those of the protocol of today: results of the "
             "two must not be mixed. Nothing was changed: try another folder, or move the file away."
         )
+
+
+def _add_line(stream: BinaryIO, fields: Mapping[str, Any]) -> None:
+    stream.write((json.dumps(fields) + "\n").encode("utf-8"))
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+@contextmanager
+def _alone(stream: BinaryIO) -> Iterator[None]:
+    """Hold other writers off a file: two that begin at once must not cut each other's lines.
+
+    Where the system, or the file system, has no such locks, one writer at a time is up to the user.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with suppress(OSError):
+        fcntl.flock(stream, fcntl.LOCK_EX)  # let go when the stream is closed
+    yield
 
 
 def read_cells(path: str | os.PathLike) -> list[Cell]:

@@ -5,6 +5,7 @@ not at all::
 
     _records.py   Cell: one fit; Panel: one embedding; Summary: mean and spread
     _tables.py    cells as a table: for the terminal, as Markdown, as CSV
+    _text.py      text of users, made safe to show
     _plots.py     embeddings, the grid of Fig. 2, accuracies of linear and kernelized learners
     _fit_plots.py  loss curves, neighbours before and after
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
@@ -49,9 +50,11 @@ from kernelmetric.report._reproduction import (
     tests_grid,
 )
 from kernelmetric.report._tables import csv_text, markdown_table, rich_table, summarize
+from kernelmetric.report._text import STEERING, visible
 from kernelmetric.shipping import MissingExtraError, write_atomically
 
 __all__ = [
+    "STEERING",
     "Cell",
     "Compared",
     "MissingExtraError",
@@ -91,6 +94,7 @@ __all__ = [
     "tally",
     "tests_grid",
     "verdict",
+    "visible",
     "win_draw_loss",
     "write_atomically",
 ]

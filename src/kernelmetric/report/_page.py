@@ -6,7 +6,6 @@ import json
 import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from importlib import resources
 from importlib.metadata import version
 from typing import Any
@@ -32,6 +31,10 @@ from kernelmetric.report._page_sections import (
     tiles,
     verdict,
 )
+from kernelmetric.report._text import html_text, visible
+
+_SMALLEST = 1e-300
+_LONGEST = 300  # characters of a cell: more hide the others
 
 
 def report_page(
@@ -132,15 +135,14 @@ def report_page(
     ]
     return _fill(
         "page.html",
-        title=escape(title),
-        version=escape(versions()["kernelmetric"]),
+        title=html_text(title),
+        version=html_text(versions()["kernelmetric"]),
         lead=verdict(scores, learned, score_name, total),
         tiles=tiles(scores, learned, score_name, total),
         sections="\n".join(filter(None, parts)),
         css=_read("page.css"),
         js=_read("page.js"),
-        # "<" cannot occur in a script element: a label might be "</script>"
-        data=json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
+        data=_script(data),
     )
 
 
@@ -155,6 +157,12 @@ def versions() -> dict[str, str]:
     found = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     ours = sys.modules["kernelmetric"].__version__  # loaded, since this room is one of its rooms
     return {"kernelmetric": ours, **found, "Python": platform.python_version()}
+
+
+def _script(data: Any) -> str:
+    """JSON for a script element, where no "<" may stand: a label might be "</script>"."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("<", "\\u003c")
 
 
 def _data(
@@ -177,11 +185,11 @@ def _data(
     }
     cells = [[_cell(values[i]) for values in columns.values()] for i in range(len(points.codes))]
     return {
-        "classes": points.classes,
-        "label": label,
+        "classes": [visible(name, most=_LONGEST) for name in points.classes],
+        "label": visible(label, most=_LONGEST),
         "nTrain": points.n_train,
         "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
-        "columns": list(columns),
+        "columns": [visible(name, most=_LONGEST) for name in columns],
         "cells": cells,
         "gram": gram_picture(points),
     }, shares
@@ -189,15 +197,16 @@ def _data(
 
 def _rounded(values: np.ndarray) -> list[list[float]]:
     """Numbers with four digits: a screen shows no more."""
-    scale = max(float(np.max(np.abs(values), initial=0.0)), np.finfo(float).tiny)
-    digits = int(4 - np.floor(np.log10(scale)))
-    return np.round(values, digits).tolist()
+    scale = float(np.max(np.abs(values), initial=0.0))
+    if scale < _SMALLEST:  # ten to the number of digits would be infinite
+        return [[0.0] * values.shape[1] for _ in values]
+    return np.round(values, int(4 - np.floor(np.log10(scale)))).tolist()
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else f"{value:.4g}"
-    return str(value)
+    return visible(value, most=_LONGEST)
 
 
 def _read(name: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
+
+from kernelmetric.report._text import html_text
 
 _WIDTH = 720
 _LETTER = 8.0  # a wide one of the 14-pixel font
@@ -71,7 +72,7 @@ def bars_svg(
         shown = name if len(name) <= most else name[: most - 1] + "…"
         parts.append(
             f'<text x="{left - 10:.0f}" y="{y + 19}" class="name" text-anchor="end">'
-            f"{escape(shown)}</text>"
+            f"{html_text(shown)}</text>"
             f'<rect x="{left:.0f}" y="{y + 5}" width="{length:.1f}" height="20" rx="4" '
             f'class="{kind}"/>'
         )
@@ -83,7 +84,7 @@ def bars_svg(
             )
             end += reach
         parts.append(
-            f'<text x="{end + 8:.1f}" y="{y + 19}" class="value">{escape(texts[i])}</text>'
+            f'<text x="{end + 8:.1f}" y="{y + 19}" class="value">{html_text(texts[i])}</text>'
         )
     return _svg("".join(parts), width, step * len(names), label)
 
@@ -145,5 +146,5 @@ def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") 
 def _svg(content: str, width: int, height: float, label: str) -> str:
     return (
         f'<svg viewBox="0 0 {width} {height:.0f}" style="max-width: {width}px" role="img" '
-        f'aria-label="{escape(label)}">{content}</svg>'
+        f'aria-label="{html_text(label)}">{content}</svg>'
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,8 +76,14 @@ def choose_points(metric: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> Poin
         labels = np.concatenate([np.asarray(y), *([] if y_test is None else [np.asarray(y_test)])])
         names, all_codes = np.unique(labels, return_inverse=True)
         codes, classes = all_codes[rows], [str(name) for name in names]
-    after = to_numpy(metric.transform(before))
-    return Points(before.astype(float), after.astype(float), codes, classes, len(keep[0]), rows)
+    sides = [before.astype(float), to_numpy(metric.transform(before)).astype(float)]
+    for name, Z in zip(("before", "after"), sides, strict=True):
+        if not np.isfinite(Z).all():
+            raise ValueError(
+                f"Got {np.sum(~np.isfinite(Z).all(axis=1))} points whose coordinates {name} the "
+                "metric are not finite, but expected numbers to draw: fill or leave out such rows."
+            )
+    return Points(sides[0], sides[1], codes, classes, len(keep[0]), rows)
 
 
 def in_planes(points: Points) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
@@ -181,8 +188,10 @@ def predictions(Z: np.ndarray, codes: np.ndarray, n_train: int) -> np.ndarray:
     """
     if len(Z) == n_train:
         return np.empty(0, dtype=int)
-    knn = KNeighborsClassifier(min(VOTERS, n_train)).fit(Z[:n_train], codes[:n_train])
-    return knn.predict(Z[n_train:])
+    with warnings.catch_warnings():  # many classes in few rows are no reason to doubt codes
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        knn = KNeighborsClassifier(min(VOTERS, n_train)).fit(Z[:n_train], codes[:n_train])
+        return knn.predict(Z[n_train:])
 
 
 def hardness(points: Points) -> np.ndarray:

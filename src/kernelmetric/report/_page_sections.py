@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,12 @@ from kernelmetric.kernels import AlignedSum
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_charts import bars_svg, curve_svg
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, relevance
+from kernelmetric.report._text import html_text
 
 _LISTED_ERRORS = 12
 _LISTED_FEATURES = 12
+_LISTED_NOTES = 200
+_LONGEST = 300  # characters of a note
 _HALF = 460  # pixels of a picture beside another
 Scores = Mapping[str, Sequence[float]]
 
@@ -26,7 +28,7 @@ def verdict(scores: Scores, learned: str, score_name: str, total: Mapping[str, i
         return f"Learned from {total['train']:,} rows."
     mean = {name: float(np.mean(values)) for name, values in scores.items()}
     where = " on rows held out" if total["test"] else ""
-    said = f"With the learned metric, {escape(score_name)}{where} is "
+    said = f"With the learned metric, {html_text(score_name)}{where} is "
     said += f"<b>{_percent(mean[learned])}</b>"
     if "Euclidean" in mean:
         said += f"; with Euclidean distance, {_percent(mean['Euclidean'])}"
@@ -35,7 +37,7 @@ def verdict(scores: Scores, learned: str, score_name: str, total: Mapping[str, i
         return said + "."
     best = max(others, key=lambda name: others[name])
     errors = [_spread(scores[name], total["test"]) for name in (learned, best)]
-    rest = f"The best of the others ({escape(best)}) reaches {_percent(others[best])}"
+    rest = f"The best of the others ({html_text(best)}) reaches {_percent(others[best])}"
     if abs(mean[learned] - others[best]) <= 2 * float(np.linalg.norm(errors)):
         rest += ", a difference that may be chance"
     return f"{said}. {rest}."
@@ -49,7 +51,7 @@ def tiles(scores: Scores, learned: str, score_name: str, total: Mapping[str, int
     best = max(means.values())
     boxes = "".join(
         f'<div class="tile{" best" if mean == best else ""}"><strong>{_percent(mean)}</strong>'
-        f"<span>{escape(name)}</span></div>"
+        f"<span>{html_text(name)}</span></div>"
         for name, mean in means.items()
     )
     return f'<div class="tiles">{boxes}</div>'
@@ -74,10 +76,11 @@ def comparison_section(scores: Scores, learned: str, score_name: str, n_test: in
         high=1.0,
         label=f"{score_name} of each method",
     )
+    name = html_text(score_name[:1].upper() + score_name[1:])
     return _section(
         "How well",
-        f"{escape(score_name[:1].upper() + score_name[1:])} {how}; every method learned from the "
-        f"same data. Bars begin at {_percent(low)}, whiskers are one standard error.",
+        f"{name} {how}; every method learned from the same data. Bars begin at {_percent(low)}, "
+        "whiskers are one standard error.",
         picture,
     )
 
@@ -127,7 +130,7 @@ def map_section(points: Points, shares: tuple[float, float], total: Mapping[str,
 def gram_section(points: Points, label: str) -> str:
     """The two Gram matrices, to be filled by the script."""
     n_test = len(points.codes) - points.n_train
-    order = f", ordered by {escape(label)}" if points.classes else ""
+    order = f", ordered by {html_text(label)}" if points.classes else ""
 
     def picture(side: str, title: str) -> str:
         return (
@@ -206,14 +209,15 @@ def error_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     )
     lines = "".join(
         f'<tr data-point="{n + i}"><td>row {data["points"]["rows"][n + i]}</td>'
-        f"<td>{escape(points.classes[true[i]])}</td>"
-        f"<td>{escape(points.classes[data['points']['after']['said'][i]])}</td>"
+        f"<td>{html_text(points.classes[true[i]])}</td>"
+        f"<td>{html_text(points.classes[data['points']['after']['said'][i]])}</td>"
         f"<td>{'wrong' if wrong['before'][i] else 'right'}</td>"
         f'<td class="n">{hard[i]:+.2f}</td></tr>'
         for i in listed
     )
     table = (
-        f'<div class="scroll"><table class="hard"><thead><tr><th>row</th><th>{escape(label)}</th>'
+        '<div class="scroll"><table class="hard"><thead><tr><th>row</th>'
+        f"<th>{html_text(label)}</th>"
         '<th>neighbours say</th><th>before</th><th class="n">misplaced by</th></tr></thead>'
         f"<tbody>{lines}</tbody></table></div>"
         '<p class="note">Misplaced by: from −1, at home, to +1, among another class. Click a row '
@@ -266,10 +270,15 @@ def details_section(
     known |= facts
     known["versions"] = ", ".join(f"{name} {number}" for name, number in versions.items())
     entries = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in known.items()
+        f"<dt>{html_text(name)}</dt><dd>{html_text(value, keep=chr(10))}</dd>"
+        for name, value in known.items()
     )
-    sentences = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    body = f"<pre>{escape(command)}</pre>" if command else ""
+    notes = list(notes)
+    if len(notes) > _LISTED_NOTES:  # a table may have a remark on each of 20,000 columns
+        rest = f"... and {len(notes) - _LISTED_NOTES:,} more."
+        notes = [*notes[:_LISTED_NOTES], rest]
+    sentences = "".join(f"<li>{html_text(note, most=_LONGEST)}</li>" for note in notes)
+    body = f"<pre>{html_text(command, keep=chr(10))}</pre>" if command else ""
     body += f"<dl>{entries}</dl>"
     if sentences:
         body += f'<h3 style="margin-top:1.2em">The data</h3><ul class="notes">{sentences}</ul>'
@@ -283,7 +292,7 @@ def _section(title: str, note: str, body: str, name: str = "") -> str:
 
 
 def _box(title: str, picture: str) -> str:
-    return f"<figure><h3>{escape(title)}</h3>{picture}</figure>"
+    return f"<figure><h3>{html_text(title)}</h3>{picture}</figure>"
 
 
 def _percent(share: float) -> str:

@@ -101,17 +101,20 @@ def rich_table(cells: Iterable[Cell], title: str | None = None) -> Table:
     """
     from rich import box
     from rich.table import Table
+    from rich.text import Text  # names are shown as they are: "[b]" is no markup
 
     table = summarize(cells)
     methods = _methods(table)
     columns = [_texts(row, methods, separator="±") for row in table.values()]
-    rendered = Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
+    heading = None if title is None else Text(title, style="table.title")
+    rendered = Table(title=heading, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1))
     rendered.add_column("", no_wrap=True)
     for dataset in table:
-        rendered.add_column(dataset, justify="right", min_width=9, vertical="bottom")
+        name = Text(dataset, style="table.header")
+        rendered.add_column(name, justify="right", min_width=9, vertical="bottom")
     for method, texts in zip(methods, zip(*columns, strict=True), strict=True):
         rendered.add_row(
-            method, *(f"[bold green]{text}[/]" if best else text for text, best in texts)
+            Text(method), *(Text(text, "bold green" if best else "") for text, best in texts)
         )
     return rendered
 

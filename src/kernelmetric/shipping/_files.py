@@ -6,59 +6,18 @@ import os
 import secrets
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-
-
-def replace_file(path: str | os.PathLike, write: Callable[[BinaryIO], None]) -> Path:
-    """Write a file so that a reader, or an interruption, never meets half of it.
-
-    A file that is replaced keeps its permissions; a new one gets those that the umask leaves. A
-    link stays one: the file it points to is replaced. What is no file, such as a pipe, is written
-    to as it is.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    write : callable
-        Writes the content to the open file it is given.
-
-    Returns
-    -------
-    Path
-        The path as given.
-    """
-    target = Path(os.path.realpath(path))
-    before = target.stat().st_mode if target.exists() else None
-    if before is not None and not stat.S_ISREG(before):
-        with target.open("wb") as stream:
-            write(stream)
-        return Path(path)
-    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
-    # While it is written, a file that replaces another is its owner's alone.
-    handle = os.open(beside, _NEW, 0o666 if before is None else 0o600)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-        if before is not None:
-            beside.chmod(stat.S_IMODE(before))
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    return Path(path)
-
 
 def write_atomically(path: str | os.PathLike, content: str | bytes) -> Path:
-    """Write text or bytes as :func:`replace_file` does.
+    """Write a file so that a reader, or an interruption, never meets half of it.
 
     Parameters
     ----------
     path : path-like
-        The file; replaced where it exists.
+        The file; replaced where it exists, as :func:`replace_file` says.
     content : str or bytes
         What to write; text as UTF-8.
 
@@ -68,8 +27,62 @@ def write_atomically(path: str | os.PathLike, content: str | bytes) -> Path:
         The file.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
+    return replace_file(path, lambda stream: stream.write(data))
 
-    def write(stream: BinaryIO) -> None:
-        stream.write(data)
 
-    return replace_file(path, write)
+def replace_file(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
+    """Let a function write a file that takes the place of the old one when it is complete.
+
+    A new file has the mode that the process gives its files (the umask); one that takes the place
+    of another has the mode of that one. A symbolic link stays, and what it points to is replaced.
+    A device or a pipe is written to, as it has no content to replace.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    write : callable
+        Called with a binary stream to write to. If it raises, the old file stays as it was.
+
+    Returns
+    -------
+    Path
+        The file, by the name that was given.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be written, a file that is write-protected included.
+    """
+    path = Path(path)
+    try:
+        old = path.stat()
+    except FileNotFoundError:
+        old = None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with path.open("wb") as stream:  # a folder is refused here
+            write(stream)
+        return path
+    if old is not None and not os.access(path, os.W_OK):
+        # To rename over a protected file is allowed where its folder is not protected.
+        raise PermissionError(f"Got {path} to write to, but it is write-protected.")
+    target = Path(os.path.realpath(path))
+    # A short name of its own: the target's with an ending might be longer than names may be.
+    part = target.with_name(f".kernelmetric-{secrets.token_hex(8)}.part")
+    # The mode is given when the file is made, so that the system applies the umask; and a file
+    # that takes the place of a private one is private from the first byte on.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    handle = os.open(part, flags, 0o666 if old is None else 0o600)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+        if old is not None:
+            if hasattr(os, "chown"):
+                with suppress(OSError):  # root alone may give files away
+                    os.chown(part, old.st_uid, old.st_gid)
+            part.chmod(stat.S_IMODE(old.st_mode))
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return path

@@ -1,0 +1,75 @@
+"""Files to write: whether they can be, and whether they are files to read as well."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def require_outputs(
+    outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None] | None = None
+) -> None:
+    """Refuse files that cannot or must not be written, before time is spent on their content.
+
+    Parameters
+    ----------
+    outputs : mapping of str to Path or None
+        What the command writes, by the name of the option; None where it was not asked for.
+    inputs : mapping of str to Path or None
+        What it reads.
+
+    Raises
+    ------
+    OSError
+        Where a file cannot be written.
+    ValueError
+        Where it is another output, or an input, by whatever name: relative, through a symbolic
+        link, a hard link.
+    """
+    taken = [(name, path) for name, path in (inputs or {}).items() if path is not None]
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        for other, used in taken:
+            if _same(path, used):
+                raise ValueError(
+                    f"Got {name} {path}, but that is the file of {other}, which would be lost: "
+                    "try another name."
+                )
+        _require_writable(name, path)
+        taken.append((name, path))
+
+
+def require_folder(path: Path) -> None:
+    """Make a folder, where it is missing, and refuse one that no file can be made in."""
+    path.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=path):
+        pass
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there yet
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _require_writable(name: str, path: Path) -> None:
+    if path.is_dir():
+        raise OSError(f"Got {name} {path}, but expected a file: it is a folder.")
+    if path.exists() and not path.is_file():
+        return  # a device or a pipe is written to, whatever its folder
+    if path.exists() and not os.access(path, os.W_OK):
+        raise OSError(f"Got {name} {path}, but it is write-protected: try another name.")
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise OSError(f"Got {name} {path}, but there is no folder {folder}: make it first.")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass  # only the attempt tells: rights, file systems and quotas may forbid it
+    except OSError as error:
+        raise OSError(
+            f"Got {name} {path}, but no file can be made in {folder}: {error.strerror}."
+        ) from error

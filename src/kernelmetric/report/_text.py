@@ -1,0 +1,63 @@
+"""Text of users, made safe to show: on a terminal, on a page."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Any
+
+# What would steer a terminal, or reorder what is around it, instead of being shown: control
+# characters (escape sequences begin with one), separators of lines and paragraphs, embeddings,
+# overrides and isolates of writing direction, and halves of characters, which no file can hold.
+STEERING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]",
+)
+
+
+def visible(text: Any, *, most: int | None = None, keep: str = "") -> str:
+    r"""Text of a user as one line that is shown and does nothing: ``\x1b`` instead of an escape.
+
+    Parameters
+    ----------
+    text : object
+        Names of columns and files, labels, cells, messages about them.
+    most : int, default=None
+        Characters; what is longer ends in an ellipsis.
+    keep : str, default=""
+        Control characters that may stay, such as the ends of lines.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Examples
+    --------
+    >>> from kernelmetric.report import visible
+    >>> print(visible("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    text = str(text)
+    if most is not None and len(text) > most:
+        text = text[: most - 1] + "…"
+    return STEERING.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+
+
+def html_text(text: Any, *, most: int | None = None, keep: str = "") -> str:
+    """Text of a user for an HTML file, also between the quotes of an attribute.
+
+    Parameters
+    ----------
+    text : object
+        Whatever the user named.
+    most : int, default=None
+        Characters; what is longer ends in an ellipsis.
+    keep : str, default=""
+        Control characters that may stay.
+
+    Returns
+    -------
+    str
+        The text, without tags, quotes or anything that steers.
+    """
+    return escape(visible(text, most=most, keep=keep))
