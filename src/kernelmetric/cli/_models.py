@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
+from kernelmetric.datasets import TableEncoder
 from kernelmetric.shipping import load, save
 
 
@@ -35,4 +37,6 @@ def load_model(path: Path) -> Pipeline:
             f"Got {path}, which holds a {type(model).__name__}, but expected a model that "
             "kernelmetric fit --out wrote: load it in Python with kernelmetric.load."
         )
+    if isinstance(model["table"], ColumnTransformer):  # of files written before 0.2
+        model.steps[0] = ("table", TableEncoder.of_columns(model["table"]))
     return model

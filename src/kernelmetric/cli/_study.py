@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from kernelmetric.datasets import (
     ColumnPlan,
     features_of,
     labels_of,
+    open_table,
     plan_columns,
-    read_table,
 )
 from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
 from kernelmetric.graphs import Pairs
@@ -70,7 +71,7 @@ class Study:
         """What to call the metric."""
         return metric_name(self.metric)
 
-    @property
+    @cached_property
     def X(self) -> Any:
         """The columns that are used, in the types the encoder reads."""
         return features_of(self.frame, self.plan.encoder())
@@ -135,7 +136,8 @@ def open_study(
             f"{' or '.join(able)}."
         )
     metric = build_metric(learner, kernel, components, seed)
-    frame = read_table(data)
+    table = open_table(data)
+    frame = table.frame
     rows = np.arange(len(frame))
     y, pairs = None, None
     notes: list[str] = []
@@ -150,7 +152,7 @@ def open_study(
             )
         frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
     plan = plan_columns(frame, label=label, use=use, ignore=ignore)
-    notes = [*plan.notes, *notes]
+    notes = [*table.notes, *plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
         notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
     return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed)

@@ -39,6 +39,11 @@ class Talk:
         for sentence in sentences:
             self.say(f"  {sentence}")
 
+    def aside(self, sentences: Iterable[str]) -> None:
+        """Print sentences beside the output, which may go to a file or another program."""
+        for sentence in sentences:
+            self._err.print(sentence, markup=False, soft_wrap=True)
+
     def show(self, renderable: Any) -> None:
         """Print one of rich's tables."""
         self._out.print(renderable, soft_wrap=False)

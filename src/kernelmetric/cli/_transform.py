@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kernelmetric.cli._models import load_model, require_writable
 from kernelmetric.cli._options import data_argument
 from kernelmetric.cli._talk import Talk, count, sentences
-from kernelmetric.datasets import features_of, read_table, table_bytes
+from kernelmetric.datasets import Table, features_of, open_table, table_bytes, typed
 from kernelmetric.report import write_atomically
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ def command() -> click.Command:
         talk = Talk(quiet=quiet, as_json=False)
         with sentences():
             require_writable(out)
-            frame = read_table(data)
-            result = coordinates(load_model(model), frame)
+            table, fitted = open_table(data), load_model(model)
+            result = coordinates(fitted, table)
+            talk.aside([*table.notes, *fitted["table"].remarks(table)])
             if out is None:
                 click.echo(table_bytes(result, "stdout.csv").decode("utf-8"), nl=False)
                 return
@@ -55,13 +56,14 @@ def command() -> click.Command:
     return transform
 
 
-def coordinates(model: Any, frame: Any) -> Any:
+def coordinates(model: Any, table: Any) -> Any:
     """The columns that the model does not use, then the learned coordinates."""
     import pandas as pd
 
-    X = features_of(frame, model["table"])
+    frame = table.frame if isinstance(table, Table) else table
+    X = features_of(table, model["table"])
     Z = model.transform(X)
     names = [f"z{j}" for j in range(Z.shape[1])]
-    carried = frame.drop(columns=list(X.columns))
+    carried = typed(frame.drop(columns=list(X.columns)))
     names = [f"z_{name}" if name in carried else name for name in names]
     return pd.concat([carried.reset_index(drop=True), pd.DataFrame(Z, columns=names)], axis=1)
