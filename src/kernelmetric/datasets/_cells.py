@@ -36,7 +36,7 @@ def is_code(text: str) -> bool:
 def text_of(value: Any) -> str | None:
     """A value as text, None where it is missing; 2.0 as "2", for codes stand beside gaps."""
     if isinstance(value, str):
-        return value.strip()
+        return value.strip() or None
     if value is None or not isinstance(value, Number | np.bool_):
         import pandas as pd
 
@@ -48,7 +48,8 @@ def text_of(value: Any) -> str | None:
 
 def texts_of(column: Any) -> list[str | None]:
     """The cells of a column as text, None where missing."""
-    return [text_of(value) for value in column.to_numpy(dtype=object)]
+    values = column.to_numpy(dtype=object)
+    return [value.strip() or None if type(value) is str else text_of(value) for value in values]
 
 
 def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
@@ -56,11 +57,7 @@ def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
     if column.dtype.kind in "iuf":
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.where(np.isfinite(values), values, np.nan)
-    return parsed(texts_of(column), comma=comma)
-
-
-def parsed(texts: list[str | None], *, comma: bool) -> np.ndarray:
-    """Texts as floats; NaN for what is missing, infinite or no number."""
+    texts = texts_of(column)
     if comma or not are_plain_numbers([text for text in texts if text is not None]):
         return np.array([_number(text, comma) for text in texts], dtype=np.float64)
     values = np.array([np.nan if text is None else float(text) for text in texts])

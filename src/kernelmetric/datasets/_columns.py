@@ -14,7 +14,6 @@ from kernelmetric.datasets._cells import (
     is_code,
     is_plain_number,
     numbers_of,
-    parsed,
     texts_of,
     writing_of,
 )
@@ -238,46 +237,40 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
 
 
 class _Look:
-    """A column as it looks: its texts, how they write numbers, and what they are as numbers."""
+    """A column as it looks: how many kinds of values it has, and how it writes numbers."""
 
     def __init__(self, column: Any):
         self.name = str(column.name)
-        self.dtype = column.dtype
-        self.n_rows = len(column)
-        if self.dtype.kind in "iuf":
-            self._numbers = numbers_of(column)
-            cells = column[np.isnan(self._numbers)]  # the type has said all about the others
-            self.n_kinds, self.writing = int(column.nunique()), "point"
+        self.column = column
+        if column.dtype.kind in "iuf":  # the type has said all, texts are not needed
+            self.texts: list[str] = []
+            self.n_present, self.n_kinds = int(column.notna().sum()), int(column.nunique())
+            self.writing = "point"
         else:
-            self._numbers, cells = None, column
-        self._cells = texts_of(cells)
-        self.texts = [text for text in self._cells if text is not None]
-        self.n_present = int(column.notna().sum())
-        if self._numbers is None:
-            self.n_kinds, self.writing = len(set(self.texts)), writing_of(self.texts)
+            self.texts = [text for text in texts_of(column) if text is not None]
+            self.n_present, self.n_kinds = len(self.texts), len(set(self.texts))
+            self.writing = writing_of(self.texts)
 
     @cached_property
     def numbers(self) -> np.ndarray:
         """The values of the rows, NaN where they are no numbers."""
-        if self._numbers is not None:
-            return self._numbers
-        return parsed(self._cells, comma=self.writing == "comma")
+        return numbers_of(self.column, comma=self.writing == "comma")
 
     @property
     def words(self) -> tuple[str, ...]:
         """What stands between the numbers and is none."""
-        if self._numbers is not None:
-            return tuple(sorted(set(self.texts)))
-        strange = np.flatnonzero(np.isnan(self.numbers))
-        return tuple(sorted({text for i in strange if (text := self._cells[i]) is not None}))
+        if not np.isnan(self.numbers).any():
+            return ()
+        strange = self.column[np.isnan(self.numbers)]
+        return tuple(sorted({text for text in texts_of(strange) if text is not None}))
 
 
 def _judge(look: _Look, *, forced: bool) -> tuple[str, list[str]]:
     """What a column is: a number, a category or nothing; and what to say about it."""
-    n, n_present, kinds = look.n_rows, look.n_present, look.n_kinds
+    n, n_present, kinds = len(look.column), look.n_present, look.n_kinds
     if n_present == 0:
         return "out", ["left out, it is empty."]
-    if look.dtype.kind in "mM":
+    if look.column.dtype.kind in "mM":
         return "out", ["left out, dates say nothing as they are: make them numbers first."]
     if kinds == 1:
         return "out", ["left out, it holds one value only."]
@@ -306,7 +299,7 @@ def _judge(look: _Look, *, forced: bool) -> tuple[str, list[str]]:
 
 
 def _judge_numbers(look: _Look, numbers: np.ndarray, forced: bool) -> tuple[str, list[str]]:
-    n = look.n_rows
+    n = len(look.column)
     values = np.sort(numbers[~np.isnan(numbers)])  # the order of the rows decides nothing
     own = len(values) == n > 2 and np.all(np.diff(values) > 0) and np.all(values % 1 == 0)
     counting = own and np.ptp(np.diff(values)) == 0

@@ -94,8 +94,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         TableEncoder
             Fitted; it knows of no words for missing numbers, and no columns besides.
+
+        Raises
+        ------
+        TableError
+            If the transformer has other parts.
         """
         names = {part: tuple(chosen) for part, _, chosen in columns.transformers}
+        if not set(names) <= {"numbers", "categories"}:
+            raise TableError(
+                f"Got a transformer with the parts {', '.join(names)}, but expected one of a table "
+                "of numbers and categories: fit the model anew."
+            )
         encoder = cls(names.get("numbers", ()), names.get("categories", ()))
         encoder.columns_ = columns
         return encoder
