@@ -274,7 +274,7 @@ def plan_of(*texts, beside=("0.5", "0.25", "0.75", "0.1", "0.2", "0.3")):
 KINDS = {
     "whole": (["1", "2", "2", "4", "9"], "number", []),
     "exponents": (["1e5", "2E-3", "-.5", "+4.", "9"], "number", []),
-    "codes": (["01", "02", "01", "02", "11"], "category", ["leading zeros such as '01'", "3 names"]),
+    "codes": (["01", "02", "01", "02", "11"], "category", ["zeros such as '01'", "3 names"]),
     "zero point": (["0.1", "0", "00.5", "0.0", "1"], "number", []),
     "mixed": (["1", "2", "A1", "2", "1"], "number", ["'A1' are no numbers", "1 of 5"]),
     "mostly text": (["1", "A2", "A1", "A2", "1"], "category", ["3 names"]),
@@ -365,7 +365,9 @@ def test_whole_numbers_of_their_own_under_the_name_of_an_identifier_are_one(name
 
 
 def test_the_order_of_columns_is_that_of_the_table():
-    frame = pd.DataFrame({"c": ["k"] * 3, "b": ["1", "2", "4"], "a": ["x", "y", "x"], "i": ["1"] * 3})
+    frame = pd.DataFrame(
+        {"c": ["k"] * 3, "b": ["1", "2", "4"], "a": ["x", "y", "x"], "i": ["1"] * 3}
+    )
     plan = plan_columns(frame, label="a", ignore=["i"])
     assert plan.left_out == ("c", "i")
     assert plan.label == "a"

@@ -116,7 +116,9 @@ def test_parts_of_pairs_are_parts(pairs, data):
         ),
         pairs,
     )
-    rows = np.array(data.draw(st.lists(st.integers(0, pairs.n_samples - 1), unique=True)), dtype=int)
+    rows = np.array(
+        data.draw(st.lists(st.integers(0, pairs.n_samples - 1), unique=True)), dtype=int
+    )
     inside = pairs.subset(rows)
     assert inside.n_samples == len(rows)
     kept = [pair for pair in pairs.similar.tolist() if set(pair) <= set(rows.tolist())]
@@ -142,7 +144,9 @@ def test_points_of_another_number_are_refused(pairs, change):
 @given(
     pairs=links(),
     mark=st.sampled_from([",", ";", "\t", " ", ", "]),
-    head=st.sampled_from([None, ("left", "right", "sign"), ("id_1", "id_2", "y"), ("a b", "c", "d")]),
+    head=st.sampled_from(
+        [None, ("left", "right", "sign"), ("id_1", "id_2", "y"), ("a b", "c", "d")]
+    ),
     quote=st.sampled_from(["", '"']),
     end=st.sampled_from(["\n", "\r\n", "\r"]),
     encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),

@@ -23,7 +23,21 @@ quick = settings(
 )
 
 NASTY = ["", '"', '""', ",", ";", "\t", "|", "\n", "\r\n", "a\nb", " x ", "007", "0", "1e5", "1,5"]
-NASTY += ["NA", "nan", "?", "-999", "inf", "True", "no", "2020-01-01", "é", "\u2028", "'", "\\", "#"]
+NASTY += [
+    "NA",
+    "nan",
+    "?",
+    "-999",
+    "inf",
+    "True",
+    "no",
+    "2020-01-01",
+    "é",
+    "\u2028",
+    "'",
+    "\\",
+    "#",
+]
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 cell = st.one_of(st.sampled_from(NASTY), any_text, st.integers().map(str), st.floats().map(str))
 name = any_text.filter(lambda text: text.strip() and not text.startswith(("sep=", "\ufeff")))

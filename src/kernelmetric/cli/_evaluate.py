@@ -55,8 +55,10 @@ def command() -> click.Command:
             study = open_study(data, **options)
             talk.say(f"Read {data}: {count(len(study.rows), 'row')}.")
             talk.listed(study.notes)
+            trials: list[Trial] = []
+            said: list[str] = []
             if study.pairs is not None:
-                scores, trials, said = _pair_scores(study, talk, folds), [], []
+                scores = _pair_scores(study, talk, folds)
                 what = f"AUC of held-out pairs in %, mean±std over {folds} folds"
             else:
                 trials, said = _trials(study, talk, test, folds)

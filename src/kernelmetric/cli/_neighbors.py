@@ -69,13 +69,11 @@ def command() -> click.Command:
             notes = [*table.notes, *fitted["table"].remarks(table)]
             if queries is not None:
                 remarks = [*queries.notes, *fitted["table"].remarks(queries)]
-                notes += [f"{query.name}: {remark}" for remark in remarks]
+                notes += [f"{queries.name}: {remark}" for remark in remarks]
             talk.aside(notes)
         for answer in answers:
             _tell(talk, answer, "row" if query is None else f"{query.name} row")
-        talk.answer(
-            {"model": str(model), "data": str(data), "notes": notes, "queries": answers}
-        )
+        talk.answer({"model": str(model), "data": str(data), "notes": notes, "queries": answers})
 
     return neighbors
 

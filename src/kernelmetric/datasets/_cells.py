@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 # The words that pandas takes for a missing value, in files and here.
-MISSING = frozenset(
-    ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"]
-    + ["<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
-)
+MISSING = frozenset([
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+])  # fmt: skip
 MOSTLY = 0.8  # of the values present: the rest are taken for ways to write "missing"
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)" + _EXPONENT)

@@ -1,4 +1,4 @@
-"""The schema of a table as a transformer: from columns of cells to features, the same for all files.
+"""The schema of a table as a transformer: from cells to features, the same way for all files.
 
 What a cell means is decided once, from the table that is learned from, and kept: which columns are
 numbers and how these are written, which words stand for a missing one, which are names. Another
@@ -8,7 +8,7 @@ told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,12 +68,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        numbers: Iterable[str] = (),
-        categories: Iterable[str] = (),
+        numbers: Sequence[str] = (),
+        categories: Sequence[str] = (),
         *,
-        commas: Iterable[str] = (),
-        missing: dict[str, Iterable[str]] | None = None,
-        unused: Iterable[str] | None = None,
+        commas: Sequence[str] = (),
+        missing: dict[str, Sequence[str]] | None = None,
+        unused: Sequence[str] | None = None,
     ):
         self.numbers = numbers
         self.categories = categories
@@ -198,7 +198,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         numbers = np.empty((len(table.frame), len(self.numbers)), order="F")
         for j, name in enumerate(self.numbers):
             numbers[:, j] = self._read_numbers(name, table)
-        names = np.empty((len(table.frame), len(self.categories)), dtype=object, order="F")
+        names = np.empty((len(table.frame), len(self.categories)), dtype=object)
         for j, name in enumerate(self.categories):
             texts = texts_of(table.frame[name])
             names[:, j] = [np.nan if text is None else text for text in texts]
@@ -229,7 +229,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         said = []
         gaps = ready[list(self.numbers)].isna().sum()
         for name, n_gaps in gaps[gaps > 0].items():
-            said.append(f"{name}: {n_gaps} of {len(ready)} values are missing: taken as the median.")
+            said.append(
+                f"{name}: {n_gaps} of {len(ready)} values are missing: taken as the median."
+            )
         for name, known in zip(self.categories, self._known_names(), strict=True):
             values = ready[name].where(ready[name].notna(), _MISSING)
             new = values[~values.isin(known)]
@@ -260,7 +262,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         comma = name in self.commas
         values = numbers_of(column, comma=comma)
         known = set((self.missing or {}).get(name, ()))
-        for i in np.flatnonzero(np.isnan(values)):
+        for i in np.flatnonzero(np.isnan(values)).tolist():
             text = text_of(column.iloc[i])
             if text is not None and text not in known:
                 expected = f"a number with a decimal {'comma' if comma else 'point'}"

@@ -311,7 +311,9 @@ def _open_text(path: Path) -> Table:
         stripped = (field.strip() for field in fields)
         row[:] = [np.nan if field in MISSING else field for field in stripped]
     lines = np.array([line for line, _ in records], dtype=np.intp)
-    return Table(_pandas().DataFrame(cells, columns=names, dtype=object), tuple(notes), lines, path.name)
+    return Table(
+        _pandas().DataFrame(cells, columns=names, dtype=object), tuple(notes), lines, path.name
+    )
 
 
 def _typed(column: Any) -> Any:
