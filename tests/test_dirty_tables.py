@@ -60,12 +60,16 @@ CORPUS = {
     "UTF-16, other end": ("\ufeffa,b\n1,x\n2,y\n".encode("utf-16-be"), "ab", PLAIN, ["UTF-16"]),
     "UTF-32": ("a,b\n1,x\n2,y\n".encode("utf-32"), "ab", PLAIN, ["UTF-32"]),
     "trailing commas": ("a,b\n1,x,\n2,y,\n", "ab", PLAIN, ["Every row ends in a delimiter"]),
+    "trailing commas, odd names": ("a;x;y,b\n1,2,\n3,4,\n", ["a;x;y", "b"],
+                                   [["1", "2"], ["3", "4"]], ["Every row ends in a delimiter"]),
     "trailing commas everywhere": (
         "a,b,,\n1,x,,\n2,y,,\n",
         "ab",
         PLAIN,
-        ["last column has neither", "last column has neither"],
+        ["The last column has neither", "The last column has neither"],
     ),
+    "a comma too many beside one column": ("a,\n1,\n2,\n", "a", [["1"], ["2"]], ["The last"]),
+    "no name and no value": ('""\n""\n', ["row names"], [[None]], ["Column 1"]),
     "R's write.csv": (
         '"","a","b"\n"1",1,"x"\n"2",2,"y"\n',
         ["row names", "a", "b"],
@@ -143,6 +147,7 @@ REFUSED = {
     "twins behind blanks": ("a, a\n1,2\n", "two columns named 'a'"),
     "quoted twins": ('"a",a\n1,2\n', "two columns named 'a'"),
     "too many cells": ("a,b\n1,2\n\n1,2,3\n", "Line 4 .* 3 cells, but expected 2"),
+    "uneven rows and two marks": ("a,b,c;d\n1,2\n1,2,3\n", "Line 2 .* 2 cells, but expected 3"),
     "too few cells": ("a,b,c\n1,2,3\n1,2\n", "Line 3 .* 2 cells, but expected 3"),
     "a comma after some rows": ("a,b\n1,2\n1,2,\n", "Line 3 .* 3 cells"),
     "two commas after the rows": ("a,b\n1,2,,\n3,4,,\n", "Line 2 .* 4 cells"),
@@ -153,6 +158,7 @@ REFUSED = {
     "text behind a quote": ('a,b\n1,"x"y\n', "line 2: "),
     "a backslash before a quote": ('a,b\n1,"x \\" y"\n', "line 2: "),
     "two delimiters": ("a,b;c,d\n1,2;3,4\n", "parted by commas or by semicolons"),
+    "three delimiters": ("a,b;c|d\n1,2;3|4\n", "parted by commas or by semicolons"),
     "European names": ("a, cm;b, cm\n1,5;2,5\n", "parted by commas or by semicolons"),
     "Latin-1": ("größe,b\n1,2\n".encode("latin-1"), r"not UTF-8 \(byte 2\)"),
     "half a UTF-16": ("a,b\n1,2\n".encode("utf-16")[:-1], "not UTF-16"),
@@ -293,7 +299,7 @@ KINDS = {
     "spaces for thousands": (["1 234", "2 500", "3", "4", "6"], "out", ["'1 234' has a mark"]),
     "either": (["1,234", "2,500", "3", "4", "6"], "out", ["'1,234' may be a number with"]),
     "both marks": (["1,5", "2.5", "3", "4", "6"], "out", ["points beside commas, as in '1,5'"]),
-    "rows that count": (["3", "1", "2", "5", "4"], "out", ["identifier"]),
+    "rows that count": (["3", "1", "2", "5", "4"], "out", ["odd: left out, whole numbers that"]),
     "tens that count": (["30", "10", "20", "50", "40"], "out", ["identifier"]),
     "own numbers": (["3", "1", "2", "5", "9"], "number", []),
     "own numbers with a gap": (["3", "1", "2", None, "4"], "number", ["1 of 5"]),
@@ -362,6 +368,24 @@ def test_whole_numbers_of_their_own_under_the_name_of_an_identifier_are_one(name
     assert plan_columns(frame, use=[name]).numbers == (name, "x")
     frame["idle"] = frame[name]
     assert plan_columns(frame).numbers == ("x", "idle")
+    frame[name] = ["5", "9", "9", "100"]
+    assert plan_columns(frame).numbers == (name, "x", "idle")
+
+
+@pytest.mark.parametrize(("kinds", "used"), [(40, True), (41, False)])
+def test_forty_names_are_categories_and_no_more(kinds, used):
+    frame = pd.DataFrame({"odd": [f"text {i % kinds}" for i in range(120)]})
+    frame["x"] = [f"{i / 7:.3f}" for i in range(120)]
+    plan = plan_columns(frame)
+    assert ("odd" in plan.categories) == used
+    assert ("odd" in plan.left_out) != used
+
+
+def test_half_the_rows_may_have_a_name_of_their_own():
+    frame = pd.DataFrame({"odd": list("abcdefabcdef"), "x": [f"{i / 7:.3f}" for i in range(12)]})
+    assert plan_columns(frame).categories == ("odd",)
+    frame["odd"] = list("abcdefgbcdef")
+    assert plan_columns(frame).left_out == ("odd",)
 
 
 def test_the_order_of_columns_is_that_of_the_table():
@@ -403,9 +427,11 @@ def test_fractions_are_no_classes_however_they_are_written(texts):
 
 
 def test_classes_of_one_row_are_told():
-    y = ["a", "a", "b", "b", "b", "c", None]
-    notes = labels_of(pd.DataFrame({"y": y}), "y")[2]
+    y = ["a", "a", "b", "b", "b", "c", None, " ", np.nan]
+    found, rows, notes = labels_of(pd.DataFrame({"y": y}, dtype=object), "y")
+    assert found.tolist() == ["a", "a", "b", "b", "b", "c"]
+    assert rows.tolist() == [True] * 6 + [False] * 3
     assert notes == [
-        "1 rows have no y and are left out.",
+        "3 rows have no y and are left out.",
         "1 classes have one row only, such as c.",
     ]

@@ -206,9 +206,10 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     (['a', 'b', 'a', 'b'], ['1 rows have no kind and are left out.'])
     """
     require_columns(frame, [label])
-    rows = frame[label].notna().to_numpy()
+    cells = texts_of(frame[label])
+    rows = np.array([text is not None for text in cells], dtype=bool)
     column = frame[label][rows]
-    texts = [str(text) for text in texts_of(column)]
+    texts = [text for text in cells if text is not None]
     writing = writing_of(texts)
     if writing in ("point", "comma") and not any(map(is_code, texts)):
         values = numbers_of(column, comma=writing == "comma")

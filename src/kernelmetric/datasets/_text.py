@@ -127,7 +127,7 @@ def _delimiter(text: str, path: Path) -> tuple[str, int, list[str]]:
         return hint[1], 1, [f"The first line says that {hint[1]!r} parts the cells."]
     widths = {mark: found for mark in DELIMITERS if (found := _widths(text, mark))}
     several = {mark: found for mark, found in widths.items() if found[0] > 1}
-    if "\t" in several and ".tsv" in path.suffixes:
+    if "\t" in several and ".tsv" in map(str.lower, path.suffixes):
         return "\t", 0, []
     # all records as wide as the names; else all one wider; else whatever parts the names best
     even = [mark for mark, found in several.items() if set(found) == {found[0]}]
