@@ -597,7 +597,7 @@ def test_typing_errors_are_small_and_as_many_as_asked_for():
                 row.append(min(row[-1] + 1, before[j] + 1, before[j - 1] + (x != z)))
         return row[-1]
 
-    few, person = make_records(200, n_copies=2, n_typos=1.0, random_state=2)
+    few, _ = make_records(200, n_copies=2, n_typos=1.0, random_state=2)
     many, _ = make_records(200, n_copies=2, n_typos=4.0, random_state=2)
     plain, _ = make_records(200, n_copies=2, n_typos=0.0, random_state=2)
     known = {record["last"] for record in plain}

@@ -69,7 +69,6 @@ CORPUS = {
         ["The last column has neither", "The last column has neither"],
     ),
     "a comma too many beside one column": ("a,\n1,\n2,\n", "a", [["1"], ["2"]], ["The last"]),
-    "no name and no value": ('""\n""\n', ["row names"], [[None]], ["Column 1"]),
     "R's write.csv": (
         '"","a","b"\n"1",1,"x"\n"2",2,"y"\n',
         ["row names", "a", "b"],
@@ -142,6 +141,7 @@ def test_lines_are_those_of_the_file(tmp_path):
 REFUSED = {
     "empty": ("", "is empty"),
     "blank": ("\n \n", "is empty"),
+    "no name and no value": ('""\n""\n', "is empty"),
     "names alone": ("a,b\n", "no rows"),
     "twins": ("a,b,a\n1,2,3\n", "two columns named 'a'"),
     "twins behind blanks": ("a, a\n1,2\n", "two columns named 'a'"),
