@@ -542,3 +542,77 @@ def test_records_of_one_person_are_more_alike_than_those_of_others():
     assert not all(len(set(map(tuple, fields[person == p]))) == 1 for p in range(40))
     with pytest.raises(ValueError, match=r"Got n_copies=1, but expected at least 2"):
         make_records(40, n_copies=1)
+
+
+def test_records_differ_by_what_people_do_to_records():
+    records, person = make_records(300, n_copies=4, n_typos=0.0, random_state=1)
+    groups = [[r for r, p in zip(records, person, strict=True) if p == who] for who in range(300)]
+    assert all(len(group) == 4 for group in groups)
+    for field in ("first", "last", "street", "city", "born"):
+        assert all(isinstance(record[field], str) for record in records)
+    # without typing errors a surname never changes, and a name becomes its initial at most
+    assert all(len({record["last"] for record in group}) == 1 for group in groups)
+    names = [{record["first"] for record in group} for group in groups]
+    assert all(len(found) <= 2 for found in names)
+    initials = [r["first"] for r in records if r["first"].endswith(".")]
+    assert all(len(first) == 2 and first[0].isupper() for first in initials)
+    assert 0.06 < len(initials) / len(records) < 0.14
+    assert {r["first"][0] for r in records} <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    empty = [field for r in records for field, text in r.items() if not text]
+    assert set(empty) == {"street", "city", "born"}
+    assert 0.06 < len(empty) / len(records) < 0.14
+    # those who moved have one address more; day and month are exchanged, the year never is
+    streets = [{r["street"] for r in group} - {""} for group in groups]
+    moved = sum(len(found) - 1 for found in streets) / len(records)
+    assert 0.08 < moved < 0.2
+    born = [sorted({r["born"] for r in group} - {""}) for group in groups]
+    assert all(len(found) <= 2 for found in born)
+    turned = [found for found in born if len(found) == 2]
+    assert 0.15 < len(turned) / len(groups) < 0.5
+    for one, two in turned:
+        year, month, day = one.split("-")
+        assert two == f"{year}-{day}-{month}"
+    for text in (found[0] for found in born if len(found) == 1):
+        year, month, day = map(int, text.split("-"))
+        assert 1930 <= year <= 2005
+        assert 1 <= month <= 28
+        assert 1 <= day <= 28
+    # households of one to three share surname and address
+    homes = {}
+    for who, group in enumerate(groups):
+        lived = max(sorted(streets[who]), key=[r["street"] for r in group].count)
+        homes.setdefault((group[0]["last"], lived), set()).add(who)
+        number, *_, last = lived.split(" ")
+        assert 1 <= int(number) <= 99
+        assert last == "Street"
+    assert {2, 3} <= {len(found) for found in homes.values()}
+
+
+def test_typing_errors_are_small_and_as_many_as_asked_for():
+    def distance(a, b):
+        row = list(range(len(b) + 1))
+        for i, x in enumerate(a, 1):
+            row, before = [i], row
+            for j, z in enumerate(b, 1):
+                row.append(min(row[-1] + 1, before[j] + 1, before[j - 1] + (x != z)))
+        return row[-1]
+
+    few, _ = make_records(200, n_copies=2, n_typos=1.0, random_state=2)
+    many, _ = make_records(200, n_copies=2, n_typos=4.0, random_state=2)
+    plain, _ = make_records(200, n_copies=2, n_typos=0.0, random_state=2)
+    known = {record["last"] for record in plain}
+
+    def wrong(records):
+        return [record["last"] for record in records if record["last"] not in known]
+
+    assert wrong(plain) == []
+    assert 0.1 < len(wrong(few)) / 400 < 0.25  # one error for five fields, some of them void
+    assert len(wrong(many)) > 2 * len(wrong(few))
+    nearest = [min(distance(name, other) for other in known) for name in wrong(few)]
+    assert np.mean(np.array(nearest) <= 2) > 0.95
+    lengths = {len(name) - len(min(known, key=lambda k: distance(k, name))) for name in wrong(few)}
+    assert lengths >= {-1, 0, 1}  # letters are lost, replaced or exchanged, and doubled
+    digits = {c for r in many for c in r["born"]}
+    assert digits <= set("0123456789-" + "abcdefghijklmnopqrstuvwxyz")
+    with pytest.raises(ValueError, match=r"Got n_people=1, but expected at least 2"):
+        make_records(1)

@@ -10,7 +10,7 @@ import numpy as np
 from kernelmetric.cli._options import data_argument, metric_options, output_options
 from kernelmetric.cli._study import Study, open_study
 from kernelmetric.cli._talk import Talk, count, sentences, visible
-from kernelmetric.datasets import TableError, features_of, labels_of, read_table
+from kernelmetric.datasets import TableError, features_of, labels_of, open_table
 from kernelmetric.evaluation import Trial, cross_validate_pairs, run_trials
 from kernelmetric.report import Cell, rich_table
 
@@ -55,11 +55,13 @@ def command() -> click.Command:
             study = open_study(data, **options)
             talk.say(f"Read {data}: {count(len(study.rows), 'row')}.")
             talk.listed(study.notes)
+            trials: list[Trial] = []
+            said: list[str] = []
             if study.pairs is not None:
-                scores, trials = _pair_scores(study, talk, folds), []
+                scores = _pair_scores(study, talk, folds)
                 what = f"AUC of held-out pairs in %, mean±std over {folds} folds"
             else:
-                trials = _trials(study, talk, test, folds)
+                trials, said = _trials(study, talk, test, folds)
                 scores = _by_method(trials)
                 how = f"mean±std over {folds} folds" if test is None else f"on {test.name}"
                 what = f"Accuracy in %, {how}"
@@ -81,23 +83,31 @@ def command() -> click.Command:
                     for name in scores
                 },
                 "warnings": notes,
-                "notes": list(study.notes),
+                "notes": [*study.notes, *said],
             }
         )
 
     return evaluate
 
 
-def _trials(study: Study, talk: Talk, test: Path | None, n_folds: int) -> list[Trial]:
+def _trials(
+    study: Study, talk: Talk, test: Path | None, n_folds: int
+) -> tuple[list[Trial], list[str]]:
+    """The trials, and what there is to say about the table they were judged on."""
     methods, X, y = study.methods, study.X, study.y
+    notes: list[str] = []
     if test is None:
         splits = study.folds(n_folds)
     else:
         import pandas as pd
 
-        other = read_table(test)
-        y_other, rows, _ = labels_of(other, str(study.label))
-        X_other = features_of(other[rows], study.plan.encoder())
+        other = open_table(test)
+        y_other, rows, said = labels_of(other.frame, str(study.label))
+        encoder = study.plan.encoder().fit(X)
+        X_other = features_of(other, encoder)[rows]
+        found = [*other.notes, *said, *encoder.remarks(other)]
+        notes = [f"{test.name}: {note}" for note in found]
+        talk.listed(notes)
         unknown = sorted(set(y_other) - set(y))
         if unknown:
             named = ", ".join(map(repr, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
@@ -112,7 +122,7 @@ def _trials(study: Study, talk: Talk, test: Path | None, n_folds: int) -> list[T
         for trial in run_trials(methods, X, y, splits):
             trials.append(trial)
             begin(names[len(trials)] if len(trials) < len(names) else "done")
-    return trials
+    return trials, notes
 
 
 def _by_method(trials: list[Trial]) -> dict[str, list[float]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
+from kernelmetric.datasets import TableEncoder
 from kernelmetric.shipping import load, save
 
 
@@ -21,7 +23,12 @@ def save_model(model: Pipeline, path: Path) -> Path:
 def load_model(path: Path) -> Pipeline:
     """Read a model that ``kernelmetric fit --out`` wrote."""
     model = load(path)
-    if not isinstance(model, Pipeline) or [name for name, _ in model.steps] != ["table", "metric"]:
+    steps = dict(model.steps) if isinstance(model, Pipeline) else {}
+    table = steps.get("table")
+    if isinstance(table, ColumnTransformer):  # what older versions wrote
+        table = TableEncoder.of_columns(table)
+        model.steps[0] = ("table", table)
+    if list(steps) != ["table", "metric"] or not isinstance(table, TableEncoder):
         raise ValueError(
             f"Got {path}, which holds a {type(model).__name__}, but expected a model that "
             "kernelmetric fit --out wrote: load it in Python with kernelmetric.load."

@@ -12,7 +12,7 @@ from kernelmetric.cli._options import data_argument, output_options
 from kernelmetric.cli._study import telling_columns
 from kernelmetric.cli._talk import Talk, sentences
 from kernelmetric.compute import nearest_neighbors
-from kernelmetric.datasets import TableError, features_of, read_table, require_columns
+from kernelmetric.datasets import Table, TableError, features_of, open_table, require_columns, typed
 
 if TYPE_CHECKING:
     import click
@@ -63,32 +63,40 @@ def command() -> click.Command:
         talk = Talk(quiet=quiet, as_json=as_json)
         with sentences():
             fitted = load_model(model)
-            frame = read_table(data)
-            queries = None if query is None else read_table(query)
-            chosen = _chosen(rows, frame if queries is None else queries, own=queries is None)
-            answers = find_neighbors(fitted, frame, queries, chosen, k, show)
+            table = open_table(data)
+            queries = None if query is None else open_table(query)
+            asked = table if queries is None else queries
+            chosen = _chosen(rows, asked.frame, own=queries is None)
+            answers = find_neighbors(fitted, table, queries, chosen, k, show)
+            notes = [*table.notes, *fitted["table"].remarks(table)]
+            if queries is not None:
+                remarks = [*queries.notes, *fitted["table"].remarks(queries)]
+                notes += [f"{queries.name}: {remark}" for remark in remarks]
+            talk.aside(notes)
         for answer in answers:
             _tell(talk, answer, "row" if query is None else f"{query.name} row")
-        talk.answer({"model": str(model), "data": str(data), "queries": answers})
+        talk.answer({"model": str(model), "data": str(data), "notes": notes, "queries": answers})
 
     return neighbors
 
 
 def find_neighbors(
-    model: Any, frame: Any, queries: Any, rows: np.ndarray, k: int, show: tuple[str, ...]
+    model: Any, table: Any, queries: Any, rows: np.ndarray, k: int, show: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     """The k nearest rows of a table for each query, with the columns to show."""
+    frame = table.frame if isinstance(table, Table) else table
     require_columns(frame, show)
-    X = features_of(frame, model["table"])
+    X = features_of(table, model["table"])
     unused = [name for name in frame.columns if name not in X.columns]
     shown = list(show) or telling_columns(frame, unused, _SHOWN_COLUMNS)
+    frame = typed(frame[shown])
     if queries is None:
         # one more, since the query itself is among them
         Z = model.transform(X)
         Q = Z[rows]
         indices, _ = nearest_neighbors(Z, min(k + 1, len(Z)), queries=Q)
     else:
-        Z, Q = _embed_together(model, X, features_of(queries.iloc[rows], model["table"]))
+        Z, Q = _embed_together(model, X, features_of(queries, model["table"]).iloc[rows])
         indices, _ = nearest_neighbors(Z, min(k, len(Z)), queries=Q)
     answers = []
     for row, query, found in zip(rows.tolist(), Q, indices.tolist(), strict=True):

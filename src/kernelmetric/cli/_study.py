@@ -19,8 +19,8 @@ from kernelmetric.datasets import (
     ColumnPlan,
     features_of,
     labels_of,
+    open_table,
     plan_columns,
-    read_table,
 )
 from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
 from kernelmetric.graphs import Pairs
@@ -147,7 +147,8 @@ def open_study(
             f"{' or '.join(able)}."
         )
     metric = build_metric(learner, kernel, components, seed)
-    frame = read_table(data)
+    table = open_table(data)
+    frame = table.frame
     rows = np.arange(len(frame))
     y, pairs = None, None
     notes: list[str] = []
@@ -162,7 +163,7 @@ def open_study(
             )
         frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
     plan = plan_columns(frame, label=label, use=use, ignore=ignore)
-    notes = [*plan.notes, *notes]
+    notes = [*table.notes, *plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
         notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
     elif y is not None and pairs is None and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:

@@ -91,6 +91,11 @@ class Talk:
             rest = len(sentences) - _MOST_SENTENCES
             self.say(f"  ... and {count(rest, 'more line')}; --json prints all.")
 
+    def aside(self, sentences: Iterable[str]) -> None:
+        """Print sentences beside the output, which may go to a file or another program."""
+        for sentence in sentences:
+            self._err.print(sentence, markup=False, soft_wrap=True)
+
     def show(self, renderable: Any) -> None:
         """Print one of rich's tables."""
         self._out.print(renderable, soft_wrap=False)

@@ -10,7 +10,7 @@ from kernelmetric.cli._models import load_model
 from kernelmetric.cli._options import data_argument
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._talk import Talk, count, sentences, visible
-from kernelmetric.datasets import features_of, read_table, table_bytes
+from kernelmetric.datasets import Table, features_of, open_table, table_bytes, typed
 from kernelmetric.report import write_atomically
 
 if TYPE_CHECKING:
@@ -46,10 +46,11 @@ def command() -> click.Command:
         talk = Talk(quiet=quiet, as_json=False)
         with sentences():
             require_outputs({"--out": out}, {"MODEL": model, "DATA": data})
-            fitted, frame = load_model(model), read_table(data)
+            fitted, table = load_model(model), open_table(data)
             if out is not None:  # whether such a file can hold such columns, before the work
-                table_bytes(carried_columns(fitted, frame).head(0), out)
-            result = coordinates(fitted, frame)
+                table_bytes(carried_columns(fitted, table).head(0), out)
+            result = coordinates(fitted, table)
+            talk.aside([*table.notes, *fitted["table"].remarks(table)])
             if out is None:
                 _print(table_bytes(result, "stdout.csv"))
                 return
@@ -59,12 +60,12 @@ def command() -> click.Command:
     return transform
 
 
-def coordinates(model: Any, frame: Any) -> Any:
+def coordinates(model: Any, table: Any) -> Any:
     """The columns that the model does not use, then the learned coordinates."""
     import pandas as pd
 
-    Z = model.transform(features_of(frame, model["table"]))
-    carried = carried_columns(model, frame)
+    Z = model.transform(features_of(table, model["table"]))
+    carried = carried_columns(model, table)
     prefix = "z"
     while any(f"{prefix}{j}" in carried for j in range(Z.shape[1])):
         prefix += "_"
@@ -72,9 +73,10 @@ def coordinates(model: Any, frame: Any) -> Any:
     return pd.concat([carried.reset_index(drop=True), pd.DataFrame(Z, columns=names)], axis=1)
 
 
-def carried_columns(model: Any, frame: Any) -> Any:
+def carried_columns(model: Any, table: Any) -> Any:
     """The columns that the model does not use."""
-    return frame.drop(columns=list(features_of(frame.head(1), model["table"]).columns))
+    frame = table.frame if isinstance(table, Table) else table
+    return typed(frame.drop(columns=list(features_of(table, model["table"]).columns)))
 
 
 def _print(table: bytes) -> None:

@@ -12,12 +12,14 @@ expected ones:
 The table itself is ``_registry.py``. The generators return ``(X, y)``, or records as texts, and
 depend on nothing but ``random_state``. This room imports nothing else of the library.
 
-A user's own table is read by :func:`read_table`; :func:`plan_columns` says which of its columns
-become features, and makes the transformer that does it.
+A user's own table is read by :func:`open_table`, cell by cell; :func:`plan_columns` says which of
+its columns become features and how, and makes the :class:`TableEncoder` that keeps these decisions
+and reads other files by them.
 """
 
-from kernelmetric.datasets._columns import ColumnPlan, features_of, labels_of, plan_columns
+from kernelmetric.datasets._columns import ColumnPlan, labels_of, plan_columns
 from kernelmetric.datasets._content import ChecksumError, content_digest
+from kernelmetric.datasets._encoder import TableEncoder, features_of
 from kernelmetric.datasets._generators import (
     make_checkerboard,
     make_close_moons,
@@ -27,12 +29,22 @@ from kernelmetric.datasets._generators import (
 )
 from kernelmetric.datasets._load import DataUnavailableError, available, describe, load
 from kernelmetric.datasets._records import make_records
-from kernelmetric.datasets._tables import TableError, read_table, require_columns, table_bytes
+from kernelmetric.datasets._tables import (
+    Table,
+    open_table,
+    read_table,
+    require_columns,
+    table_bytes,
+    typed,
+)
+from kernelmetric.datasets._text import TableError
 
 __all__ = [
     "ChecksumError",
     "ColumnPlan",
     "DataUnavailableError",
+    "Table",
+    "TableEncoder",
     "TableError",
     "available",
     "content_digest",
@@ -46,8 +58,10 @@ __all__ = [
     "make_fig2_hyperbolas",
     "make_records",
     "make_toy004",
+    "open_table",
     "plan_columns",
     "read_table",
     "require_columns",
     "table_bytes",
+    "typed",
 ]

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from kernelmetric.datasets._tables import TableError, require_columns
+from kernelmetric.datasets._cells import (
+    is_code,
+    is_plain_number,
+    numbers_of,
+    texts_of,
+    writing_of,
+)
+from kernelmetric.datasets._encoder import TableEncoder
+from kernelmetric.datasets._tables import require_columns
+from kernelmetric.datasets._text import TableError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
-_MOSTLY_NUMBERS = 0.8  # of the values present: the rest are taken for ways to write "missing"
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|row)($|[_\W\d])", re.IGNORECASE)
-_MISSING = "(missing)"
+_WHOLE = re.compile(r"^([+-]?[1-9][0-9]*|0)\.0+$")
+_UNCLEAR = {
+    "either": "{!r} may be a number with decimals or with thousands: write it without the comma",
+    "grouped": "{!r} has a mark of thousands: write numbers without it",
+    "mixed": "it has decimal points beside commas, as in {!r}: write all numbers in one way",
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,12 @@ class ColumnPlan:
         Columns that are not used.
     notes : tuple of str
         A sentence for every decision that the user should know of.
+    label : str or None
+        The column of labels.
+    commas : tuple of str
+        Columns of numbers whose decimals follow a comma.
+    missing : dict of str to tuple of str
+        Words that stand for a missing number, by column.
 
     See Also
     --------
@@ -48,36 +64,33 @@ class ColumnPlan:
     --------
     >>> from kernelmetric.datasets import ColumnPlan
     >>> plan = ColumnPlan(numbers=("kg",), categories=("colour",), left_out=(), notes=())
-    >>> [name for name, _, _ in plan.encoder().transformers]
-    ['numbers', 'categories']
+    >>> plan.encoder()
+    TableEncoder(categories=('colour',), missing={}, numbers=('kg',), unused=())
     """
 
     numbers: tuple[str, ...]
     categories: tuple[str, ...]
     left_out: tuple[str, ...]
     notes: tuple[str, ...]
+    label: str | None = None
+    commas: tuple[str, ...] = ()
+    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def encoder(self) -> ColumnTransformer:
+    def encoder(self) -> TableEncoder:
         """The plan as a transformer, still to be fitted.
 
         Returns
         -------
-        ColumnTransformer
-            From data frames to arrays of numbers.
+        TableEncoder
+            From tables to arrays of numbers.
         """
-        parts: list[tuple[str, Any, list[str]]] = []
-        if self.numbers:
-            scaled = make_pipeline(
-                SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
-            )
-            parts.append(("numbers", scaled, list(self.numbers)))
-        if self.categories:
-            named = make_pipeline(
-                SimpleImputer(strategy="constant", fill_value=_MISSING),
-                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-            )
-            parts.append(("categories", named, list(self.categories)))
-        return ColumnTransformer(parts, verbose_feature_names_out=False)
+        return TableEncoder(
+            self.numbers,
+            self.categories,
+            commas=self.commas,
+            missing=dict(self.missing),
+            unused=(*self.left_out, *([] if self.label is None else [self.label])),
+        )
 
 
 def plan_columns(
@@ -129,15 +142,17 @@ def plan_columns(
     """
     use, ignore = tuple(use), tuple(ignore)
     require_columns(frame, [*use, *ignore, *([] if label is None else [label])])
-    found: dict[str, list[str]] = {"number": [], "category": [], "out": []}
-    notes = []
-    for name in frame.columns:
-        if name == label:
-            continue
-        if name in ignore:
-            found["out"].append(name)
-            continue
-        kind, said = _judge(frame[name], forced=name in use)
+    looks = {
+        name: _Look(frame[name]) for name in frame.columns if name != label and name not in ignore
+    }
+    # '1,234' is 1.234 in a table whose other columns have decimal commas, else who knows
+    comma = any(look.writing == "comma" for look in looks.values())
+    found: dict[str, list[str]] = {"number": [], "category": [], "out": [*ignore]}
+    notes: list[str] = []
+    for name, look in looks.items():
+        if comma and look.writing == "either":
+            look.writing = "comma"
+        kind, said = _judge(look, forced=name in use)
         found[kind].append(name)
         notes += [f"{name}: {sentence}" for sentence in said]
     if not found["number"] and not found["category"]:
@@ -146,45 +161,16 @@ def plan_columns(
             + (" ".join(notes) or "the table holds nothing but the label.")
             + " Try --use COLUMN for one that is left out wrongly."
         )
+    numbers = found["number"]
     return ColumnPlan(
-        tuple(found["number"]), tuple(found["category"]), tuple(found["out"]), tuple(notes)
+        tuple(numbers),
+        tuple(found["category"]),
+        tuple(sorted(set(found["out"]), key=frame.columns.get_loc)),
+        tuple(notes),
+        label,
+        commas=tuple(name for name in numbers if looks[name].writing == "comma"),
+        missing={name: words for name in numbers if (words := looks[name].words)},
     )
-
-
-def features_of(frame: pd.DataFrame, encoder: ColumnTransformer) -> pd.DataFrame:
-    """The columns that an encoder reads, in the types it reads them in.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A table as it was read.
-    encoder : ColumnTransformer
-        What :meth:`ColumnPlan.encoder` made, fitted or not.
-
-    Returns
-    -------
-    DataFrame
-        Numbers as float, whatever else stood in their columns as missing; names as text.
-
-    Raises
-    ------
-    TableError
-        If a column is not there.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from kernelmetric.datasets import features_of, plan_columns
-    >>> frame = pd.DataFrame({"kg": ["1", "2", "3", "4", "?"], "unit": ["EUR"] * 5})
-    >>> features_of(frame, plan_columns(frame).encoder())["kg"].tolist()
-    [1.0, 2.0, 3.0, 4.0, nan]
-    """
-    columns = {name: part for part, _, names in encoder.transformers for name in names}
-    require_columns(frame, columns)
-    ready = frame[list(columns)].copy()
-    for name, part in columns.items():
-        ready[name] = _numbers(ready[name]) if part == "numbers" else _names(ready[name])
-    return ready
 
 
 def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -220,18 +206,20 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     (['a', 'b', 'a', 'b'], ['1 rows have no kind and are left out.'])
     """
     require_columns(frame, [label])
-    rows = frame[label].notna().to_numpy()
+    cells = texts_of(frame[label])
+    rows = np.array([text is not None for text in cells], dtype=bool)
     column = frame[label][rows]
-    if column.dtype.kind == "f":
-        values = column.to_numpy()
-        fractions = values[values != np.round(values)]
-        if len(fractions):
+    texts = [text for text in cells if text is not None]
+    writing = writing_of(texts)
+    if writing in ("point", "comma") and not any(map(is_code, texts)):
+        values = numbers_of(column, comma=writing == "comma")
+        fractions = np.flatnonzero(values % 1 > 0)
+        if len(fractions) and not np.isnan(values).any():
             raise TableError(
-                f"The column {label!r} holds numbers with fractions such as {fractions[0]:g}, but "
-                "expected classes: try another column, or cut the numbers into classes first."
+                f"The column {label!r} holds numbers with fractions such as {texts[fractions[0]]}, "
+                "but expected classes: try another column, or cut the numbers into classes first."
             )
-        column = column.astype(np.int64)  # whole numbers that stood beside missing ones
-    y = np.asarray(column).astype(str)
+    y = np.array([_WHOLE.sub(r"\1", text) for text in texts])  # 2.0 is the class 2 in every file
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise TableError(
@@ -249,55 +237,84 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     return y, rows, notes
 
 
-def _judge(column: Any, *, forced: bool) -> tuple[str, list[str]]:
+class _Look:
+    """A column as it looks: how many kinds of values it has, and how it writes numbers."""
+
+    def __init__(self, column: Any):
+        self.name = str(column.name)
+        self.column = column
+        if column.dtype.kind in "iuf":  # the type has said all, texts are not needed
+            self.texts: list[str] = []
+            self.n_present, self.n_kinds = int(column.notna().sum()), int(column.nunique())
+            self.writing = "point"
+        else:
+            self.texts = [text for text in texts_of(column) if text is not None]
+            self.n_present, self.n_kinds = len(self.texts), len(set(self.texts))
+            self.writing = writing_of(self.texts)
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The values of the rows, NaN where they are no numbers."""
+        return numbers_of(self.column, comma=self.writing == "comma")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What stands between the numbers and is none."""
+        if not np.isnan(self.numbers).any():
+            return ()
+        strange = self.column[np.isnan(self.numbers)]
+        return tuple(sorted({text for text in texts_of(strange) if text is not None}))
+
+
+def _judge(look: _Look, *, forced: bool) -> tuple[str, list[str]]:
     """What a column is: a number, a category or nothing; and what to say about it."""
-    n, n_present = len(column), int(column.notna().sum())
+    n, n_present, kinds = len(look.column), look.n_present, look.n_kinds
     if n_present == 0:
         return "out", ["left out, it is empty."]
-    if column.dtype.kind in "mM":
+    if look.column.dtype.kind in "mM":
         return "out", ["left out, dates say nothing as they are: make them numbers first."]
-    if column.dropna().astype(str).nunique() == 1:
+    if kinds == 1:
         return "out", ["left out, it holds one value only."]
-    numbers = _numbers(column)
-    readable = int(numbers.notna().sum())
-    if readable >= _MOSTLY_NUMBERS * n_present and numbers.nunique() > 1:
-        return _judge_numbers(column, numbers, n, n_present - readable, forced)
-    kinds = _names(column).nunique()
-    if not forced and kinds > max(_FEW, n_present / 2):
-        return "out", ["left out, most rows have a text of their own, like an identifier."]
+    if look.writing in _UNCLEAR:
+        text = next(text for text in look.texts if not is_plain_number(text))
+        reason = _UNCLEAR[look.writing].format(text)
+        if forced:
+            raise TableError(f"Cannot use the column {look.name!r}: {reason}.")
+        return "out", [f"left out, {reason}."]
+    codes = [text for text in look.texts if is_code(text)]
+    if look.writing != "text" and not codes:
+        numbers = look.numbers
+        if len(np.unique(numbers[~np.isnan(numbers)])) > 1:
+            return _judge_numbers(look, numbers, forced)
+    said = []
+    if look.writing != "text" and codes:
+        said = [f"numbers with leading zeros such as {codes[0]!r} are taken as names."]
+    own = kinds == n > 2 and _ID_NAME.search(look.name)
+    if not forced and (own or kinds > max(_FEW, n_present / 2)):
+        return "out", [*said, "left out, most rows have a text of their own, like an identifier."]
     if not forced and kinds > _MOST_CATEGORIES:
-        return "out", [f"left out, {kinds} different texts are too many for categories."]
+        return "out", [*said, f"left out, {kinds} different texts are too many for categories."]
     extra = "" if n_present == n else f", {n - n_present} missing ones included"
     width = kinds + (n_present < n)
-    return "category", [f"{kinds} names become {width} features of zeros and ones{extra}."]
+    return "category", [*said, f"{kinds} names become {width} features of zeros and ones{extra}."]
 
 
-def _judge_numbers(
-    column: Any, numbers: Any, n: int, unreadable: int, forced: bool
-) -> tuple[str, list[str]]:
-    values = numbers.dropna().to_numpy()
-    own = len(values) == n > 2 and len(np.unique(values)) == n and np.all(values % 1 == 0)
+def _judge_numbers(look: _Look, numbers: np.ndarray, forced: bool) -> tuple[str, list[str]]:
+    n = len(look.column)
+    values = np.sort(numbers[~np.isnan(numbers)])  # the order of the rows decides nothing
+    own = len(values) == n > 2 and np.all(np.diff(values) > 0) and np.all(values % 1 == 0)
     counting = own and np.ptp(np.diff(values)) == 0
-    if not forced and own and (counting or _ID_NAME.search(str(column.name))):
+    if not forced and own and (counting or _ID_NAME.search(look.name)):
         return "out", ["left out, whole numbers that differ in every row are an identifier."]
     said = []
+    if look.writing == "comma":
+        text = next(text for text in look.texts if "," in text)
+        said.append(f"decimals follow a comma, {text!r} is {text.replace(',', '.')}.")
+    unreadable = look.n_present - len(values)
     if unreadable:
-        text = column[column.notna() & numbers.isna()].iloc[0]
-        said.append(f"{unreadable} values such as {str(text)!r} are no numbers, taken as missing.")
+        text = look.words[0]
+        said.append(f"{unreadable} values such as {text!r} are no numbers, taken as missing.")
     missing = n - len(values)
     if missing:
         said.append(f"{missing} of {n} values are missing and become the median.")
     return "number", said
-
-
-def _numbers(column: Any) -> Any:
-    """A column as float; what is no finite number is missing."""
-    import pandas as pd
-
-    numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
-    return numbers.where(np.isfinite(numbers))
-
-
-def _names(column: Any) -> Any:
-    """A column as text; missing ones stay missing."""
-    return column.astype(str).astype(object).where(column.notna(), np.nan)

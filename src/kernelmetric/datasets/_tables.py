@@ -3,35 +3,78 @@
 from __future__ import annotations
 
 import difflib
+import gzip
 import io
 import os
+import re
 import zipfile
+import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelmetric.datasets._cells import MISSING, are_plain_numbers, is_code
+from kernelmetric.datasets._text import TableError, read_records
+
 if TYPE_CHECKING:
     import pandas as pd
 
-_SEPARATORS = ",;\t|"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # fits 64 bits
 _TEXT = {".csv", ".tsv", ".txt"}
 _KINDS = "a .csv, .tsv, .txt (each may end in .gz), .parquet or .npz file"
 
 
-class TableError(ValueError):
-    """A table that cannot be read or used; the message says what to change.
+@dataclass(frozen=True)
+class Table:
+    """A table as a file holds it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Its rows. Cells of a text file are text, as they stand there but for blanks around them:
+        what they mean is decided by column, see :func:`plan_columns` and :class:`TableEncoder`.
+    notes : tuple of str
+        Sentences on how the file was read, where that is not plain.
+    lines : ndarray of int or None
+        The lines of a text file in which the rows begin, from 1.
+    name : str
+        What to call it in messages.
+
+    See Also
+    --------
+    open_table : Reads one.
 
     Examples
     --------
-    >>> from kernelmetric.datasets import TableError, read_table
-    >>> try:
-    ...     read_table("points.xlsx")
-    ... except TableError as error:
-    ...     print(error)
-    Got points.xlsx, but expected a .csv, .tsv, .txt (each may end in .gz), .parquet or .npz file.
+    >>> import pandas as pd
+    >>> from kernelmetric.datasets import Table
+    >>> Table(pd.DataFrame({"kg": ["1.50"]})).notes
+    ()
     """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...] = ()
+    lines: np.ndarray | None = None
+    name: str = "the table"
+
+    def place(self, row: int) -> str:
+        """Where a row stands, for messages.
+
+        Parameters
+        ----------
+        row : int
+            Its number, from 0.
+
+        Returns
+        -------
+        str
+            The line of a text file, else the row.
+        """
+        place = f"row {row}, from 0," if self.lines is None else f"line {self.lines[row]}"
+        return f"{place} of {self.name}"
 
 
 def read_table(path: str | os.PathLike) -> pd.DataFrame:
@@ -40,21 +83,28 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
     Parameters
     ----------
     path : path-like
-        Text (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``): a line of column names, then one
-        row per line, columns parted by comma, semicolon, tab or bar, whichever the first line
-        has most of. ``.parquet``: needs pyarrow. ``.npz``: an array ``X`` of shape (n, d) becomes
-        the columns ``x0, x1, ...``, or those that an array ``feature_names`` names; every other
-        array of length n becomes a column of its name.
+        Text (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``), in UTF-8 or with a mark of its
+        encoding: a line of column names, then one row per line, columns parted by comma,
+        semicolon, tab or bar. Cells may be quoted, and hold quotes written twice, delimiters and
+        lines. ``.parquet``: needs pyarrow. ``.npz``: an array ``X`` of shape (n, d) becomes the
+        columns ``x0, x1, ...``, or those that an array ``feature_names`` names; every other array
+        of length n becomes a column of its name.
 
     Returns
     -------
     DataFrame
-        The table, with at least one row and one column, no two columns of one name.
+        The table, with at least one row and one column, no two columns of one name. In a text
+        file, a column is one of numbers if all that is there are numbers with a decimal point or
+        whole ones, without leading zeros; all else is text.
 
     Raises
     ------
     TableError
         If there is no such table.
+
+    See Also
+    --------
+    open_table : The cells as text, and sentences on how the file was read.
 
     Examples
     --------
@@ -67,15 +117,52 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
     ...     read_table(path).shape
     (2, 2)
     """
+    return typed(open_table(path).frame)
+
+
+def open_table(path: str | os.PathLike) -> Table:
+    r"""Read a table with its cells as they are, and with notes on how that was done.
+
+    Parameters
+    ----------
+    path : path-like
+        As in :func:`read_table`.
+
+    Returns
+    -------
+    Table
+        Rows, notes and numbers of lines.
+
+    Raises
+    ------
+    TableError
+        If there is no such table.
+
+    See Also
+    --------
+    read_table : The rows alone, numbers as numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from kernelmetric.datasets import open_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "fruit.csv"
+    ...     _ = path.write_text("code;kind\n007;apple\n;pear\n", encoding="utf-8")
+    ...     table = open_table(path)
+    >>> table.frame["code"].tolist(), table.notes, table.lines.tolist()
+    (['007', nan], ('The cells are parted by semicolons.',), [2, 3])
+    """
     path = Path(path)
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     try:
         if kind.lower() in _TEXT:
-            frame = _read_text(path)
+            table = _open_text(path)
         elif kind.lower() == ".parquet" and path.suffix != ".gz":
-            frame = _pandas().read_parquet(path)
+            table = Table(_pandas().read_parquet(path), name=path.name)
         elif kind.lower() == ".npz" and path.suffix != ".gz":
-            frame = _read_npz(path)
+            table = _open_npz(path)
         else:
             raise TableError(f"Got {path}, but expected {_KINDS}.")
     except FileNotFoundError:
@@ -87,13 +174,35 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
             'Parquet files need pyarrow, which is not installed: try pip install "kernelmetric'
             '[parquet]", or save the table as CSV.'
         ) from error
-    except UnicodeDecodeError as error:
-        raise TableError(
-            f"Got {path}, whose text is not UTF-8 (byte {error.start}): save it as UTF-8."
-        ) from error
-    except (OSError, EOFError, zipfile.BadZipFile, _arrow_error()) as error:
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, _arrow_error()) as error:
         raise TableError(f"Cannot read {path}: {error}") from error
-    return _checked(frame, path)
+    _check(table.frame, path)
+    return table
+
+
+def typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with columns of text as numbers, where nothing but the way of writing is lost.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A table whose cells are text.
+
+    Returns
+    -------
+    DataFrame
+        Columns in which all that is there are whole numbers, or numbers with a decimal point, and
+        none has a leading zero, are numbers; the others are the same.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelmetric.datasets import typed
+    >>> frame = typed(pd.DataFrame({"n": ["1", "2"], "code": ["01", "02"]}))
+    >>> frame["n"].tolist(), frame["code"].tolist()
+    ([1, 2], ['01', '02'])
+    """
+    return _pandas().DataFrame({name: _typed(frame[name]) for name in frame.columns})
 
 
 def table_bytes(frame: pd.DataFrame, path: str | os.PathLike) -> bytes:
@@ -178,7 +287,8 @@ def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
     >>> require_columns(pd.DataFrame({"kind": ["apple"]}), ["kind"])
     """
     columns = [str(column) for column in frame.columns]
-    missing = [name for name in names if name not in columns]
+    known = set(columns)
+    missing = [name for name in names if name not in known]
     if missing:
         near = difflib.get_close_matches(missing[0], columns, n=1, cutoff=0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -208,26 +318,35 @@ def _arrow_error() -> type[Exception]:
     return ArrowInvalid
 
 
-def _read_text(path: Path) -> Any:
-    pandas = _pandas()
-    try:
-        # The first line alone, as one column: its most frequent separator parts all the others.
-        # Its names, read as data, also show two columns of one name, which pandas would rename.
-        first = pandas.read_csv(path, sep="\x01", nrows=1, header=None, dtype=str, engine="python")
-        line = str(first.iloc[0, 0])
-        separator = max(_SEPARATORS, key=line.count)
-        options = {"sep": separator, "encoding": "utf-8-sig"}
-        names = pandas.read_csv(path, nrows=1, header=None, dtype=str, **options)
-        _refuse_twins(names.iloc[0].dropna().tolist(), path)
-        return pandas.read_csv(path, skipinitialspace=True, **options)
-    except pandas.errors.EmptyDataError:
-        raise TableError(f"The file {path} is empty.") from None
-    except pandas.errors.ParserError as error:
-        reason = str(error).strip().rpartition("C error: ")[2]
-        raise TableError(f"Cannot read {path} as a table: {reason}") from error
+def _open_text(path: Path) -> Table:
+    data = path.read_bytes()
+    names, records, notes = read_records(
+        gzip.decompress(data) if path.suffix == ".gz" else data, path
+    )
+    cells = np.empty((len(records), len(names)), dtype=object)
+    for row, (_, fields) in zip(cells, records, strict=True):
+        stripped = (field.strip() for field in fields)
+        row[:] = [np.nan if field in MISSING else field for field in stripped]
+    lines = np.array([line for line, _ in records], dtype=np.intp)
+    return Table(
+        _pandas().DataFrame(cells, columns=names, dtype=object), tuple(notes), lines, path.name
+    )
 
 
-def _read_npz(path: Path) -> Any:
+def _typed(column: Any) -> Any:
+    if column.dtype.kind in "iufcbmM":
+        return column
+    texts = [value for value in column.to_numpy(dtype=object) if value == value]
+    if not all(isinstance(text, str) for text in texts) or not are_plain_numbers(texts):
+        return column
+    if any(map(is_code, texts)):
+        return column
+    if len(texts) == len(column) and all(map(_WHOLE.fullmatch, texts)):
+        return column.astype(np.int64)
+    return column.astype(np.float64)
+
+
+def _open_npz(path: Path) -> Table:
     try:
         # a stream of our own: NumPy leaves its file open where the archive is damaged
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
@@ -240,24 +359,28 @@ def _read_npz(path: Path) -> Any:
             f"Got {path}, but expected an npz with an array X of shape (rows, columns)."
         )
     names = arrays.pop("feature_names", np.array([f"x{j}" for j in range(X.shape[1])]))
-    if len(names) != X.shape[1]:
-        raise TableError(f"Got {len(names)} feature_names for {X.shape[1]} columns in {path}.")
-    frame = _pandas().DataFrame(X, columns=[str(name) for name in names])
+    if names.shape != (X.shape[1],):
+        raise TableError(
+            f"Got feature_names of shape {names.shape} for {X.shape[1]} columns in {path}."
+        )
+    pandas = _pandas()
+    points = pandas.DataFrame(X, columns=[str(name) for name in names])
+    columns, notes = {}, []
     for name, values in arrays.items():
-        if values.shape == (len(X),):
-            frame[name] = values
-    return frame
+        if values.shape != (len(X),):
+            notes.append(f"The array {name!r} of shape {values.shape} is no column: not read.")
+        elif values.dtype.kind == "U":  # text has no other way to be missing than by such a word
+            columns[name] = [np.nan if text in MISSING else text for text in values.tolist()]
+        else:
+            columns[name] = values
+    others = pandas.DataFrame(columns, index=points.index)
+    return Table(pandas.concat([points, others], axis=1), tuple(notes), name=path.name)
 
 
-def _checked(frame: Any, path: Path) -> Any:
+def _check(frame: Any, path: Path) -> None:
     frame.columns = [str(column) for column in frame.columns]
-    _refuse_twins(list(frame.columns), path)
+    twins = frame.columns[frame.columns.duplicated()]
+    if len(twins):
+        raise TableError(f"The table {path} has two columns named {twins[0]!r}: rename one.")
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise TableError(f"The table {path} has column names but no rows.")
-    return frame
-
-
-def _refuse_twins(names: list[str], path: Path) -> None:
-    twins = sorted({name for name in names if names.count(name) > 1})
-    if twins:
-        raise TableError(f"The table {path} has two columns named {twins[0]!r}: rename one.")

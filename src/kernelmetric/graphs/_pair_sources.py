@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,9 @@ from sklearn.utils.validation import column_or_1d
 
 from kernelmetric.compute import require_memory, to_numpy
 from kernelmetric.graphs._pair_rows import components_of, unique_pairs
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WHOLE = re.compile(r"[-+]?[0-9]{1,18}")  # fits 64 bits
 
 
 def class_codes(y: Any) -> np.ndarray:
@@ -119,33 +125,54 @@ def draw_partners(
 
 def read_pairs(path: Any) -> tuple[np.ndarray, np.ndarray]:
     """Similar and dissimilar row numbers from a text file, see ``Pairs.from_file``."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    lines = [stripped for line in lines if (stripped := line.partition("#")[0].strip())]
-    if lines and not any(character.isdigit() for character in lines[0]):
-        lines = lines[1:]  # the names of the columns
-    if not lines:
-        raise ValueError(f"Got {path} without a line of row numbers, but expected pairs.")
+    data = Path(path).read_bytes()
     try:
-        table = np.loadtxt(
-            lines, dtype=np.intp, delimiter="," if "," in lines[0] else None, ndmin=2
-        )
-    except ValueError as error:
+        text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Got {path}, whose text is not UTF-8: save it as UTF-8.") from error
+    numbered = [
+        (number, _fields(bare))
+        for number, line in enumerate(io.StringIO(text, newline=None), start=1)
+        if (bare := line.partition("#")[0]).strip()
+    ]
+    names = numbered.pop(0)[1] if numbered and _are_names(numbered[0][1], path) else None
+    if not numbered:
+        raise ValueError(f"Got {path} without a line of row numbers, but expected pairs.")
+    width = len(names or numbered[0][1])
+    table = np.ones((len(numbered), 3), dtype=np.intp)
+    for row, (number, fields) in zip(table, numbered, strict=True):
+        if len(fields) != width or width not in (2, 3) or not all(map(_WHOLE.fullmatch, fields)):
+            raise ValueError(
+                f"Got {', '.join(fields)!r} in line {number} of {path}, but expected two row "
+                "numbers, counted from 0, and where not all pairs are similar a sign, in as many "
+                "columns as in the first line."
+            )
+        row[:width] = [int(field) for field in fields]
+        if not -1 <= row[2] <= 1:
+            raise ValueError(
+                f"Got the sign {row[2]} in line {number} of {path}, but expected 1 for similar, "
+                "-1 or 0 for dissimilar."
+            )
+    similar = table[:, 2] > 0
+    return table[similar, :2], table[~similar, :2]
+
+
+def _fields(line: str) -> list[str]:
+    """What a line holds, parted by a comma, semicolon or tab, else by blanks; without quotes."""
+    parts = re.split(r"[,;\t]", line) if re.search(r"[,;\t]", line) else line.split()
+    return [part.strip().strip('"') for part in parts]
+
+
+def _are_names(fields: list[str], path: Any) -> bool:
+    """Whether the first line holds the names of columns: none of them is a number."""
+    if any(re.match(r"[-+.]?[0-9]", field) for field in fields):
+        return False
+    if "" in fields:
         raise ValueError(
-            f"Got {path} with a line that does not hold the integers of the others: {error}"
-        ) from error
-    if table.shape[1] not in (2, 3):
-        raise ValueError(
-            f"Got {path} with {table.shape[1]} columns, but expected two row numbers and perhaps "
-            "a sign."
+            f"Got {path} with a column without a name beside {', '.join(filter(None, fields))}, "
+            "but expected two row numbers and perhaps a sign: leave the index of the table out."
         )
-    sign = table[:, 2] if table.shape[1] == 3 else np.ones(len(table), dtype=np.intp)
-    strange = np.flatnonzero(~np.isin(sign, (-1, 0, 1)))
-    if len(strange):
-        raise ValueError(
-            f"Got the sign {sign[strange[0]]} in pair {strange[0]} of {path}, but expected 1 for "
-            "similar, -1 or 0 for dissimilar."
-        )
-    return table[sign > 0, :2], table[sign <= 0, :2]
+    return True
 
 
 def _decode(chosen: np.ndarray, groups: list[np.ndarray]) -> np.ndarray:

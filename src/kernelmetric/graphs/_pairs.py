@@ -235,14 +235,15 @@ class Pairs:
 
     @classmethod
     def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Pairs:
-        """Pairs from a text file of two or three columns, by commas or blanks.
+        """Pairs from a text file of two or three columns.
 
         Parameters
         ----------
         path : str or path
             Each line has two row numbers, counted from 0, and where not all pairs are similar a
-            sign: 1 for similar, -1 or 0 for dissimilar. A line of column names may come first;
-            ``#`` begins a comment.
+            sign: 1 for similar, -1 or 0 for dissimilar. Commas, semicolons, tabs or blanks part
+            them, quotes around them are fine. A line of column names may come first; ``#``
+            begins a comment. The text is UTF-8, or UTF-16 with its mark.
         n_samples : int
             Number of rows of X.
         faults : {'raise', 'drop'}, default='raise'

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,6 +21,7 @@ from kernelmetric.compute import (
     require_memory,
     row_blocks,
     to_numpy,
+    unchanged_on_failure,
 )
 from kernelmetric.kernels import Kernel, as_kernel
 

@@ -1,9 +1,7 @@
-"""What a user may set, checked; and a fit that succeeds or leaves everything as it was."""
+"""What a user may set, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,24 +9,6 @@ import numpy as np
 
 LARGEST = 1e100  # of amounts: products with it remain numbers
 _FEWEST, _MOST = 3, 20  # neighbours: with fewer the graph falls apart
-
-
-@contextmanager
-def undone_if_it_fails(estimator: Any) -> Iterator[None]:
-    """Give an estimator its attributes back where a fit is refused, fails or is interrupted.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What is fitted inside: afterwards by the new data or, if that failed, as before.
-    """
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 def check_count(name: str, value: Any, low: int = 1, *, hint: str = "") -> None:

@@ -26,7 +26,6 @@ from kernelmetric.transductive._parameters import (
     check_flag,
     check_n_neighbors,
     neighbors_among,
-    undone_if_it_fails,
 )
 from kernelmetric.transductive._penalties import Geometry
 from kernelmetric.transductive._prior import as_graph, prior_points
@@ -195,7 +194,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         TransductiveDistance
             The fitted metric.
         """
-        with undone_if_it_fails(self):
+        with unchanged_on_failure(self):
             cost, penalty = self._check_parameters()
             X = check_points(self, X, reset=True, ensure_min_samples=2)
             require_memory(

@@ -1,0 +1,112 @@
+"""What a single cell is: missing, a number, or a name; and how a column writes its numbers."""
+
+from __future__ import annotations
+
+import re
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+# The words that pandas takes for a missing value, in files and here.
+MISSING = frozenset([
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+])  # fmt: skip
+MOSTLY = 0.8  # of the values present: the rest are taken for ways to write "missing"
+_EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
+_PLAIN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)" + _EXPONENT)
+_NUMERIC = re.compile(r"[0-9eE.+-]*")
+_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+" + _EXPONENT)
+_EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")  # 1,234 is 1.234 or 1234
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}([., '’\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?")
+_CODE = re.compile(r"0[0-9]+")
+
+
+def is_plain_number(text: str) -> bool:
+    """Whether a text is a number with a decimal point, or a whole one."""
+    return _PLAIN.fullmatch(text) is not None
+
+
+def is_code(text: str) -> bool:
+    """Whether a text is a whole number that begins with a needless zero, as codes do."""
+    return _CODE.fullmatch(text) is not None
+
+
+def text_of(value: Any) -> str | None:
+    """A value as text, None where it is missing; 2.0 as "2", for codes stand beside gaps."""
+    if isinstance(value, str):
+        return value.strip() or None
+    if value is None or not isinstance(value, Number | np.bool_):
+        import pandas as pd
+
+        return None if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return None if value != value else str(value)
+
+
+def texts_of(column: Any) -> list[str | None]:
+    """The cells of a column as text, None where missing."""
+    values = column.to_numpy(dtype=object)
+    return [value.strip() or None if type(value) is str else text_of(value) for value in values]
+
+
+def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
+    """A column as floats; NaN for what is missing, infinite or no number."""
+    if column.dtype.kind in "iuf":
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.where(np.isfinite(values), values, np.nan)
+    texts = texts_of(column)
+    if comma or not are_plain_numbers([text for text in texts if text is not None]):
+        return np.array([_number(text, comma) for text in texts], dtype=np.float64)
+    values = np.array([np.nan if text is None else float(text) for text in texts])
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def are_plain_numbers(texts: list[str]) -> bool:
+    """Whether all texts are numbers with a decimal point, or whole ones: the usual case, fast."""
+    # Of these characters alone, what float() reads is what the pattern says.
+    if not _NUMERIC.fullmatch("".join(texts)):
+        return False
+    try:
+        for text in texts:
+            float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def writing_of(texts: list[str]) -> str:
+    """How a column writes numbers.
+
+    "point", also for whole numbers; "comma"; "either", where every comma may stand before the
+    decimals or the last three digits; "grouped", with marks of thousands; "mixed", with points and
+    commas; "text" where most cells are no numbers.
+    """
+    if texts and are_plain_numbers(texts):
+        return "point"
+    odd = [text for text in texts if not is_plain_number(text)]
+    commas = [text for text in odd if _COMMA.fullmatch(text)]
+    grouped = [text for text in odd if not _COMMA.fullmatch(text) and _GROUPED.fullmatch(text)]
+    known = len(texts) - len(odd) + len(commas) + len(grouped)
+    if known < MOSTLY * len(texts) or not texts:
+        return "text"
+    if grouped:
+        return "grouped"
+    if not commas:
+        return "point"
+    if any("." in text for text in texts if is_plain_number(text)):
+        return "mixed"
+    return "either" if all(map(_EITHER.fullmatch, commas)) else "comma"
+
+
+def _number(text: str | None, comma: bool) -> float:
+    if text is None:
+        return np.nan
+    if comma and _COMMA.fullmatch(text):
+        text = text.replace(",", ".")
+    elif not is_plain_number(text) or (comma and "." in text):
+        return np.nan
+    value = float(text)
+    return value if np.isfinite(value) else np.nan

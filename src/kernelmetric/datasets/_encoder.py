@@ -1,0 +1,306 @@
+"""The schema of a table as a transformer: from cells to features, the same way for all files.
+
+What a cell means is decided once, from the table that is learned from, and kept: which columns are
+numbers and how these are written, which words stand for a missing one, which are names. Another
+file is read by these decisions, never by its own looks, and what does not fit them is refused or
+told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.datasets._cells import numbers_of, text_of, texts_of
+from kernelmetric.datasets._tables import Table, require_columns
+from kernelmetric.datasets._text import TableError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MISSING = "(missing)"
+_SHOWN = 3
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Numbers are filled and standardized, names become zeros and ones.
+
+    Parameters
+    ----------
+    numbers : sequence of str, default=()
+        Columns of numbers: missing ones become the median, then each is standardized.
+    categories : sequence of str, default=()
+        Columns of names: a feature of zeros and ones for each; a missing name is one of them.
+    commas : sequence of str, default=()
+        Columns of numbers whose decimals follow a comma.
+    missing : dict of str to sequence of str, default=None
+        Words that stand for a missing number, by column. All else that is no number is refused.
+    unused : sequence of str or None, default=None
+        Columns that are known, but are no features: others are told about. None: nothing is
+        known of any.
+
+    Attributes
+    ----------
+    columns_ : ColumnTransformer
+        The fitted transformer of the columns that are used.
+
+    See Also
+    --------
+    plan_columns : Decides what the columns of a table are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelmetric.datasets import TableEncoder
+    >>> frame = pd.DataFrame({"kg": ["1", "3", "?"], "code": ["01", "02", "A1"]})
+    >>> encoder = TableEncoder(["kg"], ["code"], missing={"kg": ["?"]}).fit(frame)
+    >>> encoder.transform(frame[1:])[:, 1:].tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        numbers: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        *,
+        commas: Sequence[str] = (),
+        missing: dict[str, Sequence[str]] | None = None,
+        unused: Sequence[str] | None = None,
+    ):
+        self.numbers = numbers
+        self.categories = categories
+        self.commas = commas
+        self.missing = missing
+        self.unused = unused
+
+    @classmethod
+    def of_columns(cls, columns: ColumnTransformer) -> TableEncoder:
+        """The encoder of a fitted transformer that older files hold in its place.
+
+        Parameters
+        ----------
+        columns : ColumnTransformer
+            With the parts "numbers" and "categories".
+
+        Returns
+        -------
+        TableEncoder
+            Fitted; it knows of no words for missing numbers, and no columns besides.
+
+        Raises
+        ------
+        TableError
+            If the transformer has other parts.
+        """
+        names = {part: tuple(chosen) for part, _, chosen in columns.transformers}
+        if not set(names) <= {"numbers", "categories"}:
+            raise TableError(
+                f"Got a transformer with the parts {', '.join(names)}, but expected one of a table "
+                "of numbers and categories: fit the model anew."
+            )
+        encoder = cls(names.get("numbers", ()), names.get("categories", ()))
+        encoder.columns_ = columns
+        return encoder
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn medians, scales and names.
+
+        Parameters
+        ----------
+        X : DataFrame or Table
+            The table.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        self : object
+            The fitted encoder.
+        """
+        parts: list[tuple[str, Any, list[str]]] = []
+        if self.numbers:
+            scaled = make_pipeline(
+                SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
+            )
+            parts.append(("numbers", scaled, list(self.numbers)))
+        if self.categories:
+            named = make_pipeline(
+                SimpleImputer(strategy="constant", fill_value=_MISSING),
+                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+            )
+            parts.append(("categories", named, list(self.categories)))
+        columns = ColumnTransformer(parts, verbose_feature_names_out=False)
+        self.columns_ = columns.fit(self.read(X))
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The features of a table.
+
+        Parameters
+        ----------
+        X : DataFrame or Table
+            A table with the columns that are used, in any order.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            Finite numbers.
+        """
+        check_is_fitted(self)
+        return self.columns_.transform(self.read(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Not used.
+
+        Returns
+        -------
+        ndarray of str
+            The column, and for a category its value.
+        """
+        check_is_fitted(self)
+        return self.columns_.get_feature_names_out()
+
+    def read(self, X: Any) -> pd.DataFrame:
+        """The columns that are used, in the types that the encoder works on.
+
+        Parameters
+        ----------
+        X : DataFrame or Table
+            A table as it was read, or what this method made of it.
+
+        Returns
+        -------
+        DataFrame
+            Numbers as float, NaN where missing; names as text.
+
+        Raises
+        ------
+        TableError
+            If a column is not there, or a number is none; the message names the cell.
+        """
+        import pandas as pd
+
+        table = X if isinstance(X, Table) else Table(X)
+        require_columns(table.frame, [*self.numbers, *self.categories])
+        numbers = np.empty((len(table.frame), len(self.numbers)), order="F")
+        for j, name in enumerate(self.numbers):
+            numbers[:, j] = self._read_numbers(name, table)
+        names = np.empty((len(table.frame), len(self.categories)), dtype=object)
+        for j, name in enumerate(self.categories):
+            texts = texts_of(table.frame[name])
+            names[:, j] = [np.nan if text is None else text for text in texts]
+        # object: newer pandas would turn text with gaps into a type of its own
+        given = {"index": table.frame.index, "copy": False}
+        parts = [
+            pd.DataFrame(numbers, columns=list(self.numbers), **given),
+            pd.DataFrame(names, columns=list(self.categories), dtype=object, **given),
+        ]
+        return pd.concat(parts, axis=1)
+
+    def remarks(self, X: Any) -> list[str]:
+        """What a table holds that the fitted encoder has to make do with.
+
+        Parameters
+        ----------
+        X : DataFrame or Table
+            A table.
+
+        Returns
+        -------
+        list of str
+            Sentences on missing numbers, names that were never seen, and unknown columns.
+        """
+        check_is_fitted(self)
+        frame = X.frame if isinstance(X, Table) else X
+        ready = self.read(X)
+        said = []
+        gaps = ready[list(self.numbers)].isna().sum()
+        for name, n_gaps in gaps[gaps > 0].items():
+            said.append(
+                f"{name}: {n_gaps} of {len(ready)} values are missing: taken as the median."
+            )
+        for name, known in zip(self.categories, self._known_names(), strict=True):
+            values = ready[name].where(ready[name].notna(), _MISSING)
+            new = values[~values.isin(known)]
+            if len(new):
+                shown = ", ".join(map(repr, new.unique()[:_SHOWN]))
+                said.append(
+                    f"{name}: {len(new)} of {len(ready)} values were never seen in training, such "
+                    f"as {shown}: all its features are zero there."
+                )
+        expected = {*self.numbers, *self.categories, *(self.unused or ())}
+        extra = [str(name) for name in frame.columns if name not in expected]
+        if self.unused is not None and extra:
+            more = ", ..." if len(extra) > _SHOWN else ""
+            said.append(
+                f"{len(extra)} columns are unknown to the model and not used: "
+                f"{', '.join(extra[:_SHOWN])}{more}."
+            )
+        return said
+
+    def _known_names(self) -> list[np.ndarray]:
+        if not self.categories:
+            return []
+        return self.columns_.named_transformers_["categories"][-1].categories_
+
+    def _read_numbers(self, name: str, table: Table) -> np.ndarray:
+        """A column as floats; what is neither a number nor known to mean "missing" is refused."""
+        column = table.frame[name]
+        comma = name in self.commas
+        values = numbers_of(column, comma=comma)
+        known = set((self.missing or {}).get(name, ()))
+        for i in np.flatnonzero(np.isnan(values)).tolist():
+            text = text_of(column.iloc[i])
+            if text is not None and text not in known:
+                expected = f"a number with a decimal {'comma' if comma else 'point'}"
+                also = f" or {', '.join(map(repr, sorted(known)[:_SHOWN]))}" if known else ""
+                raise TableError(
+                    f"Got {text!r} in column {name!r}, {table.place(i)}, but expected {expected}"
+                    f"{also}, as in the table that was learned from: correct the cell, or leave "
+                    "it empty where the number is missing."
+                )
+        return values
+
+
+def features_of(table: pd.DataFrame | Table, encoder: TableEncoder) -> pd.DataFrame:
+    """The columns that an encoder reads, in the types it reads them in.
+
+    Parameters
+    ----------
+    table : DataFrame or Table
+        A table as it was read.
+    encoder : TableEncoder
+        What :meth:`ColumnPlan.encoder` made, fitted or not.
+
+    Returns
+    -------
+    DataFrame
+        Numbers as float, NaN where missing; names as text.
+
+    Raises
+    ------
+    TableError
+        If a column is not there, or a number is none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelmetric.datasets import features_of, plan_columns
+    >>> frame = pd.DataFrame({"kg": ["1", "2", "3", "4", "?"], "unit": ["EUR"] * 5})
+    >>> features_of(frame, plan_columns(frame).encoder())["kg"].tolist()
+    [1.0, 2.0, 3.0, 4.0, nan]
+    """
+    return encoder.read(table)
