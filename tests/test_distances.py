@@ -15,6 +15,7 @@ from kernelmetric.compute import (
     class_neighbors,
     lmnn_hinge,
     map_points,
+    mine_impostors,
     mine_softmax,
     nca_loss,
     nearest_neighbors,
@@ -450,3 +451,24 @@ def test_no_warning_leaks_from_spreads_and_neighbours():
                 work()
             except ValueError:
                 continue
+
+
+@pytest.mark.parametrize("sizes", [[300, 300, 40, 1, 2, 5], [2] * 400, [1, 500, 1, 1, 300]])
+def test_impostors_are_sought_in_all_other_classes_whatever_their_sizes(sizes):
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    n = len(codes)
+    X = np.random.RandomState(0).standard_normal((n, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        targets = class_neighbors(X, codes, 1, same=True)[0]
+    D2 = brute(X, X)
+    own = np.where(targets[:, 0] >= 0, D2[np.arange(n), targets[:, 0]], -np.inf)
+    margins = 1 + own[:, None] - np.where(codes[:, None] == codes, np.inf, D2)
+    expected = own[np.isfinite(own)].sum() + margins[margins > 0].sum()
+    assert lmnn_hinge(X, X, targets, codes, 1.0)[0] == pytest.approx(expected, rel=1e-9)
+    value, pairs = mine_impostors(X, targets, codes, 1.0, most=n)
+    assert value == pytest.approx(expected, rel=1e-9)
+    assert np.all(codes[pairs[:, 0]] != codes[pairs[:, 1]])
+    listed = set(map(tuple, pairs.tolist()))
+    assert listed.issuperset(zip(*np.nonzero(margins > 0), strict=True))
+    assert np.all(np.diff(pairs[:, 0]) >= 0)

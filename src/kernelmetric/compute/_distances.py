@@ -49,7 +49,7 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
     Returns
     -------
     array of shape (n, m)
-        Never negative, and zero for equal rows. The relative error is below 1e-10 in float64 and
+        Never negative, and zero for equal rows. The relative error is below 1e-8 in float64 and
         1e-3 in float32 for a few hundred features, and grows with their number.
 
     Raises

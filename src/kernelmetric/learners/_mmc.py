@@ -21,6 +21,8 @@ from kernelmetric.solvers import (
     with_callbacks,
 )
 
+_POLISH = 50  # steps by gradients alone, where values have no more digits
+
 
 class MMC(CallbackSupportMixin, PairLearner):
     r"""Dissimilar pairs far apart, while similar ones stay near: the metric of Xing et al.
@@ -220,6 +222,8 @@ class MMC(CallbackSupportMixin, PairLearner):
                 if problem.gap(L) <= self.tol or tol < 1e-15:
                     break
                 tol *= 1e-2
+            if self.n_iter_ < self.max_iter and not report.stopped:
+                L = problem.polished(L, self.tol)
         self.loss_curve_ = report.loss_curve
         report.finish()
         return L
@@ -275,6 +279,20 @@ class FarApart:
         largest = np.max(G) if self.diagonal else linalg.eigvalsh(G)[-1]
         product = np.sum(L * L * G) if self.diagonal else np.sum((L @ G) * L)
         return max(float(largest - product) / value, 0.0)
+
+    def polished(self, L: np.ndarray, tol: float) -> np.ndarray:
+        """Go on where a descent ends because its steps no longer change the value.
+
+        The mean distance is convex in L, so that L G(L), scaled, is never worse: steps that look
+        at gradients alone.
+        """
+        for _ in range(_POLISH):
+            if self.gap(L) <= tol:
+                break
+            G = self._sums(L)[1]
+            L = L * G if self.diagonal else L @ G
+            L = L / np.linalg.norm(L)
+        return L
 
     def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """The mean distance, and its derivative with respect to LᵀL."""

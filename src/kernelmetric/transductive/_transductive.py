@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from kernelmetric.compute import check_points, require_memory
+from kernelmetric.compute import check_points, require_memory, unchanged_on_failure
 from kernelmetric.learners._base import check_spread
 from kernelmetric.metric import Metric
 from kernelmetric.transductive._choice import check_lam, choose_lam, vote
