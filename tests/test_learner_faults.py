@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import ITML, LDA, LFDA, MMC, NCA, IdealizedKernel
 from kernelmetric.learners._base import truncated
-from kernelmetric.learners._checks import check_number, check_reach
+from kernelmetric.learners._checks import check_choice, check_number, check_reach, check_spread
 from kernelmetric.learners._lfda import _local_scatter, local_scatters
 from kernelmetric.learners._pair_learner import differences, span
 from kernelmetric.learners._spectral import about_centres, orthonormal, shrunk
@@ -160,3 +160,20 @@ def test_a_truncated_map_has_the_nearest_matrix():
     M = truncated(L, 2).T @ truncated(L, 2)
     np.testing.assert_allclose(M, np.diag([0.0, 9.0, 4.0]), atol=1e-12)
     assert truncated(L, 3) is L
+
+
+def test_the_spread_is_measured_about_the_mean_of_every_feature():
+    far = np.array([[1e160, 0.0], [1e160, 1.0]])
+    check_spread(far)
+    with pytest.raises(ValueError, match=r"spread over 2e\+160, but expected squares within"):
+        check_spread(np.array([[1e160, 0.0], [5e160, 0.0]]))
+    with pytest.raises(ValueError, match="Got 2 identical points, but expected"):
+        check_spread(far[[0, 0]])
+
+
+def test_a_choice_is_refused_with_all_the_words_there_are():
+    estimator = SimpleNamespace(psd="sometimes")
+    with pytest.raises(
+        ValueError, match=r"^Got psd='sometimes', but expected 'solve', 'clip' or 'none'\.$"
+    ):
+        check_choice(estimator, "psd", ("solve", "clip", "none"))
