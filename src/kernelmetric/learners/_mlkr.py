@@ -40,7 +40,8 @@ class MLKR(GradientLearner):
     tol : float, default=1e-5
         Relative decrease of the objective in one iteration at which the fit has converged.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended.
+        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
+        n_components, the shape of init or the number of features has changed.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False

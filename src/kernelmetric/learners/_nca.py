@@ -73,7 +73,8 @@ class NCA(GradientLearner):
     batch_size : int, default=1000
         For 'minibatch', the points of a batch.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended.
+        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
+        n_components, the shape of init or the number of features has changed.
     random_state : int, RandomState or None, default=None
         For ``init='random'`` and the batches.
     verbose : bool, default=False
