@@ -139,6 +139,14 @@ def test_labels_beside_pairs_are_not_learned_from(table, pairs_file):
     np.testing.assert_array_equal(alone["metric"].components_, beside["metric"].components_)
 
 
+def test_labels_beside_pairs_do_not_choose_the_kernel(table, pairs_file):
+    options = {"pairs_file": pairs_file, "learner": "mmc", "kernel": "auto", "components": None}
+    options |= {"use": (), "seed": 0}
+    alone = open_study(table, label=None, ignore=("kind",), **options).fitted()
+    beside = open_study(table, label="kind", ignore=(), **options).fitted()
+    assert repr(alone["metric"].kernel_) == repr(beside["metric"].kernel_)
+
+
 def test_evaluate_compares_by_folds_and_on_another_table(run, table, tmp_path):
     folds = run("evaluate", table, "--label", "kind", *FAST, "--folds", 3, "--json")
     printed = json.loads(folds.stdout)

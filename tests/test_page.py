@@ -99,7 +99,8 @@ def test_the_verdict_admits_a_difference_that_may_be_chance(parts):
     far = report_page(parts[0], **parts[1], scores={"mine": [0.2], "SVM": [0.99]}, learned="mine")
     assert "may be chance" in near
     assert "may be chance" not in far
-    assert "99.0 %" in far
+    assert "is <b>20.0 %</b>" in far
+    assert "(SVM) reaches 99.0 %" in far
 
 
 def test_an_aligned_kernel_shows_its_weights_and_an_automatic_one_its_candidates(wine):
@@ -330,3 +331,12 @@ def test_as_many_classes_as_there_are_pairs_of_rows_are_no_warning():
     metric = DNE(2, n_neighbors=1).fit(X[~test], y[~test])
     page = report_page(metric, X[~test], y[~test], X_test=X[test], y_test=y[test])
     assert len(strict(page)["classes"]) == 40
+
+
+def test_the_hardest_rows_come_first():
+    X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    y = np.array([0, 0, 1, 1])
+    X_test, y_test = np.array([[8.0], [10.0], [9.0]]), np.array([0, 0, 0])
+    metric = DNE(1, n_neighbors=1).fit(X, y)
+    page = report_page(metric, X, y, X_test=X_test, y_test=y_test)
+    assert re.findall(r"<td>row (\d)</td>", page) == ["5", "6", "4"]
