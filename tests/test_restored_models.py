@@ -724,6 +724,9 @@ HONEST = {
     ).fit(points()[0]),
     "pairs": lambda: Pairs([[0, 1]], n_samples=2),
     "no pairs": lambda: Pairs(n_samples=0),
+    "points of no class": lambda: changed(
+        TransductiveDistance(2, n_neighbors=5, lam=500.0).fit(*points()), _codes=np.full(24, -1)
+    ),
 }
 
 
