@@ -370,9 +370,8 @@ class TransductiveDistance(Metric, BaseEstimator):
             least = cost.least_lam(geometry.scale)
             if self.lam_ < least and C.nnz:
                 warnings.warn(
-                    f"Got lam={self.lam!r}, but only from {least:.4g} on labels cannot take "
-                    "eigenvectors for themselves: look at label_mass_, or try a larger lam or "
-                    "'auto'.",
+                    f"Got lam={self.lam!r}, but only from {least:.4g} on labels cannot take the "
+                    "embedding over: try a larger lam, or 'auto'.",
                     UserWarning,
                     stacklevel=3,
                 )
