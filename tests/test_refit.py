@@ -24,6 +24,7 @@ from kernelmetric import (
     KernelTrick,
     Nystroem,
     RandomFeatures,
+    TransductiveDistance,
 )
 
 ESTIMATORS = [
@@ -239,3 +240,29 @@ def test_ctrl_c_in_a_search_leaves_it_as_it_was(when, labelled, monkeypatch):
     np.testing.assert_array_equal(search.predict(X), expected)
     with pytest.raises(NotFittedError):
         check_is_fitted(fresh)
+
+
+def assert_unchanged_by_refusals(estimator, X, y):
+    estimator.fit(X, y)
+    before, expected = dict(vars(estimator)), estimator.transform(X)
+    for refusal in ("points with NaN", "points out of range"):
+        with pytest.raises(ValueError):
+            estimator.fit(*REFUSALS[refusal](X, y))
+        assert vars(estimator).keys() == before.keys()
+        assert all(vars(estimator)[name] is before[name] for name in before)
+    np.testing.assert_array_equal(estimator.transform(X), expected)
+
+
+def test_every_learner_keeps_its_last_fit(any_learner, labelled):
+    assert_unchanged_by_refusals(any_learner, *labelled)
+
+
+def test_every_space_keeps_its_last_fit(space, labelled):
+    assert_unchanged_by_refusals(space, *labelled)
+
+
+@pytest.mark.parametrize(
+    "estimator", [IdealizedKernel("rbf", C=3.0), TransductiveDistance(2, 1000.0)], ids=repr
+)
+def test_metrics_with_a_space_of_their_own_keep_their_last_fit(estimator, labelled):
+    assert_unchanged_by_refusals(clone(estimator), *labelled)

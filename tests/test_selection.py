@@ -310,11 +310,11 @@ def test_a_sample_chooses_nearly_as_well_as_all_rows_and_always_the_same():
     assert np.array_equal(part(X), again(X))
 
 
-def test_a_small_budget_makes_the_sample_smaller(board, chosen):
+def test_a_budget_does_not_change_the_sample(board, chosen):
     X, y = board
     with memory_budget("1MB"):
         small = LeaveOneOutRidge().bind(X, y)
-    assert not np.array_equal(small.loo_errors_, chosen["board"].loo_errors_)
+    np.testing.assert_allclose(small.loo_errors_, chosen["board"].loo_errors_, rtol=1e-9)
 
 
 # --- in its place -------------------------------------------------------------------------------

@@ -311,23 +311,58 @@ def _by_rows(E: Any, blocks: Sequence[Block]) -> tuple[float, Any]:
     columns = xp.concat([2.0 * E, -square[:, None]], axis=1).T  # one product gives the exponents
     augmented = xp.concat([E, xp.ones_like(E[:, :1])], axis=1)
 
-    def work(blocks: list[Block]) -> tuple[float, Any]:
+    def work(groups: list[list[Block]]) -> tuple[float, Any]:
         total, product = 0.0, xp.zeros_like(augmented)
-        for rows, members in blocks:
+        for group in groups:
+            rows, parts = _rows_of(group)
             P, _ = _exponentials(augmented[rows, :], columns, rows, xp)
             scale = 1.0 / xp.sum(P, axis=1)
-            p = xp.sum(P[:, members], axis=1) * scale
+            inside = [P[part, members] for part, members in parts]
+            p = xp.concat([xp.sum(own, axis=1) for own in inside]) * scale
             total += float(xp.sum(p))
-            inside = P[:, members] * (scale * (1.0 - p))[:, None]
-            P *= (-p * scale)[:, None]
-            P[:, members] = inside
+            gain, loss = (scale * (1.0 - p))[:, None], (-p * scale)[:, None]
+            inside = [own * gain[part, :] for own, (part, _) in zip(inside, parts, strict=True)]
+            P *= loss
+            for own, (part, members) in zip(inside, parts, strict=True):
+                P[part, members] = own
             product += P.T @ augmented[rows, :]
             product[rows, :-1] += P @ E
         return total, product
 
-    shares = over_threads(work, blocks, threads=is_numpy(E))
+    groups = _together(blocks) if is_numpy(E) else [[block] for block in blocks]
+    shares = over_threads(work, groups, threads=is_numpy(E))
     total = sum(share for share, _ in shares)
     return total, sum((part for _, part in shares[1:]), start=shares[0][1])
+
+
+def _together(blocks: Sequence[Block]) -> list[list[Block]]:
+    """Neighbouring blocks of few rows in one: with many small classes, products would be tiny."""
+    groups: list[list[Block]] = []
+    height = _TILE_ROWS
+    for rows, members in blocks:
+        size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        if height + size > _TILE_ROWS:
+            groups.append([])
+            height = 0
+        groups[-1].append((rows, members))
+        height += size
+    return groups
+
+
+def _rows_of(group: list[Block]) -> tuple[slice | np.ndarray, list[tuple[slice, slice]]]:
+    """The rows of a group of blocks; where each block lies among them, with its columns."""
+    if len(group) == 1:
+        rows, members = group[0]
+        return rows, [(slice(None), members)]
+    each = [
+        np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows for rows, _ in group
+    ]
+    ends = np.cumsum([len(rows) for rows in each]).tolist()
+    parts = [
+        (slice(end - len(rows), end), members)
+        for end, rows, (_, members) in zip(ends, each, group, strict=True)
+    ]
+    return np.concatenate(each), parts
 
 
 def _exponentials(points: Any, columns: Any, rows: slice | np.ndarray, xp: Any) -> tuple[Any, Any]:

@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute import (
-    current_budget,
     is_sparse,
     own_threads,
     squared_distances,
@@ -233,8 +232,7 @@ class LeaveOneOutRidge(Kernel):
     def _rows(self, key: np.ndarray) -> np.ndarray:
         """All rows, or a sample in proportion to the classes (or spread over the target)."""
         n = len(key)
-        fitting = int(np.sqrt(current_budget() / (8 * 10)))  # ten m × m arrays of float64
-        m = min(n, self._most_rows(), max(fitting, _FEWEST_ROWS))
+        m = min(n, self._most_rows())
         if m == n:
             return np.arange(n)
         shuffled = check_random_state(self.random_state).permutation(n)

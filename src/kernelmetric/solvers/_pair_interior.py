@@ -21,6 +21,7 @@ _MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_DENSE = 4000  # pairs whose Hessian is formed
 _MOST_UNDECIDED = 2000  # pairs of the small problems that follow a large one
 _MOST_ROUNDS = 8
+_MOST_FORMED = 2e9  # bytes of the matrices of a Newton step; the same on every machine
 _MOST_KEPT = 4e8  # bytes of features that stay in memory between two passes
 _SHARP = 1e-9
 _BALANCED = 1e5  # how far the gradient may be from its multipliers, in units of the barrier
@@ -28,7 +29,7 @@ _ROUNDED = 0.1  # barrier of the positive semi-definite constraint, relative to 
 
 
 def interior_flops(problem: PairDual) -> float:
-    """Floating-point operations of a Newton step; infinite where memory does not suffice.
+    """Floating-point operations of a Newton step; infinite where its matrices are too large.
 
     Parameters
     ----------
@@ -46,10 +47,10 @@ def interior_flops(problem: PairDual) -> float:
 def _flops(N: int, r: int, *, psd: bool) -> float:
     products = r * (r + 1) / 2
     if products < N:
-        return N * products**2 + products**3 if 4 * 8 * products**2 < current_budget() else np.inf
+        return N * products**2 + products**3 if 4 * 8 * products**2 < _MOST_FORMED else np.inf
     formed = N * N * (products if psd else r)
     blocks = 4 * 8 * N * (N + (min(products, 1e4) if psd else r))
-    return formed + N**3 if N <= _MOST_DENSE and blocks < current_budget() else np.inf
+    return formed + N**3 if N <= _MOST_DENSE and blocks < _MOST_FORMED else np.inf
 
 
 def pair_bytes(n_pairs: int, r: int) -> int:
