@@ -280,7 +280,7 @@ def test_what_cannot_be_scaled_is_refused_with_a_remedy(noisy, spec, y, message)
 
 
 def test_scales_for_other_features_are_refused(noisy):
-    with pytest.raises(ValueError, match=r"Got scales of shape \(2,\).*5 features"):
+    with pytest.raises(ValueError, match=r"Got scales=\[1.0, 2.0\] for points with 5 features"):
         Rescaled(RBF(gamma=1.0), [1.0, 2.0])(noisy[0])
 
 

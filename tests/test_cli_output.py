@@ -30,7 +30,7 @@ from kernelmetric.report import Cell, rich_table
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")
 posix = pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
 # An escape sequence, a C1 control, a bell, a writing direction, a new line, markup, an emoji.
-HOSTILE = "\x1b[2J\x9b31m\a\u202eevil\u2069 [/b] [a] q :pear: \u2028"
+HOSTILE = "\x1b[2J\x9b31m\a\u202eevil\u2069 [/b] [a] q :pear: \u2028."
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 

@@ -359,7 +359,7 @@ def test_squares_that_overflow_are_refused_everywhere(dtype, share):
     ):
         with pytest.raises(ValueError, match=f"overflow {np.dtype(dtype).name}.*rescaling"):
             work()
-    with pytest.raises(ValueError, match="leave the range"):
+    with pytest.raises(ValueError, match="squares within the range"):
         check_spread(X)
 
 

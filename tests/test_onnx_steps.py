@@ -372,10 +372,10 @@ def test_indefinite_metrics_have_no_coordinates_to_export(kernel, labelled):
 
 def test_a_transductive_metric_with_a_kernel_is_exported_without_a_prior_only(labelled, fresh):
     X, y = labelled
-    metric = TransductiveDistance(2, penalty="kernel", lam=500.0).fit(X, y)
+    metric = TransductiveDistance(2, penalty="kernel", lam=5000.0).fit(X, y)
     assert_the_same(metric, fresh)
-    prior = TransductiveDistance(2, penalty="kernel", lam=500.0, prior=NCA().fit(X, y)).fit(X, y)
+    prior = TransductiveDistance(2, penalty="kernel", lam=5000.0, prior=NCA().fit(X, y)).fit(X, y)
     with pytest.raises(ValueError, match="export the prior by itself"):
         to_onnx(prior)
     with pytest.raises(ValueError, match="step whose formula is known"):
-        to_onnx(TransductiveDistance(2, lam=500.0).fit(X, y))
+        to_onnx(TransductiveDistance(2, lam=5000.0).fit(X, y))

@@ -169,9 +169,9 @@ CASES = {
     ),
     "idealized": lambda: (IdealizedKernel("rbf", C=10.0), points()[0]),
     "indefinite": lambda: (IdealizedKernel(C=10.0, psd="none"), points()[0]),
-    "transductive": lambda: (TransductiveDistance(2, n_neighbors=5, lam=500.0), points()[0]),
+    "transductive": lambda: (TransductiveDistance(2, n_neighbors=5, lam=5000.0), points()[0]),
     "transductive kernel": lambda: (
-        TransductiveDistance(2, penalty="kernel", lam=500.0),
+        TransductiveDistance(2, penalty="kernel", lam=5000.0),
         points()[0],
     ),
     "verifier": lambda: (PairVerifier(NCA(2)), points()[0]),
@@ -672,10 +672,10 @@ HOSTILE = {
         IdealizedKernel("rbf", C=10.0).fit(*points()), components_=np.ones((2, 3))
     ),
     "codes of no class": lambda: changed(
-        TransductiveDistance(2, n_neighbors=5, lam=500.0).fit(*points()), _codes=np.full(24, 3)
+        TransductiveDistance(2, n_neighbors=5, lam=5000.0).fit(*points()), _codes=np.full(24, 3)
     ),
     "an embedding beside its space": lambda: changed(
-        TransductiveDistance(2, penalty="kernel", lam=500.0).fit(*points()),
+        TransductiveDistance(2, penalty="kernel", lam=5000.0).fit(*points()),
         components_=np.ones((2, 3)),
     ),
     "pairs beyond the points": lambda: changed(Pairs([[0, 1]], n_samples=3), n_samples=1),
@@ -725,7 +725,7 @@ HONEST = {
     "pairs": lambda: Pairs([[0, 1]], n_samples=2),
     "no pairs": lambda: Pairs(n_samples=0),
     "points of no class": lambda: changed(
-        TransductiveDistance(2, n_neighbors=5, lam=500.0).fit(*points()), _codes=np.full(24, -1)
+        TransductiveDistance(2, n_neighbors=5, lam=5000.0).fit(*points()), _codes=np.full(24, -1)
     ),
 }
 

@@ -282,7 +282,7 @@ def test_what_is_carried_along_keeps_its_zeros(run, model, tmp_path):
     answer = run(
         "neighbors", model, tmp_path / "new.csv", "--show", "tag", "--show", "size", "--json"
     )
-    shown = json.loads(answer.stdout)["queries"][0]["neighbors"][0]
+    shown = json.loads(answer.stdout)["queries"][0]["neighbors"][0]["columns"]
     assert (shown["tag"], shown["size"]) in {("001", 1.5), ("002", 1.5)}
 
 

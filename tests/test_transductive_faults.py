@@ -197,11 +197,11 @@ def test_new_points_beyond_the_range_of_numbers_are_refused(cloud):
             try:
                 found = model.transform(np.vstack([X[:1], np.full((1, 3), far)]))
             except ValueError as error:
-                assert "so far from the training points" in str(error) or "Got" in str(error)
+                assert "overflow" in str(error)
             else:
                 assert np.all(np.isfinite(found))
     model = TransductiveDistance(2, LAM).fit(X, y)
-    with pytest.raises(ValueError, match=r"Got a point \(row 1\) so far from the training points"):
+    with pytest.raises(ValueError, match="Got points so far apart that squared distances overflow"):
         model.transform(np.vstack([X[:1], np.full((1, 3), 1e300)]))
     assert np.all(np.isfinite(model.transform(np.full((1, 3), 1e100))))
 

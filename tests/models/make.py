@@ -81,7 +81,7 @@ def models():
         "sparse": Kernelized(DNE(1), RBF(gamma=0.2), KPCA(2)).fit(sparse.csr_array(X), y),
         "pairs": IdealizedKernel("rbf", C=10.0).fit(X, y),
         "indefinite": IdealizedKernel(C=10.0, psd="none").fit(X, y),
-        "transductive": TransductiveDistance(2, n_neighbors=4, lam=500.0).fit(X, y),
+        "transductive": TransductiveDistance(2, n_neighbors=4, lam=5000.0).fit(X, y),
         "pipeline": make_pipeline(StandardScaler(), NCA(2)).fit(X, y),
     }
 

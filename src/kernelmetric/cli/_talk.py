@@ -84,17 +84,13 @@ class Talk:
 
     def listed(self, sentences: Iterable[str]) -> None:
         """Print sentences, each on a line of its own; of very many the first."""
-        sentences = list(sentences)
-        for sentence in sentences[:_MOST_SENTENCES]:
-            self.say(f"  {visible(sentence, most=_LONGEST)}")
-        if len(sentences) > _MOST_SENTENCES:
-            rest = len(sentences) - _MOST_SENTENCES
-            self.say(f"  ... and {count(rest, 'more line')}; --json prints all.")
+        for line in _lines(sentences, "; --json prints all"):
+            self.say(f"  {line}")
 
     def aside(self, sentences: Iterable[str]) -> None:
         """Print sentences beside the output, which may go to a file or another program."""
-        for sentence in sentences:
-            self._err.print(sentence, markup=False, soft_wrap=True)
+        for line in _lines(sentences):
+            self._err.print(line, markup=False, soft_wrap=True)
 
     def show(self, renderable: Any) -> None:
         """Print one of rich's tables."""
@@ -193,3 +189,11 @@ def spoken() -> Iterator[None]:
 def count(number: int, noun: str) -> str:
     """A number with its noun, in the plural where there are several."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _lines(sentences: Iterable[str], further: str = "") -> list[str]:
+    """Sentences that steer no terminal; long ones cut, and of very many the first."""
+    all_of_them = list(sentences)
+    lines = [visible(sentence, most=_LONGEST) for sentence in all_of_them[:_MOST_SENTENCES]]
+    rest = len(all_of_them) - len(lines)
+    return [*lines, f"... and {count(rest, 'more line')}{further}."] if rest else lines

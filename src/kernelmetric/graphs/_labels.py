@@ -26,11 +26,11 @@ def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
 
     Returns
     -------
-    ndarray of shape (n, k)
+    ndarray of shape (n, min(k, n))
         -1 where a class has no further members; a warning says which classes.
     """
     warn_small_classes(codes, k)
-    return class_neighbors(X, codes, k, same=True)[0]
+    return class_neighbors(X, codes, min(k, len(codes)), same=True)[0]
 
 
 def discriminant_graph(X: Any, codes: np.ndarray, k: int) -> sparse.csr_array:
@@ -58,6 +58,7 @@ def discriminant_graph(X: Any, codes: np.ndarray, k: int) -> sparse.csr_array:
        learning algorithms", Neurocomputing 73 (2010).
     """
     warn_small_classes(codes, k)
+    k = min(k, len(codes))
     same = union_graph(class_neighbors(X, codes, k, same=True)[0])
     other = union_graph(class_neighbors(X, codes, k, same=False)[0])
     return (same - other).tocsr()
@@ -93,6 +94,7 @@ def patch_graph(
        Transactions on Knowledge and Data Engineering 21 (2009).
     """
     warn_small_classes(codes, k_same)
+    k_same, k_other = min(k_same, len(codes)), min(k_other, len(codes))
     W = _adjacency(class_neighbors(X, codes, k_same, same=True)[0])
     W = W - beta * _adjacency(class_neighbors(X, codes, k_other, same=False)[0])
     return (W + W.T).tocsr()
@@ -119,10 +121,10 @@ def heat_graph(X: Any, k: int, codes: np.ndarray | None = None) -> sparse.csr_ar
         Symmetric, entries between 0 and 1.
     """
     if codes is None:
-        neighbors, D2 = nearest_neighbors(X, k)
+        neighbors, D2 = nearest_neighbors(X, min(k, X.shape[0]))
     else:
         warn_small_classes(codes, k)
-        neighbors, D2 = class_neighbors(X, codes, k, same=True)
+        neighbors, D2 = class_neighbors(X, codes, min(k, len(codes)), same=True)
     D2 = D2[neighbors >= 0]
     t = float(np.mean(D2)) if D2.any() else 1.0
     W = _adjacency(neighbors)

@@ -79,6 +79,4 @@ class DLA(SignedEmbedding):
         check_number(self, "beta", Real, low=0, high=LARGEST)
 
     def _graph(self, where: Any, codes: np.ndarray) -> Any:
-        n = len(codes)  # more than all there are is all
-        n_neighbors, n_others = min(self.n_neighbors, n), min(self.n_others, n)
-        return patch_graph(where, codes, n_neighbors, n_others, self.beta)
+        return patch_graph(where, codes, self.n_neighbors, self.n_others, self.beta)

@@ -154,4 +154,4 @@ class DNE(SignedEmbedding):
         return self.reg
 
     def _graph(self, where: Any, codes: np.ndarray) -> Any:
-        return discriminant_graph(where, codes, min(self.n_neighbors, len(codes)))
+        return discriminant_graph(where, codes, self.n_neighbors)

@@ -276,7 +276,8 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
             r, space = rank or n, KPCA(rank, kernel=self.kernel).estimate_memory(n, n_features)
         N = min(2 * min(self.n_neighbors, n) * n, n * (n - 1) // 2)
         # one after the other: the median of sampled distances, the choice of C, the solution
-        steps = SAMPLED_BYTES * r, pair_bytes(min(N, MOST_PAIRS), r), pair_bytes(N, r)
+        choice = pair_bytes(min(N, MOST_PAIRS), r) if isinstance(self.C, str) else 0
+        steps = SAMPLED_BYTES, choice, pair_bytes(N, r)
         return space + 8 * 4 * n * r + max(steps)
 
     def __sklearn_tags__(self) -> Any:

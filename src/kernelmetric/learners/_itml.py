@@ -227,7 +227,7 @@ class ITML(CallbackSupportMixin, PairLearner):
         N = min(N, n_samples * (n_samples - 1) // 2)
         # distances of sampled pairs for the bounds; differences of a block of pairs
         pairs = 5 * min(N, 16384) * d + 6 * N
-        return SAMPLED_BYTES * d + 8 * (pairs + 4 * n_samples * d + 25 * d * d)
+        return SAMPLED_BYTES + 8 * (pairs + 4 * n_samples * d + 25 * d * d)
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(codes, self.max_pairs, self.random_state)

@@ -197,7 +197,7 @@ class LargeMargin(GradientLearner):
         if namespace(where).isdtype(where.dtype, "integral"):
             targets = _check_targets(to_numpy(where), codes)
         else:
-            targets = target_neighbors(where, codes, min(self.n_neighbors, len(codes)))
+            targets = target_neighbors(where, codes, self.n_neighbors)
         if not np.any(targets >= 0):
             raise ValueError(
                 "Got no class with two members, but expected at least one: LMNN pulls points "

@@ -106,7 +106,7 @@ class LPP(SpectralLearner):
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, as_gram(gram))
         where = coordinates.Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
-        W = heat_graph(where, min(self.n_neighbors, len(where)), codes)
+        W = heat_graph(where, self.n_neighbors, codes)
         degrees = np.asarray(W.sum(axis=1)).ravel()
         if not degrees.any():
             raise ValueError(

@@ -12,7 +12,7 @@ from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.learners._base import Learner
 from kernelmetric.learners._checks import as_matrix
 
-SAMPLED_BYTES = 8 * 40_000  # of a coordinate: differences of pairs sampled for their distances
+SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their differences
 
 
 class PairLearner(Learner):

@@ -124,7 +124,8 @@ class RandomFeatures(FeatureMapSpace):
             share = max(1, round(n_pairs * weight / total))
             drawn.append(_frequencies(kernel, X.shape[1], share, rng))
             amplitudes.append(np.full(share, np.sqrt(weight / share)))
-        self.frequencies_ = like(np.hstack(drawn), X)
+        with np.errstate(over="ignore"):  # of float32: angles that overflow are refused
+            self.frequencies_ = like(np.hstack(drawn), X)
         self.amplitudes_ = like(np.hstack(amplitudes)[None, :], X)
         return self._rotate(X, None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT)
 

@@ -7,7 +7,7 @@ from typing import Any
 from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty
 
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
-_BLOCKS = 2**24  # tiles of distances, and what is too small to count
+_BLOCKS = 2**23  # tiles of distances, and what is too small to count
 
 
 def peak_bytes(

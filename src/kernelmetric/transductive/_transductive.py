@@ -12,7 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from kernelmetric.compute import check_points, require_memory, unchanged_on_failure
+from kernelmetric.compute import (
+    check_points,
+    map_points,
+    require_memory,
+    unchanged_on_failure,
+)
 from kernelmetric.learners._base import check_spread
 from kernelmetric.metric import Metric
 from kernelmetric.transductive._choice import check_lam, choose_lam, vote
@@ -258,19 +263,11 @@ class TransductiveDistance(Metric, BaseEstimator):
         check_is_fitted(self)
         X = check_points(self, X, reset=False)
         points = prior_points(self.prior, X)
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
-            if hasattr(self, "space_"):
-                with config_context(transform_output="default"):
-                    E = self.space_.transform(points) @ self.components_.T
-            else:
-                E = interpolate(self._points, self.embedding_, points, self.n_neighbors_)
-        if not np.all(np.isfinite(E)):
-            row = int(np.flatnonzero(~np.isfinite(E).all(axis=1))[0])
-            raise ValueError(
-                f"Got a point (row {row}) so far from the training points that squared distances "
-                f"leave the range of {points.dtype}, but expected one among them: look for a wrong "
-                "value, or rescale."
-            )
+        if hasattr(self, "space_"):
+            with config_context(transform_output="default"):
+                E = map_points(self.space_.transform(points), self.components_)
+        else:
+            E = interpolate(self._points, self.embedding_, points, self.n_neighbors_)
         return E.astype(self.embedding_.dtype, copy=False)
 
     def predict(self, X: Any) -> np.ndarray:
