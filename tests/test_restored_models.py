@@ -62,6 +62,7 @@ from kernelmetric import (
     load,
     save,
 )
+from kernelmetric.datasets import TableEncoder
 from kernelmetric.learners import Learner
 from kernelmetric.shipping import SavedFileError, _checks
 from kernelmetric.shipping._allowed import names_of_classes
@@ -674,6 +675,12 @@ HOSTILE = {
     "codes of no class": lambda: changed(
         TransductiveDistance(2, n_neighbors=5, lam=5000.0).fit(*points()), _codes=np.full(24, 3)
     ),
+    "no neighbours to ask": lambda: changed(
+        TransductiveDistance(2, n_neighbors=5, lam=5000.0).fit(*points()), n_neighbors_=0
+    ),
+    "columns without names": lambda: changed(TableEncoder(["size"]), numbers=[0]),
+    "words of no column": lambda: changed(TableEncoder(["size"]), missing={"size": ["?", 1]}),
+    "a table of other steps": lambda: changed(TableEncoder(["size"]), columns_=StandardScaler()),
     "an embedding beside its space": lambda: changed(
         TransductiveDistance(2, penalty="kernel", lam=5000.0).fit(*points()),
         components_=np.ones((2, 3)),

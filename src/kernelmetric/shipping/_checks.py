@@ -21,6 +21,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from kernelmetric.compute import is_sparse, to_numpy
+from kernelmetric.datasets import TableEncoder
 from kernelmetric.evaluation import PairVerifier
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized
@@ -312,7 +313,32 @@ def _width(space: Any) -> int | None:
     return None if made is None else made.shape[1 if "projection_" in state else 0]
 
 
+def _check_table(encoder: Any, name: str, sides: dict[str, int]) -> None:
+    """Names of columns are texts, and what encodes them is what a fit leaves."""
+    state = vars(encoder)
+    for part in ("numbers", "categories", "commas", "unused"):
+        found = state.get(part)
+        good = found is None or (isinstance(found, list | tuple) and _are_texts(found))
+        _require(good, encoder, part, found, "names of columns")
+    missing = state.get("missing")
+    good = missing is None or (
+        isinstance(missing, dict)
+        and _are_texts(missing)
+        and all(isinstance(words, list | tuple) and _are_texts(words) for words in missing.values())
+    )
+    _require(good, encoder, "missing", missing, "words for what is missing, by column")
+    columns = state.get("columns_")
+    good = columns is None or isinstance(columns, ColumnTransformer)
+    _require(good, encoder, "columns_", columns, "a ColumnTransformer")
+
+
+def _are_texts(items: Any) -> bool:
+    return all(isinstance(item, str) for item in items)
+
+
 def _check_transductive(metric: Any, name: str, sides: dict[str, int]) -> None:
+    asked = vars(metric).get("n_neighbors_", 1)
+    _require(_is_count(asked) and asked > 0, metric, "n_neighbors_", asked, "a positive integer")
     codes = vars(metric).get("_codes")
     if codes is not None:
         good = bool(np.all(codes < sides.get("c", 0)))
@@ -406,6 +432,7 @@ _FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     ((Learner, IdealizedKernel), _check_learner),
     (Kernelized, _check_kernelized),
     (TransductiveDistance, _check_transductive),
+    (TableEncoder, _check_table),
     (Pairs, _check_pairs),
     (PairVerifier, _check_verifier),
 )
