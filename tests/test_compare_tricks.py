@@ -34,7 +34,8 @@ def test_an_ill_conditioned_gram_matrix_parts_the_tricks():
     assert calm.distance_gap < 1e-6
     assert calm.agreement == 1
     assert raw.distance_gap > 0.1
-    assert "look at the condition numbers" in raw.verdict
+    # Which of the other verdicts it is depends on rounding, divided by rounding.
+    assert raw.verdict != calm.verdict == "Both tricks give the same metric."
 
 
 def test_gradient_learners_are_compared_by_their_objective(labelled):

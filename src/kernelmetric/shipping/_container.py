@@ -21,6 +21,7 @@ import math
 import os
 import re
 import struct
+import tokenize
 import warnings
 import zipfile
 from collections import Counter
@@ -41,6 +42,16 @@ _ENCRYPTED = 0x1
 _LOCAL, _ENTRY, _END, _END_64 = 30, 46, 22, 76
 _MOST_OF_NOTHING = 2**20  # the longest side, and the widest text, of an array without numbers
 MOST_DIGITS = 20  # of an integer: larger ones collide as keys, and no array holds them
+# What NumPy raises for the header of an array; the last from Python 3.12 on.
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    SyntaxError,
+    RecursionError,
+    MemoryError,
+    Warning,
+    tokenize.TokenError,
+)
 
 
 class SavedFileError(ValueError):
@@ -278,7 +289,7 @@ def read_npy(data: bytes, name: str) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # a header of Python 2 is none of ours
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, Warning) as error:
+    except _UNREADABLE as error:
         raise SavedFileError(f"Got {name} with a header that is no array's ({error}).") from error
     wide = dtype.kind != "U" and dtype.itemsize > 8  # numbers of 16 bytes differ by machine
     if dtype.kind not in KINDS or dtype.itemsize == 0 or wide:
