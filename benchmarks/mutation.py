@@ -10,8 +10,9 @@ also on another machine::
 
 A fault counts as noticed when a test fails or does not end. Each fault meets the tests that reach
 its line, the quickest case of every test first, up to a limit of seconds; a fault that only a slow
-test would notice therefore counts as missed. Places are drawn at random, all alike; annotations are
-left out, as they do not run.
+test would notice therefore counts as missed. Places are drawn at random, all alike. Left out are
+annotations, which do not run, and lines that only set the size of a block or the number of threads:
+no result may depend on these, and other tests hold us to that.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +39,9 @@ ROOMS = ["compute", "solvers", "learners", "spaces", "shipping", "evaluation"]
 FILES = ["datasets/_tables.py"]
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", "__pycache__", "mutation-output", ".*_cache", ".wheels", ".carry", "_build"
+)
+SIZES = re.compile(
+    r"\b(row_blocks|tile_rows|own_threads)\(|^_\w*(BYTES|TILE|CHUNK|PARTS|GROUP|ROUND)\w*\s*="
 )
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 
@@ -88,6 +93,7 @@ def places_of(file):
     tree = cosmic_ray.ast.get_ast(file.read_text(encoding="utf-8"))
     nodes = list(cosmic_ray.ast.ast_nodes(tree))
     silent = annotation_positions(file)
+    sizes = {i for i, line in enumerate(lines_of(file), 1) if SIZES.search(line)}
     places = defaultdict(list)
     for name in cosmic_ray.plugins.operator_names():
         operator = cosmic_ray.plugins.get_operator(name)
@@ -95,9 +101,13 @@ def places_of(file):
             continue
         spans = (span for node in nodes for span in operator().mutation_positions(node))
         for occurrence, (start, stop) in enumerate(spans):
-            if start not in silent:
+            if start not in silent and start[0] not in sizes:
                 places[start, stop].append((name, occurrence, start[0]))
     return places
+
+
+def lines_of(file):
+    return file.read_text(encoding="utf-8").splitlines()
 
 
 def annotation_positions(file):
@@ -242,11 +252,11 @@ def run(arguments):
             judged = []
             for fault in pool.map(judge, faults):
                 judged.append({key: value for key, value in fault.items() if key != "code"})
+                (arguments.out / "outcomes.json").write_text(json.dumps(judged, indent=1))
                 print(
                     f"{fault['outcome']:9} {fault['file']}:{fault['line']}  {fault['is']}",
                     flush=True,
                 )
-    (arguments.out / "outcomes.json").write_text(json.dumps(judged, indent=1), encoding="utf-8")
     print("\n" + summary(judged))
 
 
