@@ -50,6 +50,8 @@ class Certificate:
     @classmethod
     def of(cls, dual: float, primal: float, scale: float, gamma: float) -> Certificate:
         """From both values, and what else they are to be compared with."""
+        if not np.isfinite(primal - dual):  # values beyond the numbers certify nothing
+            return cls(dual, primal, np.inf, gamma)
         scale = max(abs(primal), abs(dual), scale)
         return cls(dual, primal, (primal - dual) / scale if scale > 0 else 0.0, gamma)
 

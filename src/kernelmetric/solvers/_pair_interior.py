@@ -168,7 +168,7 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
         if gap < least_gap or best_metric is None:
             best, best_metric, least_gap = beta.copy(), metric, gap
         stopped = report is not None and report(steps, gap, best_metric)
-        if stopped or gap <= aim or stalled > (1 if gap <= tol else 8):
+        if stopped or gap <= aim or stalled > (1 if gap <= tol else 8) or iteration == max_iter:
             break
         smoothed = _Smoothed(M, epsilon, psd=problem.psd)
         if problem.psd:

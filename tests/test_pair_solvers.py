@@ -1,0 +1,441 @@
+"""The parts of the solvers of pairs: every shortcut gives the same, every limit holds."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from kernelmetric import memory_budget
+from kernelmetric.solvers import PairDual, solve_pairs
+from kernelmetric.solvers import _pair_interior as interior
+from kernelmetric.solvers import _pair_solve as first
+from kernelmetric.solvers._pair_dual import Certificate, project_box_half_space
+
+
+def problem_of_pairs(n=40, r=3, n_pairs=120, *, share=0.5, weight=1.0, apart=None, **options):
+    rng = np.random.RandomState(0)
+    Z = rng.standard_normal((n, r))
+    Z[:, 0] += 1.5 * (np.arange(n) % 2)
+    i, j = np.triu_indices(n, 1)
+    chosen = rng.permutation(len(i))[:n_pairs]
+    pairs = np.stack([i[chosen], j[chosen]], axis=1)
+    signs = np.where((pairs[:, 0] - pairs[:, 1]) % 2 == 0, -1.0, 1.0)
+    if apart is not None:
+        signs[:] = 1.0 if apart else -1.0
+    upper = weight * np.where(signs > 0, 3.0, 2.0) / n_pairs
+    return PairDual(Z, pairs, signs, upper, share * upper[signs > 0].sum(), **options)
+
+
+# --- the problem --------------------------------------------------------------------------------
+
+
+def test_a_projection_that_first_aims_too_far_still_ends_at_the_nearest_point():
+    # From λ = 0 only the first entry moves: alone it would have to go far beyond its bound.
+    v, upper = np.array([0.1, -0.1, 7.0]), np.array([1.0, 5.0, 2.0])
+    members, weights = np.array([True, True, False]), np.array([1.0, 0.1, 1.0])
+    found = project_box_half_space(v, upper, members, 4.0, weights)
+    np.testing.assert_allclose(found, [0.1 + 4 / 11, -0.1 + 40 / 11, 2.0], rtol=1e-12)
+
+
+def test_a_projection_without_members_is_onto_the_box():
+    v = np.array([-1.0, 0.5, 2.0])
+    found = project_box_half_space(v, np.ones(3), np.zeros(3, dtype=bool), 0.0, np.ones(3))
+    np.testing.assert_array_equal(found, [0.0, 0.5, 1.0])
+
+
+@pytest.mark.parametrize("solver", ["interior", "first-order"])
+def test_without_dissimilar_pairs_there_is_no_margin(solver):
+    problem = problem_of_pairs(apart=False)
+    found = solve_pairs(problem, solver=solver)
+    assert found.certificate.gamma == 0.0
+    assert found.converged
+    # Similar pairs only shrink: the positive part of what they ask for is nothing.
+    np.testing.assert_allclose(found.metric, 0.0, atol=1e-6)
+
+
+def test_bounds_of_zero_leave_a_margin_that_is_a_number():
+    problem = problem_of_pairs()
+    problem.upper[:], problem.least = 0.0, 0.0
+    margins = np.random.RandomState(0).uniform(1.0, 2.0, size=int(problem.apart.sum()))
+    assert problem._best_gamma(margins) == margins.min()
+
+
+def test_differences_are_kept_where_they_are_few_and_the_budget_holds_them_twice():
+    options = {"n": 40, "r": 3, "n_pairs": 120}
+    kept = problem_of_pairs(**options)
+    np.testing.assert_array_equal(kept._kept, kept.Z[kept.first] - kept.Z[kept.second])
+    n_bytes = 8 * 3 * 120
+    with memory_budget(2 * n_bytes):
+        assert problem_of_pairs(**options)._kept is not None
+    with memory_budget(2 * n_bytes - 2):
+        anew = problem_of_pairs(**options)
+        assert anew._kept is None
+        alpha = np.random.RandomState(1).uniform(size=120)
+        np.testing.assert_allclose(anew.matrix(alpha), kept.matrix(alpha), atol=1e-12)
+        np.testing.assert_allclose(anew.d2, kept.d2)
+
+
+@pytest.mark.parametrize(
+    ("r", "n_pairs", "by_points"),
+    [(257, 49, False), (257, 50, False), (257, 51, True), (256, 51, False)],
+)
+def test_sums_are_by_points_only_where_these_have_fewer_products(r, n_pairs, by_points):
+    problem = problem_of_pairs(25, r, n_pairs)
+    assert problem._by_points == by_points
+    assert (problem._kept is None) == by_points
+    delta = problem.Z[problem.first] - problem.Z[problem.second]
+    alpha = np.random.RandomState(1).uniform(size=n_pairs)
+    M = (delta * (problem.signs * alpha)[:, None]).T @ delta
+    np.testing.assert_allclose(problem.matrix(alpha), M, atol=1e-9)
+
+
+# --- first-order steps --------------------------------------------------------------------------
+
+
+class Counting(PairDual):
+    """Counts its projections."""
+
+    projections = 0
+
+    def project(self, alpha, weights):
+        self.projections += 1
+        return super().project(alpha, weights)
+
+
+def test_a_step_takes_few_projections():
+    problem = problem_of_pairs()
+    problem.__class__ = Counting
+    steps = first._Steps(problem, 1e-10)
+    rng = np.random.RandomState(0)
+    y = problem.project(rng.uniform(size=120) * problem.upper, steps.weights)
+    for length in (0.01, 0.1, 1.0):
+        problem.projections = 0
+        steps.take(y, rng.standard_normal(120), length)
+        assert 1 <= problem.projections <= 12  # Newton's method: halving a bracket takes thirty
+
+
+def test_a_step_halves_its_bracket_where_newton_leaves_it():
+    pairs, upper = np.array([[0, 1]]), 0.5
+    problem = PairDual(np.array([[0.0], [1.0]]), pairs, np.ones(1), np.array([upper]), 0.0)
+    steps = first._Steps(problem, 1e-12)
+    np.testing.assert_allclose([steps.w[0], steps.weights[0]], 1.0)
+    # The steepest part weighs ten times the rest: at both ends of the bracket α is at a bound.
+    found = steps.take(np.zeros(1), np.array([-2 * upper / 10.0]), 10.0)
+    np.testing.assert_allclose(found, 2 * upper / 11, rtol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [30.0, 1e6])
+def test_a_curvature_that_was_taken_too_low_is_found_out(monkeypatch, factor):
+    problem = problem_of_pairs()
+    right = first.first_order(problem, tol=1e-5, max_iter=2000)
+    longest, take, taken = first._Steps.longest, first._Steps.take, []
+
+    def counted(self, y, gradient, step):
+        taken.append(step)
+        assert len(taken) < 20_000, "it tries steps for ever"
+        return take(self, y, gradient, step)
+
+    monkeypatch.setattr(first._Steps, "longest", lambda self: factor * longest(self))
+    monkeypatch.setattr(first._Steps, "take", counted)
+    found = first.first_order(problem, tol=1e-5, max_iter=2000)
+    assert taken[-1] < taken[0] / 2
+    assert found.converged and right.converged
+    scale = np.abs(right.metric).max()
+    np.testing.assert_allclose(found.metric, right.metric, atol=2e-2 * scale)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-5])
+def test_steps_are_as_precise_as_the_tolerance_needs(monkeypatch, tol):
+    asked = []
+
+    class Seen(first._Steps):
+        def __init__(self, problem, precision):
+            asked.append(precision)
+            super().__init__(problem, precision)
+
+    monkeypatch.setattr(first, "_Steps", Seen)
+    first.first_order(problem_of_pairs(), tol=tol, max_iter=10)
+    assert 1e-8 * tol < asked[0] < 1e-4 * tol
+
+
+@pytest.mark.parametrize("max_iter", [1, 7, 10, 23])
+def test_first_order_steps_are_certified_every_ten_and_at_the_end(max_iter):
+    seen = []
+
+    def report(step, gap, metric):
+        seen.append(step)
+
+    found = first.first_order(problem_of_pairs(), tol=1e-14, max_iter=max_iter, report=report)
+    assert seen == sorted({*range(10, max_iter + 1, 10), max_iter})
+    assert found.n_iter == max_iter
+    assert not found.converged
+
+
+# --- the interior-point method ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 6])
+def test_the_interior_point_takes_no_more_steps_than_it_may(max_iter):
+    seen = []
+
+    def report(step, gap, metric):
+        seen.append((step, gap))
+
+    problem = problem_of_pairs()
+    found = interior.interior_point(problem, tol=1e-12, max_iter=max_iter, report=report)
+    assert found.n_iter == max_iter
+    assert [step for step, _ in seen] == list(range(max_iter + 1))  # the last is certified too
+    assert not found.converged
+    assert found.certificate.gap <= 2.0 * min(gap for _, gap in seen)
+
+
+def test_newton_steps_whose_matrices_are_too_large_are_never_affordable():
+    # 126 coordinates have 8001 products, and four matrices of so many rows take 2 GB.
+    assert np.isfinite(interior._flops(9000, 125, psd=True))
+    assert interior._flops(9000, 126, psd=True) == np.inf
+    assert interior._flops(9000, 300, psd=True) == np.inf
+    assert np.isfinite(interior._flops(4000, 200, psd=False))
+    assert interior._flops(4001, 200, psd=False) == np.inf
+
+
+def test_the_memory_of_pairs_is_the_sum_of_its_arrays():
+    # 3 coordinates, 6 products: features are kept.
+    arrays = 8 * 5000 * (3 + 30) + 6 * 8 * 9
+    assert interior.pair_bytes(5000, 3) == arrays + 8 * (5000 * 6 + 2 * 4096 * 6 + 4 * 36)
+    assert interior.pair_bytes(100, 3) == (8 * 100 * 33 + 432) + 8 * (600 + 1200 + 4 * 36)
+    # 20 coordinates: features of 400,000 pairs, 672 MB, are made in blocks.
+    arrays = 8 * 400_000 * 50 + 6 * 8 * 400
+    assert interior.pair_bytes(400_000, 20) == arrays + 8 * (2 * 4096 * 210 + 4 * 210**2)
+    # Fewer pairs than products: four matrices of pairs times pairs.
+    arrays = 8 * 100 * 80 + 6 * 8 * 2500
+    assert interior.pair_bytes(100, 50) == arrays + 8 * 100 * (400 + 1275)
+    # First-order steps: blocks of differences.
+    arrays = 8 * 50_000 * 330 + 6 * 8 * 90_000
+    assert interior.pair_bytes(50_000, 300) == arrays + 8 * 8192 * 600
+
+
+@pytest.mark.parametrize(("n", "r", "n_pairs"), [(400, 6, 20_000), (60, 30, 400)])
+def test_the_memory_of_pairs_is_estimated_within_a_factor_of_two(n, r, n_pairs):
+    tracemalloc.start()
+    try:
+        problem = problem_of_pairs(n, r, n_pairs)
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        interior.interior_point(problem, tol=1e-2, max_iter=3, report=None)
+        peak = tracemalloc.get_traced_memory()[1] - before + problem._kept.nbytes
+    finally:
+        tracemalloc.stop()
+    assert 0.5 < interior.pair_bytes(n_pairs, r) / peak < 2.0
+
+
+def hessian_of(problem, M=None):
+    """The Hessian at a point, and the same written out."""
+    free = np.ones(len(problem), dtype=bool)
+    a = np.where(problem.apart, problem.upper, 0.0)
+    M = np.eye(problem.Z.shape[1]) if M is None else M
+    hessian = interior._Hessian(problem, free, 2.0, a)
+    hessian.move_to(interior._Smoothed(M, 1e-3, psd=problem.psd))
+    return hessian
+
+
+@pytest.mark.parametrize(
+    ("r", "n_pairs", "low_rank"), [(3, 600, False), (3, 601, True), (25, 650, False)]
+)
+def test_the_hessian_is_formed_unless_its_rank_is_low(r, n_pairs, low_rank):
+    problem = problem_of_pairs(60, r, n_pairs, psd=False)
+    hessian = hessian_of(problem)
+    assert hessian.low_rank == low_rank
+
+
+@pytest.mark.parametrize("psd", [True, False])
+@pytest.mark.parametrize("n_pairs", [100, 700])
+def test_newton_equations_are_solved_however_the_hessian_is_held(psd, n_pairs):
+    problem = problem_of_pairs(60, 3, n_pairs, psd=psd)
+    M = np.diag([2.0, 0.3, -0.5])
+    rng = np.random.RandomState(0)
+    theta, x, rho = rng.uniform(0.5, 2.0, n_pairs), rng.standard_normal(n_pairs), 3.0
+    delta = problem.Z[problem.first] - problem.Z[problem.second]
+    if psd:  # the divided differences of the smoothed positive part, entry by entry
+        values, epsilon = np.diag(M), 1e-3
+        rounded = (values + np.sqrt(values**2 + 4 * epsilon)) / 2
+        slope = np.empty((3, 3))
+        for i in range(3):
+            for j in range(3):
+                slope[i, j] = (
+                    (rounded[i] - rounded[j]) / (values[i] - values[j])
+                    if i != j
+                    else rounded[i] / np.sqrt(values[i] ** 2 + 4 * epsilon)
+                )
+        H = np.einsum("pi,pj,ij,qi,qj->pq", delta, delta, slope, delta, delta, optimize=True)
+    else:
+        H = (delta @ delta.T) ** 2
+    scale = np.sqrt(2.0) * problem.signs * problem.upper
+    H = scale[:, None] * H * scale + np.diag(theta)
+    a = np.where(problem.apart, problem.upper, 0.0)
+    H += rho * np.outer(a, a)
+    for budget in ("1GB", "10KB"):
+        with memory_budget(budget):
+            hessian = hessian_of(problem, M)
+            assert hessian.low_rank == (n_pairs == 700)
+            hessian.factor(theta, rho)
+            np.testing.assert_allclose(hessian.solve(H @ x), x, atol=1e-7)
+
+
+def test_features_are_kept_where_a_quarter_of_the_budget_holds_them():
+    problem = problem_of_pairs(60, 3, 700, psd=False)
+    n_bytes = 8 * 6 * 700
+    with memory_budget(4 * n_bytes):
+        assert hessian_of(problem)._kept is not None
+    with memory_budget(4 * n_bytes - 4):
+        assert hessian_of(problem)._kept is None
+
+
+def test_features_beyond_what_may_be_kept_are_made_anew(monkeypatch):
+    problem = problem_of_pairs(60, 3, 700, psd=False)
+    monkeypatch.setattr(interior, "_MOST_KEPT", 8 * 6 * 700 - 1)
+    with memory_budget("1GB"):
+        assert hessian_of(problem)._kept is None
+
+
+def test_the_longest_step_ends_at_the_first_bound():
+    longest = interior._longest
+    assert longest((np.array([1.0, 2.0]), np.array([-4.0, -3.0]))) == 0.25
+    assert longest((1.0, -2.0), (np.array([1.0]), np.array([-1.25]))) == 0.5
+    assert longest((np.ones(2), np.array([5.0, -0.5]))) == 1.0
+    assert longest((np.ones(2), np.array([-1.0, -1.0]))) == 1.0
+    assert longest((0.0, 0.0)) == 1.0  # what is zero and stays so stops nothing
+    assert longest((np.empty(0), np.empty(0))) == 1.0
+
+
+def test_a_matrix_that_rounding_made_indefinite_is_moved_a_little():
+    H = np.diag([1.0, 1.0, -1e-14])
+    L, lower = interior._cholesky(H)
+    L = np.tril(L) if lower else np.triu(L).T
+    np.testing.assert_allclose(L @ L.T, H, atol=1e-11)
+    with pytest.raises(linalg.LinAlgError, match="not positive definite"):
+        interior._cholesky(np.diag([1.0, 1.0, -1e-6]))
+
+
+def direction_of(problem, *, mu, unbalanced):
+    """A direction from the middle, with multipliers of size mu, and what it started from."""
+    N = len(problem)
+    hessian = hessian_of(problem)
+    a = hessian.a
+    rng = np.random.RandomState(0)
+    b = rng.uniform(0.3, 0.7, N)
+    room, slack = 1.0 - b, 0.4
+    low, high, multiplier = mu / b, mu / room * rng.uniform(0.5, 2.0, N), mu / slack
+    gradient = low - high + multiplier * a + unbalanced * rng.uniform(0.5, 1.0, N)
+    move = interior._direction(hessian, gradient, b, room, low, high, multiplier, slack, True)
+    return hessian, gradient, (b, room, low, high, multiplier, slack), move
+
+
+def test_the_barrier_waits_where_the_gradient_is_far_from_balanced():
+    problem = problem_of_pairs(psd=False)
+    _, _, (b, room, low, high, multiplier, slack), move = direction_of(
+        problem, mu=1e-8, unbalanced=1.0
+    )
+    db, dlow, dhigh, _ = move
+    mu = (low @ b + high @ room + multiplier * slack) / (2 * len(b) + 1)
+    np.testing.assert_allclose(
+        low * b + b * dlow + low * db, mu, rtol=1e-6, atol=1e-9 * abs(db).max()
+    )
+    np.testing.assert_allclose(
+        high * room + room * dhigh - high * db, mu, rtol=1e-6, atol=1e-9 * abs(db).max()
+    )
+
+
+@pytest.mark.parametrize("unbalanced", [0.0, 1.0])
+def test_a_direction_solves_the_linear_equations_of_newton(unbalanced):
+    problem = problem_of_pairs(psd=False)
+    hessian, gradient, (_, _, low, high, multiplier, _), move = direction_of(
+        problem, mu=0.1, unbalanced=unbalanced
+    )
+    db, dlow, dhigh, dmultiplier = move
+    # The gradient after the step is balanced by the multipliers after the step.
+    after = gradient + hessian.matrix @ db
+    balance = (low + dlow) - (high + dhigh) + (multiplier + dmultiplier) * hessian.a
+    np.testing.assert_allclose(after, balance, atol=1e-8 * np.abs(gradient).max())
+
+
+def test_a_predictor_that_gets_far_lowers_the_barrier_more():
+    problem = problem_of_pairs(psd=False)
+    _, _, (b, room, low, high, multiplier, slack), move = direction_of(
+        problem, mu=0.1, unbalanced=0.0
+    )
+    db, dlow, dhigh, dm = move
+    before = low @ b + high @ room + multiplier * slack
+    dslack = np.where(problem.apart, problem.upper, 0.0) @ db
+    linear = b @ dlow + low @ db + room @ dhigh - high @ db + slack * dm + multiplier * dslack
+    assert before + linear < 0.2 * before  # to first order: what the next point aims at
+
+
+def test_pairs_at_the_right_bound_are_decided_and_others_are_not():
+    problem = problem_of_pairs(60, 3, 700, weight=0.2)
+    found = interior.interior_point(problem, tol=1e-9, max_iter=100, report=None)
+    movable = np.ones(700, dtype=bool)
+    movable[::7] = False
+    beta, free = interior._undecided(problem, found, movable)
+    share = found.alpha / problem.upper
+    inside = (share > 0) & (share < 1)
+    pull = problem.signs * (problem.forms(found.metric) - problem.d2)
+    pull -= np.where(problem.apart, found.certificate.gamma, 0.0)
+    wrong = ((share == 0) & (pull < 0)) | ((share == 1) & (pull > 0))
+    assert 0 < free.sum() < 60
+    assert not np.any(free & ~movable)
+    assert np.all(free[inside & movable])
+    assert not np.any(free & ~inside & ~wrong)
+    assert set(np.unique(beta[~free])) <= {0.0, 1.0}
+    np.testing.assert_allclose(beta[free], share[free])
+
+
+@pytest.mark.parametrize("left", ["none", "the same"])
+def test_no_round_follows_where_nothing_is_left_to_decide(monkeypatch, left):
+    iterate, rounds = interior._iterate, []
+
+    def counted(problem, beta, free, *rest):
+        rounds.append(int(free.sum()))
+        return iterate(problem, beta, free, *rest)
+
+    def undecided(problem, found, movable):
+        return found.alpha / problem.upper, movable & (left == "the same")
+
+    monkeypatch.setattr(interior, "_iterate", counted)
+    monkeypatch.setattr(interior, "_undecided", undecided)
+    problem = problem_of_pairs(60, 3, 700)
+    found = interior.interior_point(problem, tol=1e-30, max_iter=60, report=None)
+    assert rounds == [700]
+    assert found.certificate.gap < 1e-4
+
+
+def test_where_all_dissimilar_pairs_must_be_at_their_bound_they_are():
+    problem = problem_of_pairs(share=1.0)
+    found = solve_pairs(problem, solver="interior")
+    assert found.converged
+    np.testing.assert_array_equal(found.alpha[problem.apart], problem.upper[problem.apart])
+    only = problem_of_pairs(share=1.0, apart=True)  # nothing is free
+    found = solve_pairs(only, solver="interior")
+    assert found.n_iter == 0
+    np.testing.assert_array_equal(found.alpha, only.upper)
+
+
+@pytest.mark.parametrize("psd", [True, False])
+def test_without_a_least_sum_the_constraint_has_no_multiplier(psd):
+    problem = problem_of_pairs(share=0.0, psd=psd)
+    found = solve_pairs(problem, solver="interior")
+    assert found.converged and found.certificate.gap < 1e-8
+    rough = solve_pairs(problem, solver="first-order", tol=1e-5)
+    scale = np.abs(found.metric).max() + 1e-3
+    np.testing.assert_allclose(found.metric, rough.metric, atol=2e-2 * scale)
+
+
+def test_values_beyond_the_numbers_certify_nothing():
+    for dual, primal in ((-np.inf, np.nan), (np.nan, 1.0), (0.0, np.inf), (-np.inf, np.inf)):
+        assert Certificate.of(dual, primal, 1.0, 0.0).gap == np.inf
+    problem = problem_of_pairs()
+    pairs = np.stack([problem.first, problem.second], axis=1)
+    big = PairDual(1e90 * problem.Z, pairs, problem.signs, problem.upper, problem.least)
+    with np.errstate(all="ignore"):
+        found = interior.interior_point(big, tol=1e-6, max_iter=20, report=None)
+    assert not found.converged

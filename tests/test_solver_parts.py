@@ -1,0 +1,234 @@
+"""The parts of eigenvectors, non-negative programs and projected gradients, each on its own."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from numpy.polynomial import chebyshev
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelmetric.solvers import (
+    _davidson,
+    _nonnegative,
+    minimize_lbfgs,
+    minimize_projected,
+    nonnegative_qp,
+    smallest_eigenvectors,
+)
+
+# --- eigenvectors -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array, aslinearoperator])
+@pytest.mark.parametrize("with_null", [False, True])
+def test_a_small_matrix_of_any_form_gives_the_eigenvectors_of_lapack(form, with_null):
+    A = np.random.RandomState(0).standard_normal((20, 20))
+    A = A + A.T
+    null = np.ones(20) if with_null else None
+    found = smallest_eigenvectors(form(A), 5, null=null, random_state=0)
+    H = np.eye(20) - with_null / 20
+    values = np.linalg.eigvalsh(H @ A @ H + with_null * 100.0 / 20)
+    np.testing.assert_allclose(found.values, values[:5], atol=1e-10)
+    assert found.converged
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e4])
+def test_a_warning_counts_the_eigenvectors_beyond_the_tolerance(size):
+    n, k = 1100, 12
+    A = sparse.diags_array(size * np.linspace(-1.0, 1.0, n)).tocsr()
+    start = np.eye(n)[:, :5]  # five eigenvectors, and nothing of the others
+    with pytest.warns(ConvergenceWarning) as seen:
+        found = smallest_eigenvectors(A, k, start=start, max_iter=1, random_state=0)
+    beyond = int(np.sum(found.residuals > 1e-6 * size))
+    said = re.match(r"(\d+) of (\d+) .* the largest (\S+) of the", str(seen[0].message))
+    assert 0 < beyond < k
+    assert (int(said[1]), int(said[2])) == (beyond, k)
+    largest = found.residuals.max() / size  # the scale is a bound of the largest eigenvalue
+    assert 0.4 * largest < float(said[3]) < 1.1 * largest
+
+
+class Scripted:
+    """A random state that draws what it is told."""
+
+    def __init__(self, drawn):
+        self.drawn = np.array(drawn)
+
+    def standard_normal(self, shape):
+        return self.drawn.reshape(shape)
+
+
+@pytest.mark.parametrize(
+    ("diagonal", "interval"),
+    [([1.0, 1.0, -1.0, -1.0], (-1.0, 1.0)), ([3.0, 3.0, 3.0, 3.0], (3.0, 3.0))],
+)
+def test_an_invariant_subspace_ends_the_search_for_the_interval(diagonal, interval):
+    multiply = _davidson.Deflated(np.diag(diagonal), np.empty((4, 0)))
+    found = _davidson._spectral_interval(multiply, Scripted([0.5, 0.5, 0.5, 0.5]))
+    np.testing.assert_allclose(found, interval)
+
+
+def test_the_interval_holds_the_spectrum():
+    for seed in range(5):
+        rng = np.random.RandomState(seed)
+        values = np.r_[-3.0, rng.uniform(-1, 2, 60), 7.0]
+        multiply = _davidson.Deflated(np.diag(values), np.empty((62, 0)))
+        lowest, upper = _davidson._spectral_interval(multiply, rng)
+        assert 7.0 <= upper < 10.0
+        assert -3.0 - 1e-9 <= lowest < -2.0
+
+
+def search_of(values, k=3, width=4):
+    """A Davidson search on a diagonal matrix after its first block."""
+    A = np.diag(values)
+    rng = np.random.RandomState(0)
+    multiply = _davidson.Deflated(A, np.empty((len(values), 0)))
+    search = _davidson.Davidson(A, multiply, k, width, k + _davidson.GUARD + 4 * width, rng)
+    search._grow(search._random(width))
+    search._rotate()
+    return search
+
+
+def chebyshev_of(search, values, degree):
+    """T_d on the spectrum, with the part beyond the edge moved to [-1, 1]."""
+    edge = search._edge()
+    center, half = (search.upper + edge) / 2, (search.upper - edge) / 2
+    return lambda x: chebyshev.chebval((x - center) / half, np.eye(degree + 1)[degree])
+
+
+def cosines(A, B):
+    return np.abs(np.sum(A * B, axis=0)) / np.linalg.norm(A, axis=0) / np.linalg.norm(B, axis=0)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 6])
+def test_the_filter_is_a_chebyshev_polynomial_without_the_part_along_the_vector(
+    monkeypatch, degree
+):
+    values = np.linspace(0.0, 10.0, 80)
+    search = search_of(values)
+    monkeypatch.setattr(_davidson, "_DEGREE", degree)
+    monkeypatch.setattr(_davidson, "_LARGEST", 1e300)  # so that the degree is the largest
+    chosen = np.arange(3)
+    T = chebyshev_of(search, values, degree)
+    ritz = search.V[:, : search.m] @ search.S[:, chosen]
+    wanted = T(values)[:, None] * ritz - ritz * T(search.theta[chosen])
+    found = search._filter(search._residuals(chosen), search.theta[chosen])
+    np.testing.assert_allclose(cosines(found, wanted), 1.0, atol=1e-5)
+
+
+def test_random_vectors_pass_the_filter_as_they_are(monkeypatch):
+    values = np.linspace(0.0, 10.0, 80)
+    search = search_of(values)
+    monkeypatch.setattr(_davidson, "_DEGREE", 0.4)  # ten times as many for random vectors
+    monkeypatch.setattr(_davidson, "_LARGEST", 1e300)
+    R = np.random.RandomState(1).standard_normal((80, 2))
+    wanted = chebyshev_of(search, values, 4)(values)[:, None] * R
+    np.testing.assert_allclose(cosines(search._filter(R, None), wanted), 1.0, atol=1e-5)
+
+
+def test_the_filter_stays_below_what_single_precision_shows():
+    values = np.r_[-1e4, np.linspace(0.0, 10.0, 79)]  # T_10 would be 1e30 at the first
+    search = search_of(values)
+    search._grow(np.eye(80)[:, :1])
+    search._rotate()
+    block = search._filter(np.random.RandomState(1).standard_normal((80, 2)), None)
+    assert np.all(np.isfinite(block))
+    assert np.abs(block).max() < 1e7
+
+
+def test_where_nothing_lies_beyond_the_edge_nothing_is_filtered():
+    search = search_of(np.linspace(0.0, 10.0, 80))
+    search.upper = search._edge()
+    R = np.random.RandomState(1).standard_normal((80, 2))
+    np.testing.assert_array_equal(search._filter(R, None), R)
+
+
+# --- non-negative programs ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [2, 5])
+def test_the_root_of_a_program_squares_to_it(rank):
+    rng = np.random.RandomState(0)
+    F = rng.standard_normal((rank, 5))
+    S, b = F.T @ F, F.T @ rng.standard_normal(rank)
+    A, c = _nonnegative._square_root(S, b)
+    assert A.shape == (rank, 5)
+    np.testing.assert_allclose(A.T @ A, S, atol=1e-10)
+    np.testing.assert_allclose(A.T @ c, b, atol=1e-10)
+
+
+def test_an_exchange_goes_as_far_as_nothing_turns_negative():
+    S, b = np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([1.0, 1.5])
+    found = _nonnegative._exchange(S, b, np.array([1.0, 0.0]))
+    np.testing.assert_allclose(found, [0.0, 1.5], atol=1e-12)
+
+
+def test_exchanges_alone_solve_programs_whose_variables_depend_on_each_other(monkeypatch):
+    def gives_up(A, c):
+        raise RuntimeError("too many iterations")
+
+    monkeypatch.setattr(_nonnegative, "nnls", gives_up)
+    left = 0
+    exchange = _nonnegative._exchange
+
+    def watched(S, b, v):
+        nonlocal left
+        after = exchange(S, b, v)
+        left += bool(np.any((v > 0) & (after == 0)))
+        return after
+
+    monkeypatch.setattr(_nonnegative, "_exchange", watched)
+    for seed in range(30):
+        rng = np.random.RandomState(seed)
+        F = rng.standard_normal((9, 6)) + 1.5  # much in common
+        S, b = F.T @ F, F.T @ (3 * rng.standard_normal(9) + 1.0)
+        v, residual = nonnegative_qp(S, b)
+        assert np.all(v >= 0)
+        assert residual <= 1e-9
+    assert left > 2  # variables that entered and left again
+
+
+# --- projected gradient -------------------------------------------------------------------------
+
+
+def test_the_projected_gradient_without_a_finite_value_near_stays_at_its_start():
+    def objective(x):
+        return (2.0, np.ones(1)) if x[0] == 0.0 else (np.nan, np.ones(1))
+
+    found, step = minimize_projected(
+        objective, lambda x: x, np.zeros(1), max_iter=9, converged=lambda *_: True
+    )
+    assert (found.n_iter, found.converged, found.message) == (0, False, "no finite value near")
+    assert (found.x[0], found.value) == (0.0, 2.0)
+    assert 0 < step < 1e-299
+
+
+def test_the_projected_gradient_without_a_finite_value_ahead_counts_the_steps_behind():
+    def objective(x):
+        return (float(x[0]), np.ones(1)) if x[0] >= 0.0 else (np.nan, np.ones(1))
+
+    found, _ = minimize_projected(
+        objective, lambda x: x, np.ones(1), max_iter=9, converged=lambda *_: False, step=1.0
+    )
+    assert (found.n_iter, found.converged, found.message) == (1, False, "no finite value near")
+    assert (found.x[0], found.value) == (0.0, 0.0)
+
+
+# --- L-BFGS -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steep", [1.0, 1e200])
+def test_lbfgs_that_hoped_for_more_than_all_numbers_comes_back(steep):
+    def objective(x):
+        value = steep * float(np.sum(x))
+        return (value, np.full_like(x, steep)) if x.min() > 0.5 else (np.nan, x * np.nan)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = minimize_lbfgs(objective, np.full((1, 2), 1.0), max_iter=20, tol=1e-9)
+    assert not found.converged
+    assert np.all(found.x > 0.5)
+    assert found.value == pytest.approx(steep * float(np.sum(found.x)))
+    assert found.value <= 2.0 * steep
