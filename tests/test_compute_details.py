@@ -47,11 +47,11 @@ def test_arrays_in_full_may_take_the_budget_or_8_megabytes(monkeypatch):
     monkeypatch.setattr(_budget, "_free_memory", lambda: 100 * GB)
     with memory_budget("1MB"):
         require_memory(GB, "A fit", "try less.", in_full=8 * MB)
-        with pytest.raises(MemoryError, match="about 9 MB .* but the memory budget is 1 MB: try"):
+        with pytest.raises(MemoryError, match=r"about 9 MB .* but the memory budget is 1 MB: try"):
             require_memory(GB, "A fit", "try less.", in_full=9 * MB)
     with memory_budget("50MB"):
         require_memory(GB, "A fit", "try less.", in_full=50 * MB)
-        with pytest.raises(MemoryError, match="about 51 MB .* but the memory budget is 50 MB"):
+        with pytest.raises(MemoryError, match=r"about 51 MB .* but the memory budget is 50 MB"):
             require_memory(GB, "A fit", "try less.", in_full=51 * MB)
 
 
