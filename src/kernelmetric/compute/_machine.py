@@ -90,8 +90,8 @@ def _pages(name: str) -> int | None:
 def _groups(root: Path) -> Iterator[tuple[int, int]]:
     """Limit and use of every control group that the process lies in, the inner ones first."""
     for line in _lines(root / "proc/self/cgroup"):
-        number, controllers, path = line.split(":", 2)
-        if number == "0" and not controllers:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:  # version 1 names at least one, or the hierarchy itself
             files = _VERSIONS[2]
         elif "memory" in controllers.split(","):
             files = _VERSIONS[1]

@@ -56,15 +56,16 @@ class CentredGram:
         self.xp = namespace(X)
         self.device = None if is_sparse(X) else device_of(X)
         self.dtype = dtype
+        # Whether tiles start at the diagonal: what lies below it follows by symmetry.
+        self.half = is_numpy(X) and not kernel.pairwise
         self.K = self._filled() if hold else None
 
     def _tiles(self) -> Iterator[tuple[slice, int, Any]]:
-        """Rows of K from a column on: the diagonal where the rest follows by symmetry, else 0."""
-        half = is_numpy(self.X) and not self.kernel.pairwise
-        most = _TILE_ROWS if half else None
+        """Rows of K from a column on: from the diagonal on for half of K, else from column 0."""
+        most = _TILE_ROWS if self.half else None
         for rows in row_blocks(self.n, 8 * (3 * self.n + self.X.shape[1]), most=most):
             block = self.X[rows] if is_sparse(self.X) else self.X[rows, :]
-            first = rows.start if half else 0
+            first = rows.start if self.half else 0
             K = self.kernel(block, self.anchors[first:] if first else self.anchors)
             yield rows, first, self.xp.astype(K, self.dtype, copy=False)
 
@@ -74,7 +75,7 @@ class CentredGram:
         K = np.empty((self.n, self.n), dtype=self.dtype)
         for rows, first, tile in self._tiles():
             K[rows, first:] = tile
-            if first == rows.start:
+            if self.half:
                 K[rows.stop :, rows] = tile[:, rows.stop - first :].T
         return K
 
@@ -95,7 +96,7 @@ class CentredGram:
         product = np.zeros((self.n, M.shape[1]), dtype=np.result_type(self.dtype, M))
         for rows, first, tile in self._tiles():
             product[rows] += tile @ M[first:]
-            if first == rows.start:
+            if self.half:
                 product[rows.stop :] += tile[:, rows.stop - first :].T @ M[rows]
         return product
 
