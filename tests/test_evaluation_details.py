@@ -159,6 +159,7 @@ def test_a_change_is_told_in_numbers_and_an_error_in_a_word():
         (report({}, floor=0.2), False, "Round-off alone changes its result by 2e-01: nothing"),
         (report({}, constant=True), False, "Its result is the same for all points, so nothing"),
     ],
+    ids=["good", "span", "at tol", "two fail", "floor at tol", "chaotic", "constant"],
 )
 def test_the_verdict_on_an_estimator(found, kernelizable, verdict):
     assert found.kernelizable is kernelizable
@@ -230,7 +231,7 @@ def test_a_tolerance_out_of_bounds_is_refused(tol):
 # --- baselines, scores, pairs ---------------------------------------------------------------
 
 
-def test_the_baselines_search_the_grids_that_the_guide_promises():
+def test_the_baselines_search_wide_grids():
     found = baselines([0, 1] * 100)
     assert found["RBF-SVM, tuned"].param_grid == {
         "C": [0.5, 3, 20, 100],

@@ -101,6 +101,57 @@ def test_defaults_are_those_that_the_documentation_names(cls):
             assert literal_eval(entry.partition("default=")[2]) == value, name
 
 
+EDGES = [
+    # learner, parameter, at the bound, beyond it
+    (LMNN, "n_neighbors", 1, 0),
+    (LMNN, "c", 0, -1e-9),
+    (LMNN, "c", 1.0, 1.1e100),
+    (LMNN, "reg", 0, -1e-9),
+    (LMNN, "reg", 1.0, 1.1e100),
+    (LMNN, "max_iter", 1, 0),
+    (MLKR, "tol", 0, -1e-9),
+    (LMCA, "n_components", 1, 0),
+    (NCA, "batch_size", 2, 1),
+    (NCA, "eps", 1, 1.001),
+    (NCA, "eps", 1e-9, 0),
+    (MLKR, "max_iter", 1, 0),
+    (MCML, "reg", 0, -1e-9),
+    (DLA, "n_neighbors", 1, 0),
+    (DLA, "n_others", 1, 0),
+    (DLA, "beta", 0, -1e-9),
+    (DLA, "beta", 1.0, 1.1e100),
+    (DNE, "reg", 0, -1e-9),
+    (DNE, "reg", 1.0, 1.1e100),
+    (LFDA, "n_neighbors", 1, 0),
+    (LPP, "n_neighbors", 1, 0),
+    (MMC, "max_pairs", 1, 0),
+    (MMC, "max_iter", 1, 0),
+    (MMC, "tol", 0, -1e-9),
+    (MMC, "reg", 0, -1e-9),
+    (ITML, "gamma", 1e-9, 0),
+    (ITML, "max_pairs", 1, 0),
+    (ITML, "max_iter", 1, 0),
+    (ITML, "tol", 0, -1e-9),
+    (IdealizedKernel, "n_neighbors", 1, 0),
+    (IdealizedKernel, "max_iter", 1, 0),
+    (IdealizedKernel, "tol", 0, -1e-9),
+]
+
+
+@pytest.mark.parametrize(("cls", "name", "good", "bad"), EDGES)
+def test_bounds_of_learners_may_be_taken_and_not_passed(cls, name, good, bad):
+    X = np.random.RandomState(0).standard_normal((12, 2))
+    y = np.arange(12) % 2
+    given = {"C": 1.0} if cls is IdealizedKernel else {}
+    given |= {"max_iter": 3} if "max_iter" in DEFAULTS[cls] else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # three iterations are not enough
+        learner = cls(**{**given, name: good}).fit(X, y)
+    assert np.all(np.isfinite(learner.components_))
+    with pytest.raises(ValueError, match=rf"Got {name}=.*, but {cls.__name__} expected an? .*>=? "):
+        cls(**{**given, name: bad}).fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("shrinkage", "good"),
     [
