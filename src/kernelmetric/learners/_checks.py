@@ -81,7 +81,7 @@ def check_spread(X: Any) -> None:
     n, d = X.shape
     top = float(xp.max(xp.abs(X)))
     info = xp.finfo(X.dtype)
-    center = xp.mean(X, axis=0, keepdims=True) if top < info.max / n else X[:1, :]
+    center = xp.mean(X, axis=0) if top < info.max / n else X[0, :]
     with np.errstate(over="ignore"):  # an infinite spread is refused below
         spread = float(xp.max(xp.abs(X - center)))
     if spread <= 4 * float(info.eps) * top and not bool(xp.any(X != X[:1, :])):

@@ -1,0 +1,488 @@
+"""What learners do at their edges: defaults, bounds, first steps, and how descents are led."""
+
+import inspect
+import warnings
+from ast import literal_eval
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import get_tags
+
+from kernelmetric import (
+    DLA,
+    DNE,
+    ITML,
+    LDA,
+    LFDA,
+    LMCA,
+    LMNN,
+    LPP,
+    MCML,
+    MLKR,
+    MMC,
+    NCA,
+    RCA,
+    IdealizedKernel,
+    learners,
+)
+from kernelmetric.learners import _itml_solvers as itml_solvers
+from kernelmetric.learners import _margin as margin
+from kernelmetric.learners import _mmc as mmc
+from kernelmetric.learners import _nca_solvers as nca_solvers
+from kernelmetric.learners._base import _discriminant_directions, in_single
+from kernelmetric.learners._checks import check_reach
+from kernelmetric.learners._itml import _is_ascending
+from kernelmetric.learners._lmnn import _check_targets
+from kernelmetric.learners._margin import MarginProblem
+from kernelmetric.learners._nca_solvers import NCAProblem, descend_batches
+from kernelmetric.learners._spectral import check_shrinkage, orthonormal
+from kernelmetric.solvers import Minimum
+
+# --- parameters -----------------------------------------------------------------------------
+
+_LARGE_MARGIN = {
+    "n_components": None, "n_neighbors": 3, "c": 1.0, "init": "auto", "reg": 0.0, "max_iter": 500,
+    "tol": 1e-3, "warm_start": False, "random_state": None, "verbose": False,
+}  # fmt: skip
+_REGRESSION = {
+    "n_components": None, "init": "auto", "reg": 0.0, "max_iter": 200, "tol": 1e-5,
+    "warm_start": False, "random_state": None, "verbose": False,
+}  # fmt: skip
+DEFAULTS = {
+    DLA: {"n_components": None, "n_neighbors": 3, "n_others": 3, "beta": 1.0},
+    DNE: {"n_components": None, "n_neighbors": 3, "reg": 0.0},
+    IdealizedKernel: {
+        "kernel": "linear", "C": "auto", "C_similar": None, "C_dissimilar": None, "nu": 0.2,
+        "psd": "solve", "n_neighbors": 5, "radius": "median", "prior": None, "tol": 1e-3,
+        "max_iter": 2000, "random_state": 0, "verbose": False,
+    },
+    ITML: {
+        "gamma": 1.0, "prior": None, "bounds": None, "percentiles": (5, 95), "solver": "lbfgs",
+        "max_pairs": 2000, "tol": 1e-3, "max_iter": 1000, "random_state": 0, "verbose": False,
+    },
+    LDA: {"n_components": None, "shrinkage": "auto"},
+    LFDA: {"n_components": None, "n_neighbors": 7, "shrinkage": "auto"},
+    LMCA: _LARGE_MARGIN,
+    LMNN: {**_LARGE_MARGIN, "solver": "lbfgs"},
+    LPP: {"n_components": None, "n_neighbors": 3, "shrinkage": "auto"},
+    MCML: {"n_components": None, "reg": 0.0, "max_iter": 500, "tol": 1e-5, "verbose": False},
+    MLKR: _REGRESSION,
+    MMC: {
+        "diagonal": False, "reg": 1e-6, "max_pairs": 200_000, "tol": 1e-3, "max_iter": 2000,
+        "random_state": 0, "verbose": False,
+    },
+    NCA: {
+        **_REGRESSION, "tol": 5e-6, "solver": "lbfgs", "eps": 1e-2, "batch_size": 1000,
+    },
+    RCA: {"n_components": None, "shrinkage": "auto"},
+}  # fmt: skip
+
+
+def test_the_table_of_defaults_has_every_learner():
+    bases = {"Learner", "GradientLearner", "SpectralLearner"}
+    assert {cls.__name__ for cls in DEFAULTS} == set(learners.__all__) - bases
+
+
+@pytest.mark.parametrize("cls", list(DEFAULTS), ids=lambda cls: cls.__name__)
+def test_defaults_are_those_that_the_documentation_names(cls):
+    parameters = cls().get_params()
+    assert parameters == DEFAULTS[cls]
+    assert {name: type(value) for name, value in parameters.items()} == {
+        name: type(value) for name, value in DEFAULTS[cls].items()
+    }
+    documented = inspect.getdoc(cls)
+    for name, value in parameters.items():
+        if value is not None:
+            entry = documented.partition(f"\n{name} : ")[2].partition("\n")[0]
+            assert literal_eval(entry.partition("default=")[2]) == value, name
+
+
+EDGES = [
+    # learner, parameter, at the bound, beyond it
+    (LMNN, "n_neighbors", 1, 0),
+    (LMNN, "c", 0, -1e-9),
+    (LMNN, "c", 1.0, 1.1e100),
+    (LMNN, "reg", 0, -1e-9),
+    (LMNN, "reg", 1.0, 1.1e100),
+    (LMNN, "max_iter", 1, 0),
+    (MLKR, "tol", 0, -1e-9),
+    (LMCA, "n_components", 1, 0),
+    (NCA, "batch_size", 2, 1),
+    (NCA, "eps", 1, 1.001),
+    (NCA, "eps", 1e-9, 0),
+    (MLKR, "max_iter", 1, 0),
+    (MCML, "reg", 0, -1e-9),
+    (DLA, "n_neighbors", 1, 0),
+    (DLA, "n_others", 1, 0),
+    (DLA, "beta", 0, -1e-9),
+    (DLA, "beta", 1.0, 1.1e100),
+    (DNE, "reg", 0, -1e-9),
+    (DNE, "reg", 1.0, 1.1e100),
+    (LFDA, "n_neighbors", 1, 0),
+    (LPP, "n_neighbors", 1, 0),
+    (MMC, "max_pairs", 1, 0),
+    (MMC, "max_iter", 1, 0),
+    (MMC, "tol", 0, -1e-9),
+    (MMC, "reg", 0, -1e-9),
+    (ITML, "gamma", 1e-9, 0),
+    (ITML, "max_pairs", 1, 0),
+    (ITML, "max_iter", 1, 0),
+    (ITML, "tol", 0, -1e-9),
+    (IdealizedKernel, "n_neighbors", 1, 0),
+    (IdealizedKernel, "max_iter", 1, 0),
+    (IdealizedKernel, "tol", 0, -1e-9),
+]
+
+
+@pytest.mark.parametrize(("cls", "name", "good", "bad"), EDGES)
+def test_bounds_of_learners_may_be_taken_and_not_passed(cls, name, good, bad):
+    X = np.random.RandomState(0).standard_normal((12, 2))
+    y = np.arange(12) % 2
+    given = {"C": 1.0} if cls is IdealizedKernel else {}
+    given |= {"max_iter": 3} if "max_iter" in DEFAULTS[cls] else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # three iterations are not enough
+        learner = cls(**{**given, name: good}).fit(X, y)
+    assert np.all(np.isfinite(learner.components_))
+    with pytest.raises(ValueError, match=rf"Got {name}=.*, but {cls.__name__} expected an? .*>=? "):
+        cls(**{**given, name: bad}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("shrinkage", "good"),
+    [
+        (0, True),
+        (1, True),
+        (0.0, True),
+        (np.float32(0.5), True),
+        ("auto", True),
+        (-1e-9, False),
+        (1 + 1e-9, False),
+        (True, False),
+        (np.nan, False),
+        ("none", False),
+        (None, False),
+    ],
+)
+def test_shrinkage_is_a_share(shrinkage, good):
+    if good:
+        check_shrinkage(shrinkage)
+    else:
+        with pytest.raises(ValueError, match=r"Got shrinkage=.*, but expected 'auto' or a number"):
+            check_shrinkage(shrinkage)
+
+
+@pytest.mark.parametrize(
+    ("value", "high", "good"),
+    [
+        ((0, 0), 100.0, True),
+        ((5, 100), 100.0, True),
+        ((5, 100.1), 100.0, False),
+        ((6, 5), 100.0, False),
+        ((-1, 5), 100.0, False),
+        ((1, np.inf), np.inf, False),
+        ((1, 2, 3), np.inf, False),
+        ((np.nan, 2), np.inf, False),
+        (7, np.inf, False),
+    ],
+)
+def test_bounds_ascend_up_to_the_highest(value, high, good):
+    assert _is_ascending(value, high) is good
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "good"),
+    [
+        ("nu", 1, True),
+        ("nu", 0, False),
+        ("nu", 1.001, False),
+        ("C", 1e100, True),
+        ("C", 1e-100, True),
+        ("C", 1.1e100, False),
+        ("C", 0.9e-100, False),
+        ("C", "some", False),
+        ("C_similar", 0, False),
+        ("C_dissimilar", None, True),
+        ("radius", None, True),
+        ("radius", 0, False),
+        ("radius", "mean", False),
+    ],
+)
+def test_bounds_of_an_idealized_kernel_may_be_taken_and_not_passed(name, value, good):
+    metric = IdealizedKernel(**{name: value})
+    if good:
+        metric._check_parameters()
+    else:
+        with pytest.raises(ValueError, match=rf"Got {name}=.*, but "):
+            metric._check_parameters()
+
+
+def test_asking_a_learner_with_an_unknown_kernel_for_its_tags_is_no_error():
+    assert get_tags(IdealizedKernel("nonsense")).input_tags.pairwise is False
+    assert get_tags(IdealizedKernel("precomputed")).input_tags.pairwise is True
+
+
+@pytest.mark.parametrize("targets", [[[-2], [0]], [[4], [0]]])
+def test_targets_that_are_no_rows_are_refused_with_the_rows_there_are(targets):
+    codes = np.zeros(4, dtype=int)
+    targets = np.array([*targets, [1], [2]])
+    low, high = targets.min(), targets.max()
+    with pytest.raises(
+        ValueError,
+        match=rf"from {low} to {high}, but expected row numbers from 0 to 3, or -1 for none",
+    ):
+        _check_targets(targets, codes)
+    assert_array_equal(_check_targets(np.array([[3], [-1], [0], [0]]), codes)[:2], [[3], [-1]])
+    with pytest.raises(ValueError, match="Got a target neighbour of another class for row 2"):
+        _check_targets(np.array([[1], [0], [1], [-1]]), np.array([0, 0, 1, 1]))
+
+
+def test_a_map_reaches_as_far_as_points_are_from_their_mean():
+    far = np.array([[1e160, 0.0], [1e160, 1.0]])
+    check_reach(np.eye(2), far, "init")
+
+
+# --- few points, many features --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [LDA(6), LFDA(6), DNE(6), DLA(6), LPP(6), RCA(6), NCA(6), MCML(6), LMNN(6), LMCA(6)],
+    ids=repr,
+)
+def test_components_may_be_more_than_the_points_and_not_than_the_features(learner):
+    X = np.random.RandomState(0).standard_normal((5, 6))
+    y = [0, 0, 0, 1, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so few points say little, and some learners say so
+        fitted = learner.fit(X, y)
+    assert fitted.components_.shape[1] == 6
+    with pytest.raises(ValueError, match="Got n_components=6, but expected at most 5, the number"):
+        learner.fit(X[:, :5], y)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_an_idealized_kernel_learns_from_two_points_and_not_from_one(kernel):
+    X = np.array([[0.0, 1.0], [1.0, 3.0]])
+    metric = IdealizedKernel(kernel, C=1.0).fit(X, dissimilar=[[0, 1]])
+    assert metric.pair_distance([[0, 1]], X)[0] > 0
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        IdealizedKernel(kernel, C=1.0).fit(X[:1], dissimilar=[[0, 0]])
+
+
+def test_what_does_not_part_classes_is_no_direction_of_lfda():
+    # Both classes vary alike along the second feature, and all of a class are neighbours.
+    X = np.array([[0.0, -1.0], [0.0, 1.0], [0.0, 0.0], [4.0, -1.0], [4.0, 1.0], [4.0, 0.0]])
+    y = np.repeat([0, 1], 3)
+    learner = LFDA().fit(X, y, neighbors=y[:, None] * 1.0)
+    assert learner.components_.shape == (1, 2)
+    assert abs(learner.components_[0, 1]) < 1e-9 * abs(learner.components_[0, 0])
+
+
+def test_a_feature_below_the_rounding_of_another_spans_nothing():
+    one = np.tile([1.0, -1.0], 500)
+    other = np.tile([1.0, 1.0, -1.0, -1.0], 250)
+    # Singular values: 31.6 and 1e-12; rounding of so many points is 31.6 * 1000 * 2.2e-16 = 7e-12.
+    assert orthonormal(np.c_[one, other * 1e-12 / np.sqrt(1000)]).Z.shape == (1000, 1)
+    assert orthonormal(np.c_[one, other * 1e-10 / np.sqrt(1000)]).Z.shape == (1000, 2)
+
+
+def test_after_as_many_directions_as_classes_need_come_principal_ones():
+    rng = np.random.RandomState(0)
+    codes = np.arange(60) % 3
+    Z = rng.standard_normal((60, 5)) * [1.0, 2.0, 6.0, 0.5, 3.0]
+    Z[:, 0] += 9.0 * (codes == 1)
+    Z[:, 3] += 9.0 * (codes == 2)
+    rows = _discriminant_directions(Z, codes, 4)
+    assert rows.shape == (4, 5)
+    assert_allclose(rows @ rows.T, np.eye(4), atol=1e-9)
+    rest = (Z - Z.mean(axis=0)) @ (np.eye(5) - rows[:2].T @ rows[:2])
+    _, _, Vt = linalg.svd(rest, full_matrices=False)
+    assert_allclose(np.abs(np.sum(rows[2:] * Vt[:2], axis=1)), 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "tol", "single"),
+    [
+        ((100, 100), "float64", 1e-5, True),
+        ((100, 100), "float64", 1e-2, True),
+        ((100, 100), "float64", 0.9e-5, False),
+        ((100, 99), "float64", 1e-5, False),
+        ((100, 100), "float32", 1e-5, False),  # it is in single precision already
+    ],
+)
+def test_single_precision_is_for_large_problems_of_modest_tolerance(shape, dtype, tol, single):
+    assert in_single(np.zeros(shape, dtype), tol) is single
+
+
+# --- how descents are led -------------------------------------------------------------------
+
+
+def silent_report():
+    curve = []
+
+    def report(state, loss):
+        curve.append(float(loss))
+        return False
+
+    report.loss_curve, report.stopped = curve, False
+    return report
+
+
+def test_a_minibatch_descent_is_that_of_adam(monkeypatch):
+    monkeypatch.setattr(nca_solvers, "_LEAST_BATCHES", 1)
+    rng = np.random.RandomState(0)
+    codes = np.repeat([0, 1], 10)
+    points = rng.standard_normal((20, 3))
+    problem = NCAProblem(points, codes, 0.0, None)
+    start = rng.standard_normal((2, 3))
+    report = silent_report()
+    found, value, converged = descend_batches(
+        problem, start, report, 4, batch_size=20, random_state=0
+    )
+    L, m, v = start, 0.0, 0.0
+    values = []
+    for t in range(1, 5):
+        f, G = problem.objective(L)
+        values.append(f)
+        m, v = 0.9 * m + 0.1 * G, 0.99 * v + 0.01 * G**2
+        step = 0.02 * np.sqrt(np.mean(start**2))
+        L = L - step * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.99**t)) + 1e-12)
+    assert np.all(np.diff(values) < -1e-3 * np.abs(values[:-1]))  # else the step would be halved
+    assert_allclose(found, L, rtol=1e-9)
+    assert_allclose(report.loss_curve, values, rtol=1e-9)
+    assert value == pytest.approx(values[-1])
+    assert not converged
+
+
+def test_a_truncated_descent_over_all_pairs_may_converge():
+    rng = np.random.RandomState(0)
+    y = np.arange(40) % 2
+    X = rng.standard_normal((40, 2)) + 1.5 * y[:, None]
+    learner = NCA(solver="truncated", reg=1.0).fit(X, y)  # a warning would be an error
+    assert learner.converged_
+    assert learner.n_iter_ < 200
+    exact = NCA(reg=1.0, tol=1e-9).fit(X, y)
+    assert learner.loss_ == pytest.approx(exact.loss_, rel=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "projected"])
+def test_a_first_stage_that_is_near_is_finished_and_not_repeated(solver):
+    rng = np.random.RandomState(0)
+    y = np.arange(30) % 2
+    X = rng.standard_normal((30, 2)) + 2.0 * y[:, None]
+    # Impostors weigh next to nothing: the corner of the hinge is below tol from the beginning.
+    learner = LMNN(solver=solver, c=1e-6, tol=1e-3).fit(X, y)
+    assert learner.converged_
+
+
+def test_a_descent_that_runs_out_of_rounds_has_not_converged(monkeypatch):
+    monkeypatch.setattr(margin, "_MAX_ROUNDS", 1)
+    rng = np.random.RandomState(0)
+    y = np.arange(60) % 3
+    with pytest.warns(ConvergenceWarning, match="LMNN stopped after"):
+        learner = LMNN(tol=1e-6).fit(rng.standard_normal((60, 4)) + y[:, None], y)
+    assert not learner.converged_
+
+
+class Watched:
+    """A problem whose impostors a round misses once, and that is solved from then on."""
+
+    few, unit, codes = False, 1.0, np.zeros(3)
+
+    def __init__(self, missing):
+        self.missing, self.watched = list(missing), []
+
+    def mine(self, L, most=margin._WATCHED):
+        self.watched.append(most)
+        first = len(self.watched) == 1
+        extra = 0.0 if first or not self.missing else self.missing.pop(0)
+        return 5.0 + extra, np.array([[0, 1]], dtype=np.int32)
+
+    def of_map(self, L, pairs, corner):
+        return 5.0, 0.0 * L
+
+
+def test_a_list_that_was_too_short_doubles_and_another_stays():
+    problem = Watched([1.0, 0.0, 1.0])
+    _, good, corner = margin.descend(
+        problem, np.eye(2), SimpleNamespace(stopped=False), 99, 1e-6, 1.0
+    )
+    # Round by round: too short; near, but the stage was rough; too short; good.
+    assert problem.watched == [50, 50, 100, 100, 200]
+    assert good
+    assert corner == 1.0
+
+
+@pytest.mark.parametrize(("n", "listed"), [(300, False), (301, True)])
+def test_only_large_problems_keep_a_list_of_impostors(n, listed):
+    rng = np.random.RandomState(0)
+    codes = np.repeat([0, 1], [n // 2, n - n // 2])
+    targets = np.where(codes == 0, 0, n - 1)[:, None]
+    problem = MarginProblem(rng.standard_normal((n, 2)), targets, codes, 1.0, 0.0)
+    value, pairs = problem.mine(np.eye(2))
+    assert bool(len(pairs)) is listed
+    assert value == pytest.approx(problem.of_matrix(np.eye(2), 0.0)[0], rel=1e-6)
+
+
+def test_the_first_map_of_large_margins_has_the_best_length_of_a_grid():
+    rng = np.random.RandomState(0)
+    codes = np.repeat([0, 1], 15)
+    points = rng.standard_normal((30, 2)) + 2.0 * codes[:, None]
+    targets = ((np.arange(30) + 1) % 15 + 15 * codes)[:, None]
+    problem = MarginProblem(points, targets, codes, 1.0, 0.5)
+    L = np.array([[1.0, 0.5], [0.0, 2.0]])
+    E = points @ L.T
+    pull = np.mean(np.sum((E - E[targets[:, 0]]) ** 2, axis=1))
+    lengths = np.sqrt(4.0 ** np.arange(-3, 4) / pull)
+    values = [problem.value(length * L) for length in lengths]
+    assert 0 < np.argmin(values) < 6
+    assert problem.best_length(L) == pytest.approx(lengths[np.argmin(values)])
+    assert problem.best_length(0.0 * L) == 1.0
+
+
+def counted_descents(monkeypatch, module, most):
+    """The tolerances and the iterations left of every descent; each makes one step."""
+    calls = []
+
+    def descend(objective, L, *, max_iter, tol, report):
+        assert len(calls) < most, "no end"
+        calls.append((tol, max_iter))
+        report(L, 1.0)
+        return Minimum(L, 1.0, 1, True, "")
+
+    monkeypatch.setattr(module, "minimize_lbfgs", descend)
+    return calls
+
+
+def test_itml_asks_for_more_digits_until_there_are_no_more(monkeypatch):
+    calls = counted_descents(monkeypatch, itml_solvers, 20)
+    problem = SimpleNamespace(objective=None, certificate=lambda L: (1.0, 1.0))
+    itml_solvers.descend(problem, np.eye(2), silent_report(), 10, 1e-3)
+    assert_allclose([tol for tol, _ in calls], [1e-6, 1e-8, 1e-10, 1e-12, 1e-14, 1e-16])
+    assert [left for _, left in calls] == [10, 9, 8, 7, 6, 5]
+    calls.clear()
+    itml_solvers.descend(problem, np.eye(2), silent_report(), 3, 1e-3)
+    assert [left for _, left in calls] == [3, 2, 1]
+    calls.clear()
+    problem.certificate = lambda L: (1.0, 1e-3)
+    itml_solvers.descend(problem, np.eye(2), silent_report(), 10, 1e-3)
+    assert len(calls) == 1
+
+
+def test_mmc_asks_for_more_digits_until_there_are_no_more(monkeypatch):
+    calls = counted_descents(monkeypatch, mmc, 20)
+    monkeypatch.setattr(mmc.FarApart, "gap", lambda self, L: 1.0)
+    X = np.random.RandomState(0).standard_normal((8, 2))
+    for max_iter, fewest, most in ((10, 5, 6), (2, 2, 2)):  # rounding decides on 1e-15 itself
+        calls.clear()
+        with pytest.warns(ConvergenceWarning, match="MMC stopped after") as caught:
+            MMC(max_iter=max_iter).fit(X, np.arange(8) % 2)
+        assert fewest <= len(calls) <= most
+        assert f"after {len(calls)} iterations within 1 of" in str(caught[0].message)
+        assert [left for _, left in calls] == list(range(max_iter, max_iter - len(calls), -1))
+        assert_allclose([tol for tol, _ in calls], 1e-7 * 0.01 ** np.arange(len(calls)))
