@@ -6,7 +6,6 @@ import struct
 import zipfile
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -181,6 +180,7 @@ def test_a_pipeline_of_one_step_takes_points_as_they_are(cloud, piped):
 
 
 def test_points_of_a_data_frame_or_a_list_are_the_same_points(cloud, piped):
+    pd = pytest.importorskip("pandas")
     metric, Z = piped[-1], piped[:-1].transform(cloud[0])
     expected = compress(metric, 10, Z).transform(Z)
     for given in (pd.DataFrame(Z), Z.tolist()):
