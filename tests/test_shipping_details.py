@@ -193,6 +193,14 @@ def test_other_seeds_draw_other_landmarks(piped):
     assert len(seeds) == 3
 
 
+def test_points_of_another_array_library_are_cut_into_blocks(cloud):
+    xs = pytest.importorskip("array_api_strict")
+    X, y = xs.asarray(cloud[0]), cloud[1]
+    small = compress(Kernelized(DNE(2), RBF(0.1)).fit(X, y), 20)
+    assert isinstance(small.space_.anchors_, type(X))
+    assert small.compression_["distance_error"] < 1
+
+
 # --- ONNX ---------------------------------------------------------------------------------------
 
 

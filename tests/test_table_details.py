@@ -117,7 +117,10 @@ def test_columns_that_have_a_type_keep_it():
         "span": pd.to_timedelta([1, 2], unit="D"),
         "wave": [1j, 2j],
     })  # fmt: skip
-    assert typed(frame).dtypes.tolist() == frame.dtypes.tolist()
+    for rows in (frame, frame[:0]):
+        assert typed(rows).dtypes.tolist() == frame.dtypes.tolist()
+    never = pd.DataFrame({"day": pd.to_datetime([None, None])})
+    assert typed(never).dtypes.tolist() == never.dtypes.tolist()
 
 
 @pytest.mark.parametrize("name", ["a.parquet.gz", "a.npz.gz", "a.xlsx", "a.gz"])
@@ -135,6 +138,24 @@ def test_the_ending_of_a_name_may_have_capitals(tmp_path):
     path = tmp_path / "t.NPZ"
     path.write_bytes(table_bytes(frame, path))
     pd.testing.assert_frame_equal(read_table(path), frame, check_dtype=False)
+
+
+@pytest.mark.parametrize(("lacking", "error"), [("pyarrow", TableError), ("brotli", ImportError)])
+def test_only_a_lack_of_pyarrow_is_told_as_one(lacking, error, monkeypatch):
+    class Lacking:
+        def read_parquet(self, path):
+            raise ImportError(f"no {lacking}")
+
+    monkeypatch.setattr("kernelmetric.datasets._tables._pandas", Lacking)
+    with pytest.raises(error) as caught:
+        open_table("t.parquet")
+    assert ("Parquet files need pyarrow" in str(caught.value)) == (lacking == "pyarrow")
+
+
+@pytest.mark.parametrize("name", ["X", "feature_names"])
+def test_a_column_of_text_cannot_take_the_name_of_the_points(name):
+    with pytest.raises(TableError, match=f"Got a column '{name}' of text"):
+        table_bytes(pd.DataFrame({name: ["p"], "m": [1]}), "t.npz")
 
 
 def test_columns_of_text_in_an_npz_keep_their_order():
