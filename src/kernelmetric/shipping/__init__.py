@@ -7,11 +7,18 @@
     _onnx.py       to_onnx: a model for other languages and devices
     _faiss.py      to_faiss: an index of nearest neighbours
 
-Under save and load lie four layers: ``_tree.py`` (objects as JSON), ``_allowed.py`` (which
-classes), ``_checks.py`` (which attributes) and ``_container.py`` (the file). ``_maps.py`` writes a
-metric as features times a matrix; ``_onnx_graph.py``, ``_onnx_kernels.py`` and ``_onnx_steps.py``
-write that, and the steps before it, as nodes of a model. ``_files.py`` writes files as a whole or
-not at all, ``_extras.py`` imports what is optional.
+Under save and load lie::
+
+    _tree.py           objects as JSON
+    _allowed.py        which classes
+    _checks.py         which attributes, by a table of shapes
+    _cross_checks.py   which attributes together, where a table of shapes cannot say it
+    _require.py        what both check with: kinds of numbers, sides, a sentence
+    _container.py      the file
+
+``_maps.py`` writes a metric as features times a matrix; ``_onnx_graph.py``, ``_onnx_kernels.py``
+and ``_onnx_steps.py`` write that, and the steps before it, as nodes of a model. ``_files.py``
+writes files as a whole or not at all, ``_extras.py`` imports what is optional.
 """
 
 from kernelmetric.shipping._compress import compress

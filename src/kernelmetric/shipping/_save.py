@@ -72,7 +72,7 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     """
     if not isinstance(metric, BaseEstimator):
         refuse(metric, "metric")
-    if hasattr(metric, "fit"):  # a PairVerifier has none
+    if hasattr(metric, "fit"):  # a kernel has none, and nothing to fit
         check_is_fitted(metric)
     writer = TreeWriter()
     tree = writer.node(metric, "metric")
