@@ -138,7 +138,7 @@ def test_errors_show_names_as_they_are(run, hostile, tmp_path):
         ("check", f"no.{HOSTILE}"),
         ("datasets", "describe", HOSTILE),
         ("reproduce", HOSTILE),
-        (HOSTILE,),
+        (f"no{HOSTILE}",),
     ):
         result = run(*arguments)
         assert result.exit_code in (1, 2)

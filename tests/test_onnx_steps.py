@@ -125,6 +125,7 @@ def test_normalizers_are_the_same_at_the_origin_too(norm, hostile, queries):
     assert_the_same(metric, queries[:, 1:])
 
 
+@pytest.mark.filterwarnings("ignore:Currently, when `keep_empty_feature:FutureWarning")
 @pytest.mark.parametrize(
     "imputer",
     [

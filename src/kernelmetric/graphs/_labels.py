@@ -96,7 +96,7 @@ def patch_graph(
     warn_small_classes(codes, k_same)
     k_same, k_other = min(k_same, len(codes)), min(k_other, len(codes))
     W = _adjacency(class_neighbors(X, codes, k_same, same=True)[0])
-    W = W - beta * _adjacency(class_neighbors(X, codes, k_other, same=False)[0])
+    W = W - float(beta) * _adjacency(class_neighbors(X, codes, k_other, same=False)[0])
     return (W + W.T).tocsr()
 
 

@@ -94,7 +94,7 @@ class FeatureMapSpace(Space):
         """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
         if X.shape[0] > m:
             mean, scatter = self._moments(X, W, m)
-            values, V = linalg.eigh(scatter, overwrite_a=True, driver=eigh_driver(m))
+            values, V = linalg.eigh(scatter, overwrite_a=True, driver=eigh_driver(len(scatter)))
             return mean, values[::-1], V[:, ::-1]
         # Fewer points than features: all features together are smaller than their scatter.
         F = to_numpy(self._features(X)).astype(np.float64)
