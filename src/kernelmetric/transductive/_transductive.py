@@ -18,7 +18,7 @@ from kernelmetric.compute import (
     require_memory,
     unchanged_on_failure,
 )
-from kernelmetric.learners._base import check_spread
+from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
 from kernelmetric.transductive._choice import check_lam, choose_lam, vote
 from kernelmetric.transductive._costs import as_cost
