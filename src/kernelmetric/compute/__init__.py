@@ -7,6 +7,7 @@ n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
     _budget.py      how much memory a block may take, and what cannot fit
+    _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _machine.py     how much memory the machine, or its container, has
     _differences.py  what keeps distances right whatever else is in a batch
     _distances.py   squared distances, each right by itself, and the median distance
@@ -51,6 +52,13 @@ from kernelmetric.compute._distances import (
     sampled_squared_distances,
     squared_distances,
 )
+from kernelmetric.compute._execute import (
+    map_rows,
+    over_rows,
+    sum_rows,
+    within_budget,
+    worth_keeping,
+)
 from kernelmetric.compute._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute._native import native
@@ -81,6 +89,7 @@ __all__ = [
     "lmnn_hinge",
     "lmnn_hinge_on",
     "map_points",
+    "map_rows",
     "median_squared_distance",
     "memory_budget",
     "mine_impostors",
@@ -92,6 +101,7 @@ __all__ = [
     "nearest_neighbors",
     "one_thread",
     "overflow_error",
+    "over_rows",
     "own_threads",
     "pair_squares",
     "require_memory",
@@ -103,7 +113,10 @@ __all__ = [
     "softmax_reduction",
     "squared_distances",
     "subspace_distances",
+    "sum_rows",
     "take_rows",
     "to_numpy",
     "unchanged_on_failure",
+    "within_budget",
+    "worth_keeping",
 ]
