@@ -20,6 +20,7 @@ n × n array::
     _state.py       an estimator that a refused fit leaves as it was
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
+    _linalg.py      eigenpairs and orthonormal columns of a dense matrix
     _products.py    points times a map, a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
     _native.py      two passes over a tile of it, compiled from _native.c or in NumPy
@@ -28,16 +29,20 @@ n × n array::
 
 from kernelmetric.compute._arrays import (
     all_finite,
+    as_points,
     check_labels,
     check_points,
     device_of,
+    in_library_of,
     is_numpy,
+    is_single,
     is_sparse,
     like,
     namespace,
     set_entries,
     take_rows,
     to_numpy,
+    widened,
 )
 from kernelmetric.compute._budget import (
     block_budget,
@@ -61,6 +66,7 @@ from kernelmetric.compute._execute import (
 )
 from kernelmetric.compute._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
+from kernelmetric.compute._linalg import orthonormal_columns, symmetric_eigenpairs
 from kernelmetric.compute._native import native
 from kernelmetric.compute._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute._products import BlockProduct, map_points
@@ -75,6 +81,7 @@ __all__ = [
     "GramProducts",
     "Listed",
     "all_finite",
+    "as_points",
     "available_threads",
     "block_budget",
     "check_labels",
@@ -83,7 +90,9 @@ __all__ = [
     "current_budget",
     "device_of",
     "gram_products",
+    "in_library_of",
     "is_numpy",
+    "is_single",
     "is_sparse",
     "like",
     "lmnn_hinge",
@@ -100,6 +109,7 @@ __all__ = [
     "nca_loss_on",
     "nearest_neighbors",
     "one_thread",
+    "orthonormal_columns",
     "over_rows",
     "overflow_error",
     "own_threads",
@@ -114,9 +124,11 @@ __all__ = [
     "squared_distances",
     "subspace_distances",
     "sum_rows",
+    "symmetric_eigenpairs",
     "take_rows",
     "to_numpy",
     "unchanged_on_failure",
+    "widened",
     "within_budget",
     "worth_keeping",
 ]
