@@ -39,7 +39,7 @@ from kernelmetric import (
     load,
     save,
 )
-from kernelmetric.solvers import Gram
+from kernelmetric.spaces import Gram
 
 
 def saved_and_loaded(metric, folder):

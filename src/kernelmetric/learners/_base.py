@@ -33,8 +33,10 @@ from kernelmetric.learners._checks import (
     check_spread,
     warn,
 )
+from kernelmetric.learners._progress import CallbackSupportMixin, Iterations
 from kernelmetric.metric import Metric
-from kernelmetric.solvers import CallbackSupportMixin, Gram, Iterations, Minimum
+from kernelmetric.solvers import Minimum
+from kernelmetric.spaces import Gram
 
 BLOCK_BYTES = 8 * 2**20  # a block of rows × n, as the passes over all pairs have it
 _SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take

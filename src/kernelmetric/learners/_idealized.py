@@ -15,17 +15,10 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
 from kernelmetric.learners._checks import LARGEST, as_matrix, check_choice, check_number, warn
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
-from kernelmetric.learners._indefinite import SignedMetric, factor
+from kernelmetric.learners._indefinite import SignedMetric
 from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairLearner, span
-from kernelmetric.solvers import (
-    CallbackSupportMixin,
-    Iterations,
-    PairDual,
-    PairSolution,
-    pair_bytes,
-    solve_pairs,
-    with_callbacks,
-)
+from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
+from kernelmetric.solvers import PairDual, PairSolution, pair_bytes, psd_factor, solve_pairs
 from kernelmetric.spaces import KPCA
 
 _FULL_RANK_ROWS = 2000  # as Kernelized has it
@@ -416,6 +409,5 @@ def _rank_for(n_samples: int) -> int | None:
 
 def _maps(M: np.ndarray, basis: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """The maps of the positive and of the negative part of a metric, on the features."""
-    L, N = factor(M), factor(-M)
-    L = L if len(L) else np.zeros((1, len(M)))
+    L, N = psd_factor(M, least_rows=1), psd_factor(-M)
     return (L, N) if basis is None else (L @ basis, N @ basis)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
@@ -103,22 +102,3 @@ class SignedMetric(Metric):
         d = self.components_.shape[1]
         Z = self._through(X, like(np.eye(d), self.components_))
         return Z if self.space_ is None else Z + like(to_numpy(self.space_.offset_), Z)
-
-
-def factor(M: np.ndarray) -> np.ndarray:
-    """The map L with ``LᵀL`` the positive part of M, largest values first.
-
-    Parameters
-    ----------
-    M : ndarray of shape (r, r)
-        Symmetric.
-
-    Returns
-    -------
-    ndarray of shape (rank, r)
-        Orthogonal rows; none where M has no positive eigenvalue.
-    """
-    values, V = linalg.eigh(M)
-    kept = values > 1e-12 * max(float(np.max(np.abs(values))), 1e-300)
-    L = np.sqrt(values[kept])[:, None] * V[:, kept].T
-    return np.ascontiguousarray(L[::-1])

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric.compute import like, sampled_squared_distances
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
-from kernelmetric.learners._indefinite import factor
 from kernelmetric.learners._itml_solvers import LogDetProblem, descend, project_in_turn
 from kernelmetric.learners._pair_learner import (
     SAMPLED_BYTES,
@@ -20,7 +19,8 @@ from kernelmetric.learners._pair_learner import (
     all_or_random_pairs,
     span,
 )
-from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
+from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
+from kernelmetric.solvers import psd_factor
 
 _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
 
@@ -183,7 +183,7 @@ class ITML(CallbackSupportMixin, PairLearner):
         )
 
         def leave(L: np.ndarray) -> np.ndarray:
-            L = factor(L.T @ L if root is None else root @ L.T @ L @ root.T)
+            L = psd_factor(L.T @ L if root is None else root @ L.T @ L @ root.T)
             return L if basis is None else L @ basis
 
         L = self._minimise(problem, leave, X, y)

@@ -9,7 +9,8 @@ from scipy import linalg
 
 from kernelmetric.compute import row_blocks
 from kernelmetric.learners._pair_learner import differences
-from kernelmetric.solvers import Iterations, minimize_lbfgs
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.solvers import minimize_lbfgs
 
 
 class LogDetProblem:

@@ -16,8 +16,9 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.learners._base import centered, frobenius
-from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs, minimize_projected
+from kernelmetric.learners._base import frobenius
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.solvers import minimize_lbfgs, minimize_projected, positive_part, psd_factor
 
 # The hinge is smoothed by a quadratic corner that narrows from stage to stage; L-BFGS and FISTA
 # both need a continuous gradient.
@@ -30,34 +31,6 @@ _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
 _FEW_POINTS = 300  # up to here, looking at all impostors costs less than keeping a list
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
-
-
-class Orthonormal:
-    """The points in an orthonormal basis and in units of their own size, and the way back.
-
-    Where the basis of the coordinates has a Gram matrix G, W = G^{-1/2} whitens it; a map L on
-    the coordinates of X and the map A on these are related by ``L = A Wᵀ / size``.
-    """
-
-    def __init__(self, X: Any, gram: Gram | None):
-        self.gram = gram
-        Z = centered(X) if gram is None else like(gram.whiten(to_numpy(centered(X))), X)
-        xp = namespace(X)
-        # Divided by the largest entry first: squares of features at 1e200 leave the range.
-        top = float(xp.max(xp.abs(Z))) or 1.0
-        self.size = top * float(xp.sqrt(xp.mean((Z / top) ** 2) * Z.shape[1])) or 1.0
-        self.points = Z / self.size
-
-    def enter(self, L: np.ndarray) -> np.ndarray:
-        """From a map on the coordinates of X to one on these."""
-        if self.gram is not None:
-            L = L @ self.gram.matrix @ self.gram.inv_sqrt()
-        return L * self.size
-
-    def leave(self, L: np.ndarray) -> np.ndarray:
-        """From a map on these to one on the coordinates of X."""
-        L = L / self.size
-        return L if self.gram is None else L @ self.gram.inv_sqrt().T
 
 
 class MarginProblem:
@@ -101,7 +74,7 @@ class MarginProblem:
     def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to M, where the objective is convex."""
         X = self.points
-        L = like(factor(M), X)
+        L = like(psd_factor(M, least_rows=1), X)
         value, product = lmnn_hinge(X @ L.T, X, self.targets, self.codes, self.c, corner)
         identity = np.eye(len(M))
         gradient = to_numpy(X.T @ product).astype(np.float64) + self.reg * identity
@@ -219,12 +192,12 @@ def descend_convex(
         stage_tol = 0.5 * tol if finish else max(0.5 * tol, _STAGE_TOL * corner)
         minimum, step = minimize_projected(
             lambda M: problem.of_matrix(M, width),  # noqa: B023 (used before width changes)
-            _project_psd,
+            lambda M: positive_part(0.5 * (M + M.T)),
             M,
             max_iter=max(max_iter - done, 1),
             converged=good_enough,
             step=step,
-            report=lambda M, value: report(factor(M), value),
+            report=lambda M, value: report(psd_factor(M, least_rows=1), value),
         )
         M, done = minimum.x, done + minimum.n_iter
         exact = problem.of_matrix(M, 0.0)[0]
@@ -232,22 +205,7 @@ def descend_convex(
         good = near and minimum.converged and stage_tol <= 0.5 * tol
         stuck = minimum.n_iter == 0  # no step leads to a finite value
         if good or report.stopped or done >= max_iter or stuck:
-            return factor(M), good, corner
+            return psd_factor(M, least_rows=1), good, corner
         finish = finish or near
         if not near:
             corner *= _CORNER_FACTOR
-
-
-def factor(M: np.ndarray) -> np.ndarray:
-    """L with ``LᵀL = M``, from the eigenvectors with positive eigenvalues."""
-    values, V = linalg.eigh(M)
-    keep = values > max(values[-1], 0.0) * len(values) * np.finfo(np.float64).eps
-    if not np.any(keep):
-        return np.zeros((1, len(M)))
-    # torch takes no views with negative strides
-    return (V[:, keep] * np.sqrt(values[keep])).T[::-1].copy()
-
-
-def _project_psd(M: np.ndarray) -> np.ndarray:
-    L = factor(0.5 * (M + M.T))
-    return L.T @ L

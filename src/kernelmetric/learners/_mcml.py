@@ -10,8 +10,10 @@ from scipy import linalg
 from kernelmetric.compute import like, own_threads, softmax_reduction, to_numpy
 from kernelmetric.learners._base import GradientLearner, as_gram, truncated
 from kernelmetric.learners._nca import softmax_start
-from kernelmetric.learners._spectral import about_centres, orthonormal
-from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
+from kernelmetric.learners._progress import Iterations, with_callbacks
+from kernelmetric.learners._spectral import about_centres
+from kernelmetric.solvers import minimize_lbfgs
+from kernelmetric.spaces import orthonormal
 
 
 class MCML(GradientLearner):
@@ -115,7 +117,7 @@ class MCML(GradientLearner):
         start = softmax_start(np.eye(coordinates.Z.shape[1]), coordinates.Z)
 
         def attributes(L: np.ndarray) -> dict[str, Any]:
-            return {"components_": like(truncated(L, rank) @ coordinates.basis, X)}
+            return {"components_": like(coordinates.leave(truncated(L, rank)), X)}
 
         report = Iterations(self, self.max_iter, attributes, X, y)
         report.start(start)
@@ -124,7 +126,7 @@ class MCML(GradientLearner):
                 problem.objective, start, max_iter=self.max_iter, tol=self.tol, report=report
             )
         self.gap_ = problem.gap(found.x)
-        self._store(truncated(found.x, rank) @ coordinates.basis, X)
+        self._store(coordinates.leave(truncated(found.x, rank)), X)
         self._store_descent(found, report)
         return self
 

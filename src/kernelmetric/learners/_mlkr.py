@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from kernelmetric.compute import like, own_threads, softmax_reduction, to_numpy
 from kernelmetric.learners._base import GradientLearner, as_gram, centered, frobenius
 from kernelmetric.learners._nca import softmax_start
-from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
+from kernelmetric.learners._progress import Iterations, with_callbacks
+from kernelmetric.solvers import minimize_lbfgs
 
 
 class MLKR(GradientLearner):

@@ -12,14 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric.compute import like, row_blocks
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_number, warn
-from kernelmetric.learners._indefinite import factor
 from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, span
-from kernelmetric.solvers import (
-    CallbackSupportMixin,
-    Iterations,
-    minimize_lbfgs,
-    with_callbacks,
-)
+from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
+from kernelmetric.solvers import minimize_lbfgs, psd_factor
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
 
@@ -154,7 +149,7 @@ class MMC(CallbackSupportMixin, PairLearner):
         def leave(L: np.ndarray) -> np.ndarray:
             L = L / np.linalg.norm(L)
             A = L[:, None] * W if self.diagonal else L @ W
-            components = factor(A.T @ A)
+            components = psd_factor(A.T @ A)
             return components if basis is None else components @ basis
 
         L = self._maximise(problem, leave, X, y)

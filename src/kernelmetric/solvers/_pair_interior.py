@@ -7,13 +7,13 @@ steps cost O(N² (N + r)) for few pairs and O(N r⁴ / 4) for few coordinates, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import current_budget, row_blocks
+from kernelmetric.compute import map_rows, sum_rows, worth_keeping
 from kernelmetric.solvers._pair_dual import PairDual, PairSolution
 
 _TO_BOUNDARY = 0.995  # how much of the way to the nearest bound a step may go
@@ -292,11 +292,12 @@ class _Hessian:
             return
         self.known, self.smoothed, self.width = True, smoothed, len(smoothed.weights)
         self.low_rank = len(self.a) > max(600, 2 * self.width)
-        self._kept: list | None = None
+        self._kept: np.ndarray | None = None
+        n_bytes = 8.0 * self.width * len(self.a)
         if not self.low_rank:
             self.matrix = self._formed()
-        elif 8.0 * self.width * len(self.a) <= min(_MOST_KEPT, 0.25 * current_budget()):
-            self._kept = list(self._feature_blocks())
+        elif n_bytes <= _MOST_KEPT and worth_keeping(n_bytes, share=0.25):
+            self._kept = self._of_pairs(map_rows, lambda rows, F: F)
 
     def factor(self, theta: np.ndarray, rho: float) -> None:
         self.theta, self.rho = theta, rho
@@ -305,11 +306,12 @@ class _Hessian:
             H[np.diag_indices_from(H)] += theta
             self.factors = _cholesky(H)
         else:
-            S = np.eye(self.width)
-            for rows, F in self._blocks():
+
+            def product(rows: slice, F: np.ndarray) -> np.ndarray:
                 F = F / np.sqrt(theta[rows, None])
-                S += F.T @ F
-            self.factors = _cholesky(S)
+                return F.T @ F
+
+            self.factors = _cholesky(np.eye(self.width) + self._of_pairs(sum_rows, product))
         # Near the end ρ exceeds all else by 1e18: added to the matrix it would leave no digits.
         self.u = self._without_sum(self.a)
 
@@ -336,17 +338,18 @@ class _Hessian:
         return self.theta * x + curved + self.rho * (self.a @ x) * self.a
 
     def _narrow(self, x: np.ndarray) -> np.ndarray:
-        return sum(F.T @ x[rows] for rows, F in self._blocks())
+        return self._of_pairs(sum_rows, lambda rows, F: F.T @ x[rows])
 
     def _wide(self, x: np.ndarray) -> np.ndarray:
-        return np.concatenate([F @ x for rows, F in self._blocks()])
+        return self._of_pairs(map_rows, lambda rows, F: F @ x)
 
-    def _blocks(self) -> Any:
-        return self._feature_blocks() if self._kept is None else self._kept
+    def _of_pairs(self, reduction: Callable, work: Callable[[slice, np.ndarray], Any]) -> Any:
+        """Reduce work on the features of blocks of pairs."""
 
-    def _feature_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        for rows in row_blocks(len(self.a), 4 * 8 * self.width, most=4096):
-            yield rows, self._features(rows)
+        def on_block(rows: slice) -> Any:
+            return work(rows, self._features(rows) if self._kept is None else self._kept[rows])
+
+        return reduction(on_block, len(self.a), 4 * 8 * self.width, most=4096)
 
     def _delta(self, rows: slice) -> np.ndarray:
         chosen, problem = self.chosen[rows], self.problem
@@ -357,13 +360,15 @@ class _Hessian:
 
     def _formed(self) -> np.ndarray:
         delta = self._delta(slice(None))
-        if not self.problem.psd:
-            H = (delta @ delta.T) ** 2
+
+        def product(columns: slice) -> np.ndarray:
+            F = self.smoothed.features(delta, columns)
+            return F @ F.T
+
+        if self.problem.psd and self.width:
+            H = sum_rows(product, self.width, 4 * 8 * len(delta), most=2048)
         else:
-            H = np.zeros((len(delta), len(delta)))
-            for part in row_blocks(self.width, 4 * 8 * len(delta), most=2048):
-                F = self.smoothed.features(delta, part)
-                H += F @ F.T
+            H = (delta @ delta.T) ** 2
         return self.scale[:, None] * H * self.scale
 
 

@@ -7,20 +7,17 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
     all_finite,
     check_points,
-    device_of,
-    is_numpy,
+    in_library_of,
     is_sparse,
+    map_rows,
     namespace,
     require_memory,
-    row_blocks,
-    to_numpy,
     unchanged_on_failure,
 )
 from kernelmetric.kernels import Kernel, as_kernel
@@ -175,14 +172,14 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} must define _learn(X).")
 
     def _features(self, X: Any) -> Any:
-        return self.kernel_(X, beside(self.anchors_, X))
+        return self.kernel_(X, in_library_of(self.anchors_, X))
 
     def _coordinates(self, X: Any) -> Any:
         def embed(block: Any) -> Any:
             Z = times(self._features(block), self.projection_)
-            return Z - beside(self.offset_, Z)
+            return Z - in_library_of(self.offset_, Z)
 
-        return map_rows(embed, X, *self.projection_.shape)
+        return embedded(embed, X, self.projection_.shape[0])
 
 
 def _bind_bytes(n_samples: int, n_features: int) -> float:
@@ -192,20 +189,15 @@ def _bind_bytes(n_samples: int, n_features: int) -> float:
     return 8 * (2.5 * min(pairs * n_features, 4e6) + 4 * pairs)
 
 
-def map_rows(function: Any, X: Any, n_inner: int, n_out: int) -> Any:
-    """Apply a function to blocks of rows and stack what it returns, in the dtype of X.
+def embedded(embed: Callable[[Any], Any], X: Any, n_inner: int) -> Any:
+    """Coordinates of points by blocks of rows, in the dtype of X; refused where not finite."""
 
-    ``n_inner`` columns of working memory are counted per row, three arrays of them at once.
-    """
+    def part(rows: slice) -> Any:
+        Z = embed(X[rows, :])
+        return namespace(Z).astype(Z, X.dtype, copy=False)
+
     with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
-        if not is_sparse(X) and not is_numpy(X):
-            xp = namespace(X)
-            blocks = [function(X[rows, :]) for rows in feature_blocks(X, n_inner)]
-            return as_finite(xp.concat(blocks, axis=0), X.dtype)
-        out = np.empty((X.shape[0], n_out), dtype=X.dtype)
-        for rows in feature_blocks(X, n_inner):
-            out[rows] = function(X[rows])
-    return as_finite(out, X.dtype)
+        return as_finite(map_rows(part, X.shape[0], **block_size(X, n_inner)), X.dtype)
 
 
 def as_finite(Z: Any, dtype: Any) -> Any:
@@ -221,37 +213,18 @@ def as_finite(Z: Any, dtype: Any) -> Any:
     return Z
 
 
-def feature_blocks(X: Any, n_inner: int) -> Any:
-    """Slices of rows whose features fit the memory budget, and the cache hierarchy."""
+def block_size(X: Any, n_inner: int) -> dict[str, int]:
+    """What a row takes, three arrays of its inner columns at once, and how many fit the cache."""
     most = max(256, BLOCK_BYTES // (8 * max(n_inner, 1)))
-    return row_blocks(X.shape[0], 8 * (3 * n_inner + X.shape[1]), most=most)
-
-
-def beside(array: Any, X: Any) -> Any:
-    """Move a fitted array to the library and device of X; what lies there already is untouched."""
-    if is_sparse(array) or is_sparse(X) or not is_array_api_obj(X):
-        return array
-    if is_numpy(X):
-        return to_numpy(array)
-    if is_numpy(array):
-        return namespace(X).asarray(array, device=device_of(X))
-    return array
+    return {"bytes_per_row": 8 * (3 * n_inner + X.shape[1]), "most": most}
 
 
 def times(F: Any, P: Any) -> Any:
     """Matrix product F P in the wider of the two dtypes."""
-    P = beside(P, F)
+    P = in_library_of(P, F)
     xp = namespace(F, P)
     dtype = xp.result_type(F, P)
     return xp.astype(F, dtype, copy=False) @ xp.astype(P, dtype, copy=False)
-
-
-def as_float64(X: Any) -> Any:
-    """X in double precision, where small eigenvalues do not drown."""
-    if is_sparse(X) or is_numpy(X):
-        return X.astype(np.float64, copy=False)
-    xp = namespace(X)
-    return xp.astype(X, xp.float64, copy=False)
 
 
 def own(points: Any) -> Any:
@@ -259,11 +232,6 @@ def own(points: Any) -> Any:
     if is_sparse(points):
         return points.copy()
     return namespace(points).asarray(points, copy=True)
-
-
-def is_single(X: Any) -> bool:
-    """Whether X holds float32."""
-    return str(X.dtype).endswith("float32")
 
 
 _INDEFINITE = {4: 1e-3, 8: 1e-6}  # by itemsize: negative beyond this share of λmax is no round-off
@@ -299,11 +267,6 @@ def refuse_indefinite(smallest: float, largest: float, *, rounding: float, singl
             f"{largest:.3g}), but expected a positive semi-definite kernel: try another "
             "kernel, or add a multiple of the identity to a precomputed one."
         )
-
-
-def eigh_driver(n: int) -> str | None:
-    """LAPACK's divide and conquer, the fastest; SciPy before 1.13 fails with it on 1 × 1."""
-    return "evd" if n > 1 else None
 
 
 def check_n_components(value: Any) -> None:

@@ -6,13 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import is_numpy, to_numpy
-from kernelmetric.spaces._base import eigh_driver
-from kernelmetric.spaces._gram import CentredGram
+from kernelmetric.compute import orthonormal_columns, symmetric_eigenpairs, to_numpy
+from kernelmetric.spaces._centred_gram import CentredGram
 
 _DEPTH = 6  # blocks of one Krylov cycle: one is then enough for most kernels of a medium width
 _MAX_CYCLES = 40
@@ -23,16 +21,10 @@ def dense_eigenpairs(gram: CentredGram) -> tuple[np.ndarray, Any]:
     """All eigenpairs of H K H, ascending as LAPACK gives them: O(n³) time, 3 n × n arrays."""
     gram.refuse_coincident()
     Kc = gram.K
-    if not is_numpy(Kc):
-        Kc = Kc - gram.column_means
-        Kc = Kc - gram.xp.mean(Kc, axis=1, keepdims=True)
-        values, V = gram.xp.linalg.eigh((Kc + Kc.T) / 2)
-        return to_numpy(values), V
     Kc -= gram.column_means
-    Kc -= Kc.mean(axis=1, keepdims=True)
+    Kc -= gram.xp.mean(Kc, axis=1, keepdims=True)
     gram.K = None  # it is no more
-    # Transposed it lies as LAPACK wants it, which then needs no copy.
-    return linalg.eigh(Kc.T, overwrite_a=True, check_finite=False, driver=eigh_driver(gram.n))
+    return symmetric_eigenpairs(Kc.T)  # transposed it lies as LAPACK wants it
 
 
 def lanczos_eigenpairs(
@@ -144,32 +136,11 @@ def smallest_ritz_value(gram: CentredGram, rng: np.random.RandomState) -> float:
     return float(np.linalg.eigvalsh((T + T.T) / 2)[0])
 
 
-def flip_signs(V: Any, xp: Any) -> Any:
-    """Eigenvectors whose largest entry in absolute value is positive: signs become repeatable."""
-    positive = xp.max(V, axis=0) >= -xp.min(V, axis=0)
-    return V * (2.0 * xp.astype(positive, V.dtype) - 1.0)
-
-
 def _orthonormal(gram: CentredGram, block: Any, basis: list[Any]) -> Any:
     # Twice is enough; the second pass also repairs arbitrary columns of a rank-deficient block.
     for _ in range(2):
         block = gram.centre(block)
         for Q in basis:
             block = block - Q @ (Q.T @ block)
-        block = _orthonormal_columns(block, gram.xp)
+        block = orthonormal_columns(block)
     return block
-
-
-def _orthonormal_columns(B: Any, xp: Any) -> Any:
-    """Columns with the span of B: by Cholesky, a fifth of the time of QR, where they are clear."""
-    if is_numpy(B):
-        length = np.sqrt(np.einsum("ij,ij->j", B, B))
-        if np.all(length > 0):
-            B = B / length
-            G = (B.T @ B).astype(np.float64)
-            try:
-                R = linalg.cholesky(G)
-                return B @ linalg.solve_triangular(R, np.eye(len(R))).astype(B.dtype)
-            except linalg.LinAlgError:
-                pass
-    return xp.linalg.qr(B)[0]

@@ -9,27 +9,33 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import current_budget, like, namespace, to_numpy
+from kernelmetric.compute import (
+    is_single,
+    like,
+    namespace,
+    to_numpy,
+    widened,
+    within_budget,
+    worth_keeping,
+)
 from kernelmetric.kernels import Kernel
+from kernelmetric.solvers import column_signs
 from kernelmetric.spaces._base import (
     Space,
-    as_float64,
     check_n_components,
     check_tol,
-    is_single,
     n_kept,
     own,
     refuse_indefinite,
     refuse_rank_zero,
 )
+from kernelmetric.spaces._centred_gram import CentredGram
 from kernelmetric.spaces._eigen import (
     dense_eigenpairs,
-    flip_signs,
     krylov_eigenpairs,
     lanczos_eigenpairs,
     smallest_ritz_value,
 )
-from kernelmetric.spaces._gram import CentredGram
 
 _RELATIVE_CUT = 1e-10
 _DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spectrum
@@ -158,7 +164,7 @@ class KPCA(Space):
         kept = n_kept(values, self._cut_off(gram, values), self.n_components, gram.centred_trace)
         if kept == 0:
             refuse_rank_zero(gram.n, self.kernel_)
-        V = flip_signs(V[:, :kept], gram.xp)
+        V = V[:, :kept] * column_signs(V[:, :kept])
         self.eigenvalues_ = np.array(values[:kept])
         self.rank_ = kept
         total = gram.centred_trace
@@ -176,7 +182,7 @@ class KPCA(Space):
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         held = 0.0
         if self._chosen_solver(n_samples) != "dense":
-            held = min(_HELD * n_samples * n_samples, float(current_budget()))
+            held = within_budget(_HELD * n_samples * n_samples)
         return held + self._bytes_in_full(n_samples, n_features)
 
     def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
@@ -202,7 +208,7 @@ class KPCA(Space):
         n = X.shape[0]
         narrow = self.solver_ == "randomized" and is_single(X)
         single = is_single(X) and (narrow or self.kernel_.pairwise)
-        X = X if narrow else as_float64(X)
+        X = X if narrow else widened(X)
         xp = namespace(X)
         trace = float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
         # Iterations square what they multiply with K: in float32 that leaves the range soon.
@@ -211,7 +217,7 @@ class KPCA(Space):
         return CentredGram(
             self.kernel_,
             X,
-            hold=self.solver_ == "dense" or _HELD * n * n <= current_budget(),
+            hold=self.solver_ == "dense" or worth_keeping(_HELD * n * n),
             dtype=xp.float32 if narrow else xp.float64,
             trace=trace,
             single=single,
