@@ -12,19 +12,9 @@ from kernelmetric.compute._arrays import to_numpy
 
 
 def symmetric_eigenpairs(A: Any) -> tuple[np.ndarray, Any]:
-    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, which is no more afterwards.
+    """Eigenvalues, ascending and in NumPy, and eigenvectors of a symmetric matrix.
 
-    Parameters
-    ----------
-    A : array of shape (n, n)
-        Symmetric. In Fortran order LAPACK needs no copy of it.
-
-    Returns
-    -------
-    values : ndarray of shape (n,)
-        Eigenvalues.
-    V : array of shape (n, n)
-        Eigenvectors in columns, in the library of A.
+    The matrix is no more afterwards. In Fortran order LAPACK needs no copy of it.
     """
     if is_numpy_array(A):
         # Divide and conquer is the fastest; SciPy before 1.13 fails with it on 1 × 1.
@@ -34,18 +24,7 @@ def symmetric_eigenpairs(A: Any) -> tuple[np.ndarray, Any]:
 
 
 def orthonormal_columns(B: Any) -> Any:
-    """Columns with the span of B: by Cholesky, a fifth of the time of QR, where they are clear.
-
-    Parameters
-    ----------
-    B : array of shape (n, k)
-        Columns, n >= k.
-
-    Returns
-    -------
-    array of shape (n, k)
-        Orthonormal up to the condition of B: called twice, to the last digits.
-    """
+    """Columns with the span of B: by Cholesky, a fifth of the time of QR, where they are clear."""
     if is_numpy_array(B):
         length = np.sqrt(np.einsum("ij,ij->j", B, B))
         if np.all(length > 0):

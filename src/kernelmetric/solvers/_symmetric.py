@@ -13,19 +13,9 @@ _ROUND_OFF = 1e-12  # of the largest eigenvalue: smaller ones make no row of a f
 
 
 def psd_factor(M: np.ndarray, *, least_rows: int = 0) -> np.ndarray:
-    """The map L with ``LᵀL`` the positive part of M, largest values first.
+    """The map L with ``LᵀL`` the positive part of M: orthogonal rows, the longest first.
 
-    Parameters
-    ----------
-    M : ndarray of shape (r, r)
-        Symmetric.
-    least_rows : int, default=0
-        Rows that there are in any case: of zeros, where M has fewer positive eigenvalues.
-
-    Returns
-    -------
-    ndarray of shape (rank, r)
-        Orthogonal rows; none where M has no positive eigenvalue.
+    Where M has fewer positive eigenvalues than ``least_rows``, the last of so many rows are zero.
     """
     values, V = linalg.eigh(M)
     cut_off = _ROUND_OFF * max(float(np.max(np.abs(values))), 1e-300)
@@ -35,20 +25,7 @@ def psd_factor(M: np.ndarray, *, least_rows: int = 0) -> np.ndarray:
 
 
 def positive_eigenpairs(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The positive eigenvalues of a symmetric matrix, ascending, and their eigenvectors.
-
-    Parameters
-    ----------
-    M : ndarray of shape (r, r)
-        Symmetric.
-
-    Returns
-    -------
-    values : ndarray of shape (rank,)
-        Eigenvalues.
-    V : ndarray of shape (r, rank)
-        Eigenvectors in columns.
-    """
+    """The positive eigenvalues of a symmetric matrix, and their eigenvectors in columns."""
     # NumPy's, as the products around it are: SciPy's BLAS has threads of its own, and either's spin
     # for 25 ms after a call, on the core that the other's next call waits for.
     values, V = np.linalg.eigh(M)
@@ -56,35 +33,13 @@ def positive_eigenpairs(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def positive_part(M: np.ndarray) -> np.ndarray:
-    """The positive semi-definite matrix nearest to a symmetric M.
-
-    Parameters
-    ----------
-    M : ndarray of shape (r, r)
-        Symmetric.
-
-    Returns
-    -------
-    ndarray of shape (r, r)
-        Its projection.
-    """
+    """The positive semi-definite matrix nearest to a symmetric M."""
     values, V = positive_eigenpairs(M)
     return (V * values) @ V.T
 
 
 def column_signs(V: Any) -> Any:
-    """1 or -1 for every column: times these, its largest absolute entry is positive.
-
-    Parameters
-    ----------
-    V : array of shape (n, k)
-        Columns whose signs are arbitrary, as those of eigenvectors are.
-
-    Returns
-    -------
-    array of shape (k,)
-        In the library and dtype of V; 1 where the largest and smallest entry are opposite.
-    """
+    """1 or -1 for every column: times these, its largest absolute entry is positive."""
     xp = namespace(V)
     positive = xp.max(V, axis=0) >= -xp.min(V, axis=0)
     return 2.0 * xp.astype(positive, V.dtype) - 1.0

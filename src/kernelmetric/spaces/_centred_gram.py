@@ -15,6 +15,7 @@ from kernelmetric.compute import (
     namespace,
     over_rows,
     sum_rows,
+    symmetric_eigenpairs,
     take_rows,
     to_numpy,
 )
@@ -37,8 +38,8 @@ class CentredGram:
     hold : bool
         Whether to keep the n × n matrix K; otherwise every product computes its blocks anew, in
         O(n² d) time and one block of rows of memory.
-    dtype : dtype
-        In which K is held and multiplied.
+    narrow : bool
+        Whether K is held and multiplied in float32, rather than float64.
     trace : float
         Trace of K: the sum of squared norms in the feature space.
     single : bool
@@ -46,7 +47,7 @@ class CentredGram:
     """
 
     def __init__(
-        self, kernel: Kernel, X: Any, *, hold: bool, dtype: Any, trace: float, single: bool
+        self, kernel: Kernel, X: Any, *, hold: bool, narrow: bool, trace: float, single: bool
     ):
         self.kernel = kernel
         self.X = X
@@ -56,10 +57,13 @@ class CentredGram:
         self.anchors = kernel.anchors(X)
         self.xp = namespace(X)
         self.device = None if is_sparse(X) else device_of(X)
-        self.dtype = dtype
+        self.narrow = narrow
+        self.dtype = self.xp.float32 if narrow else self.xp.float64
         # Whether tiles start at the diagonal: what lies below it follows by symmetry.
         self.half = not (is_sparse(X) or kernel.pairwise)
         self.K = self._filled() if hold else None
+        if hold:
+            self.refuse_coincident()
 
     def _tiles(self, reduction: Callable, work: Callable[[slice, int, Any], Any]) -> Any:
         """Reduce work on rows of K from a column on: the diagonal for half of K, else the first."""
@@ -93,6 +97,7 @@ class CentredGram:
         # Every product computes K anew: the first one brings the column means along.
         product = self._times(self.xp.concat([M, self.xp.ones_like(M[:, :1])], axis=1))
         self.column_means = product[:, -1:].T / self.n
+        self.refuse_coincident()
         return product[:, :-1]
 
     def _times(self, M: Any) -> Any:
@@ -114,20 +119,29 @@ class CentredGram:
         """
         m = min(_SKETCH * width, self.n // 10)
         if m < width:
-            start = rng.standard_normal((self.n, width))
-            return self.xp.asarray(start, dtype=self.dtype, device=self.device)
+            return self.array(rng.standard_normal((self.n, width)))
         chosen = np.sort(rng.permutation(self.n)[:m])
         some = take_rows(self.anchors, chosen)
         K_mm = to_numpy(self.kernel(take_rows(self.X, chosen), some)).astype(np.float64)
         H = np.eye(m) - 1.0 / m
-        V = np.linalg.eigh(H @ K_mm @ H)[1][:, -width:]
-        V = self.xp.asarray(V, dtype=self.dtype, device=self.device)
+        V = self.array(np.linalg.eigh(H @ K_mm @ H)[1][:, -width:])
 
         def part(rows: slice) -> Any:
             product = times(self.kernel(self.X[rows, :], some), V)
             return self.xp.astype(product, self.dtype, copy=False)
 
         return map_rows(part, self.n, 8 * (3 * m + self.X.shape[1]))
+
+    def array(self, values: np.ndarray) -> Any:
+        """Numbers in the library and dtype of K, and on its device."""
+        return self.xp.asarray(values, dtype=self.dtype, device=self.device)
+
+    def eigenpairs(self) -> tuple[np.ndarray, Any]:
+        """All eigenpairs of H K H, ascending: O(n³) time, 3 n × n arrays. K is no more."""
+        Kc, self.K = self.K, None
+        Kc -= self.column_means
+        Kc -= self.xp.mean(Kc, axis=1, keepdims=True)
+        return symmetric_eigenpairs(Kc.T)  # transposed it lies as LAPACK wants it
 
     def centred_times(self, M: Any) -> Any:
         """Return H K H M."""
@@ -141,8 +155,7 @@ class CentredGram:
     @cached_property
     def column_means(self) -> Any:
         """Mean of every column of K: an array of shape (1, n)."""
-        ones = self.xp.ones((self.n, 1), dtype=self.dtype, device=self.device)
-        return self.times(ones).T / self.n
+        return self.times(self.array(np.ones((self.n, 1)))).T / self.n
 
     @property
     def centred_trace(self) -> float:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     is_single,
     like,
-    namespace,
     to_numpy,
     widened,
     within_budget,
     worth_keeping,
 )
 from kernelmetric.kernels import Kernel
-from kernelmetric.solvers import column_signs
+from kernelmetric.solvers import (
+    OnSubspace,
+    column_signs,
+    krylov_eigenpairs,
+    lanczos_eigenpairs,
+    smallest_ritz_value,
+)
 from kernelmetric.spaces._base import (
     Space,
     check_n_components,
@@ -30,12 +37,6 @@ from kernelmetric.spaces._base import (
     refuse_rank_zero,
 )
 from kernelmetric.spaces._centred_gram import CentredGram
-from kernelmetric.spaces._eigen import (
-    dense_eigenpairs,
-    krylov_eigenpairs,
-    lanczos_eigenpairs,
-    smallest_ritz_value,
-)
 
 _RELATIVE_CUT = 1e-10
 _DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spectrum
@@ -210,7 +211,6 @@ class KPCA(Space):
         narrow = self.solver_ == "randomized" and is_single(X)
         single = is_single(X) and (narrow or self.kernel_.pairwise)
         X = X if narrow else widened(X)
-        xp = namespace(X)
         trace = float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
         # Iterations square what they multiply with K: in float32 that leaves the range soon.
         narrow = narrow and 1 / _WIDE_ENOUGH < trace < _WIDE_ENOUGH
@@ -219,34 +219,54 @@ class KPCA(Space):
             self.kernel_,
             X,
             hold=self.solver_ == "dense" or worth_keeping(_HELD * n * n),
-            dtype=xp.float32 if narrow else xp.float64,
+            narrow=narrow,
             trace=trace,
             single=single,
         )
 
     def _eigenpairs(self, gram: CentredGram, *, single: bool) -> tuple[np.ndarray, Any]:
         rng = check_random_state(self.random_state)
-        if self.solver_ == "dense":
-            values, V = dense_eigenpairs(gram)
-            refuse_indefinite(
-                float(values[0]), float(values[-1]), rounding=gram.round_off, single=single
-            )
-            return values, V
         k = self.n_components
         rank = min(int(k) if isinstance(k, Integral) else _FIRST_RANK, gram.n - 1)
         while True:
-            if self.solver_ == "lanczos":
-                values, V = lanczos_eigenpairs(gram, rank, rng)
-                smallest = smallest_ritz_value(gram, rng)
+            if self.solver_ == "dense":
+                values, V = gram.eigenpairs()
+                smallest = float(values[0])
             else:
-                tol = _RESIDUAL[4 if gram.dtype == gram.xp.float32 else 8]
-                values, V, smallest = krylov_eigenpairs(gram, rank, rng, tol)
+                values, V, smallest = self._leading(gram, rank, rng)
             refuse_indefinite(smallest, float(values[-1]), rounding=gram.round_off, single=single)
-            if isinstance(k, Integral) or rank == gram.n - 1 or values[0] <= 0:
-                return values, V
-            if k is not None and values.sum() >= k * gram.centred_trace:
+            done = self.solver_ == "dense" or isinstance(k, Integral) or rank == gram.n - 1
+            if done or values[0] <= 0 or values.sum() >= float(k or 0) * gram.centred_trace:
                 return values, V
             rank = min(2 * rank, gram.n - 1)
+
+    def _leading(
+        self, gram: CentredGram, rank: int, rng: np.random.RandomState
+    ) -> tuple[np.ndarray, Any, float]:
+        """Leading eigenpairs, and the smallest Ritz value."""
+        A, n, fault = OnSubspace(gram.centred_times, gram.centre, gram.n - 1), gram.n, ""
+        if self.solver_ == "lanczos":
+            gram.refuse_coincident()
+            values, V = lanczos_eigenpairs(A, rank, gram.array(rng.uniform(-1, 1, (n, 1))))
+            smallest = smallest_ritz_value(A, gram.array(rng.standard_normal((n, 1))))
+            if len(values) < min(rank, n - 2):
+                fault = f"Lanczos found {len(values)} of {rank} eigenvectors; others are left out."
+        else:
+            tol, floor = _RESIDUAL[4 if gram.narrow else 8], gram.round_off
+            found = krylov_eigenpairs(
+                A, rank, lambda width: gram.sketch(width, rng), tol=tol, floor=floor
+            )
+            values, V, smallest, residual, n_cycles = found
+            if residual > max(tol * values[-1], floor):
+                fault = (
+                    f"The leading {rank} eigenvectors have residuals up to "
+                    f"{residual / values[-1]:.1e} of the largest eigenvalue after {n_cycles} "
+                    f"cycles, above {tol:.0e}."
+                )
+        if fault:
+            advice = "Try solver='dense' or another number of components."
+            warnings.warn(f"{fault} {advice}", ConvergenceWarning, stacklevel=5)
+        return values, V, smallest
 
     def _cut_off(self, gram: CentredGram, values: np.ndarray) -> float:
         relative = _RELATIVE_CUT if self.tol is None else self.tol

@@ -12,24 +12,12 @@ from kernelmetric.spaces._gram import Gram
 
 
 class Coordinates(NamedTuple):
-    """Centred points in an orthonormal basis, as :func:`orthonormal` gives them.
+    """Centred points in an orthonormal basis, as :func:`orthonormal` gives them."""
 
-    Attributes
-    ----------
-    Z : array of shape (n, r)
-        The points.
-    size : float
-        Of a unit of Z in those of X.
-    rotation : ndarray of shape (r, d) or None
-        Orthonormal rows that span the points; None where Z may have more dimensions.
-    gram : Gram or None
-        Of the basis of X, where it is not orthonormal.
-    """
-
-    Z: Any
-    size: float
-    rotation: np.ndarray | None
-    gram: Gram | None
+    Z: Any  # (n, r)
+    size: float  # of a unit of Z in those of X
+    rotation: np.ndarray | None  # (r, d): orthonormal rows that span the points, where asked for
+    gram: Gram | None  # of the basis of X, where it is not orthonormal
 
     @property
     def basis(self) -> np.ndarray:
