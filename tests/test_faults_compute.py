@@ -696,22 +696,45 @@ def test_ordinary_rows_share_a_shift_and_far_ones_have_their_own(dtype, monkeypa
     assert value == pytest.approx(-expected, rel=1e-4 if dtype == np.float32 else 1e-9)
 
 
-def test_tiles_cover_what_is_above_the_diagonal_once(monkeypatch):
-    monkeypatch.setattr(_softmax, "_TILE_ROWS", 4)
-    monkeypatch.setattr(_softmax, "_TILE_COLUMNS", 5)
-    codes = np.repeat([0, 1, 2], [9, 14, 7])
+@pytest.mark.parametrize(("sizes", "height"), [([9, 14, 7], 4), ([3] * 10, 8), ([1, 28, 1], 4)])
+def test_tiles_cover_what_is_above_the_diagonal_once(sizes, height, monkeypatch):
+    monkeypatch.setattr(_softmax, "_TILE_ROWS", height)
+    monkeypatch.setattr(_softmax, "_TILE_COLUMNS", height + 1)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
     seen = np.zeros((30, 30), dtype=int)
     for tile in _softmax._cut(_softmax._class_blocks(codes, np.zeros((30, 1))), 30):
-        assert tile.shape[0] <= 4
-        assert tile.shape[1] <= 5
+        assert tile.shape[0] <= height
+        assert tile.shape[1] <= height + 1
         block = seen[tile.rows, tile.columns]
         assert tile.area == block.size
         same = codes[tile.rows][:, None] == codes[tile.columns]
-        assert np.all(same == (tile.kind == 0))
+        assert tile.kind == _softmax._MIXED or np.all(same == (tile.kind == _softmax._OWN))
         block += 1
         assert tile.beyond.stop == tile.columns.stop
         assert tile.beyond.start == max(tile.columns.start, tile.rows.stop)
     assert np.all(seen[np.triu_indices(30)] == 1)
+
+
+@pytest.mark.parametrize("budget", [1, 4_000, 10**9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sizes", [[9, 14, 7], [2] * 15, [1, 28, 1]])
+def test_the_loss_by_symmetry_is_its_definition(sizes, dtype, budget, monkeypatch):
+    monkeypatch.setattr(_softmax, "_TILE_ROWS", 8)
+    monkeypatch.setattr(_softmax, "_TILE_COLUMNS", 9)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    rng = np.random.RandomState(0)
+    X, L = rng.randn(30, 3) + 0.3 * codes[:, None], rng.randn(2, 3)
+    P, _ = softmax_of(X @ L.T)
+    alike = codes[:, None] == codes
+    p = np.sum(P * alike, axis=1)
+    W = P * (alike - p[:, None])
+    W = W + W.T
+    expected = 2 * ((W.sum(axis=1)[:, None] * X - W @ X) @ L.T).T @ X
+    with memory_budget(budget):
+        value, gradient = nca_loss(L.astype(dtype), X.astype(dtype), codes)
+    rtol = 1e-4 if dtype == np.float32 else 1e-9
+    assert value == pytest.approx(-p.sum(), rel=rtol)
+    assert_allclose(gradient, expected, atol=rtol * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("room_for", [0, 1, 2, 3])
