@@ -619,6 +619,14 @@ def test_distances_between_subspaces_are_least_squares(gathered, pairs_at_once, 
     assert np.all(own >= 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_direction_that_two_points_share_to_the_last_bit_counts_once(dtype):
+    S = np.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]], [[5.0, 3.0, 4.0], [1.0, 0.0, 0.0]]], dtype)
+    found = subspace_distances(S, S, np.array([0, 0, 1]), np.array([0, 1, 0]))
+    assert found.dtype == dtype
+    assert_allclose(found, [0.0, 25.0, 25.0], atol=1e-4 if dtype == np.float32 else 1e-12)
+
+
 # --- the softmax --------------------------------------------------------------------------------
 
 
