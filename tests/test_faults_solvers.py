@@ -183,7 +183,7 @@ def test_the_barrier_is_the_mean_of_all_products():
     mu, slack = 1e-9, 0.4
     low = high = np.full(120, 2 * mu)
     gradient = np.full(120, 1.0)  # far from balanced: the barrier stays where it is
-    db, dlow, dhigh, dm = interior._direction(
+    db, dlow, dhigh, _ = interior._direction(
         hessian, gradient, b, 1 - b, low, high, mu / slack, slack, True
     )
     # b·low + b·Δlow + low·Δb = μ, so that μ can be read off, as far as rounding leaves it
@@ -385,7 +385,7 @@ def test_a_dense_eigendecomposition_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(_budget, "_free_memory", lambda: 32 * 50**2)
     assert smallest_eigenvectors(path_graph(50), 2).converged
     monkeypatch.setattr(_budget, "_free_memory", lambda: 32 * 50**2 - 1)
-    with pytest.raises(MemoryError, match="A dense eigendecomposition would take .* ask for fewer"):
+    with pytest.raises(MemoryError, match=r"^A dense eigendecomposition would take .*fewer"):
         smallest_eigenvectors(path_graph(50), 2)
 
 
@@ -393,14 +393,14 @@ def test_a_dense_eigendecomposition_that_does_not_fit_is_refused(monkeypatch):
     ("n", "k", "dense"), [(1000, 2, True), (1001, 2, False), (1001, 300, True)]
 )
 def test_few_eigenvectors_of_many_rows_are_searched_for(monkeypatch, n, k, dense):
-    class Asked(Exception):
+    class AskedError(Exception):
         pass
 
     def stop(*arguments):
-        raise Asked
+        raise AskedError
 
     monkeypatch.setattr(spectral, "_dense" if dense else "Davidson", stop)
-    with pytest.raises(Asked):
+    with pytest.raises(AskedError):
         smallest_eigenvectors(path_graph(n), k, random_state=0)
 
 
