@@ -412,7 +412,7 @@ def test_columns_of_a_precomputed_kernel_are_those_there_are(column, good):
     if good:
         check_fitted(space)
     else:
-        with pytest.raises(ValueError, match="numbers of columns below 4|integers from 0 on"):
+        with pytest.raises(ValueError, match=r"numbers of columns below 4|integers from 0 on"):
             check_fitted(space)
 
 
