@@ -652,6 +652,12 @@ def test_the_estimate_of_a_refusal_is_that_of_the_space(X):
         match = r"KPCA of 700 points would take about 12 MB .* budget is 0 MB: try n_components=100"
         with pytest.raises(MemoryError, match=match):
             KPCA(kernel="rbf").fit(K)
+        match = r"RandomFeatures of 700 points .*: try a smaller n_features, or Nystroem\(500\)"
+        with pytest.raises(MemoryError, match=match):
+            RandomFeatures(2_000, kernel="rbf").fit(K)
+        match = r"Nystroem of 700 points .*: try a smaller n_landmarks"
+        with pytest.raises(MemoryError, match=match):
+            Nystroem(600, kernel="rbf").fit(K)
         match = r"KernelTrick of 700 points would take about 16 MB .*: try Nystroem\(500\)"
         with pytest.raises(MemoryError, match=match):
             KernelTrick("rbf").fit(K)

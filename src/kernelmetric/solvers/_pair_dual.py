@@ -157,6 +157,14 @@ class PairDual:
         single._kept = None if self._kept is None else self._kept.astype(np.float32)
         return single
 
+    def in_units(self, size: float) -> PairDual:
+        """The same with coordinates in other units: α times ``size²`` has the same metric there."""
+        scaled, square = copy(self), size**2
+        scaled.Z, scaled.d2 = self.Z / size, self.d2 / square
+        scaled._kept = None if self._kept is None else self._kept / size
+        scaled.upper, scaled.least = self.upper * square, self.least * square
+        return scaled
+
     def differences(self, block: slice) -> np.ndarray:
         """Differences δ of a block of pairs, of shape (rows, r)."""
         if self._kept is not None:

@@ -97,7 +97,7 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
     tol : float
         Relative gap at which to stop.
     max_iter : int
-        The most steps; forty are many.
+        The most steps, those of the small problems included; forty are many.
     report : callable or None
         Called with the step, the gap and the best metric after every step; a true answer stops.
 
@@ -116,7 +116,8 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
         beta, steps, formed, stopped = _iterate(problem, beta, free, tol, max_iter, report, steps)
         found = _cleaned(problem, beta, free, steps, tol)
         best = found if best is None else min(best, found, key=lambda s: s.certificate.gap)
-        if found.converged or stopped or (formed and np.array_equal(free, movable)):
+        settled = formed and np.array_equal(free, movable)
+        if found.converged or stopped or settled or steps >= max_iter:
             break
         before = free
         beta, free = _undecided(problem, found, movable)
@@ -128,7 +129,7 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
 
 
 def _iterate(problem, start, free, tol, max_iter, report, steps):
-    """Newton steps over the free pairs; the others stay where they start."""
+    """Newton steps over the free pairs, up to the step max_iter; the others stay as they start."""
     upper, apart = problem.upper, problem.apart
     beta = start.copy()
     a = np.where(apart, upper, 0.0) / max(float(np.sum(upper[apart])), 1e-300)
@@ -154,7 +155,8 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
     stalled = 0
     # Where the last digits are asked for, a step or two more part the pairs at a bound from others.
     aim = 1e-2 * tol if tol <= _SHARP else tol
-    for iteration in range(max_iter + 1):
+    last = max_iter - steps
+    for iteration in range(last + 1):
         M = problem.matrix(upper * beta)
         metric = problem.metric(M)
         q = problem.forms(metric)
@@ -168,7 +170,7 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
         if gap < least_gap or best_metric is None:
             best, best_metric, least_gap = beta.copy(), metric, gap
         stopped = report is not None and report(steps, gap, best_metric)
-        if stopped or gap <= aim or stalled > (1 if gap <= tol else 8) or iteration == max_iter:
+        if stopped or gap <= aim or stalled > (1 if gap <= tol else 8) or iteration == last:
             break
         smoothed = _Smoothed(M, epsilon, psd=problem.psd)
         if problem.psd:

@@ -14,6 +14,7 @@ from kernelmetric.solvers._pair_interior import affordable, interior_point
 _CHECK_EVERY = 10  # steps between two certificates
 _POWER_STEPS = 12  # for the largest curvature, to a few per cent
 _SINGLE_TOL = 1e-4  # from here on, steps in float32 are good enough
+_SINGLE_RANGE = 1e15  # of a metric: squared distances under it are far from the end of float32
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
 
 Report = Callable[[int, float, np.ndarray], bool]
@@ -112,10 +113,20 @@ def first_order(
     PairSolution
         The best certified point.
     """
-    exact, problem = problem, problem.in_single() if tol >= _SINGLE_TOL else problem
+    # In units of the coordinates, a power of two so that nothing is rounded, fourth powers of
+    # distances stay in range; the size of the metric decides whether its squares do.
+    size = 2.0 ** int(np.frexp(float(np.max(np.abs(problem.Z))) or 1.0)[1])
+    exact = problem.in_units(size)
+    largest = float(np.sum(exact.upper * exact.forms(np.eye(exact.Z.shape[1]))))
+    if not np.isfinite(largest * largest):
+        raise ValueError(
+            f"Got bounds that allow a metric of size {largest:.3g}, but expected squares in the "
+            "range of float64: try smaller bounds."
+        )
+    problem = exact.in_single() if tol >= _SINGLE_TOL and largest < _SINGLE_RANGE else exact
     steps = _Steps(problem, 1e-6 * tol)
     weights = steps.weights
-    x = problem.project(np.zeros(len(problem)) if start is None else start, weights)
+    x = problem.project(np.zeros(len(problem)) if start is None else start * size**2, weights)
     Mx = problem.matrix(x)
     y, My, momentum, step = x, Mx, 1.0, steps.longest()
     record, iteration = _Record(exact), 0
@@ -143,7 +154,10 @@ def first_order(
             gap = record.see(x, Mx if problem is exact else exact.matrix(x))
             if gap <= tol or (report is not None and report(iteration, gap, record.metric)):
                 break
-    return record.solution(iteration, tol)
+    found = record.solution(iteration, tol)
+    found.alpha = found.alpha / size**2
+    found.certificate.gamma *= size**2
+    return found
 
 
 class _Record:

@@ -42,7 +42,7 @@ _RELATIVE_CUT = 1e-10
 _DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spectrum
 _ALWAYS_DENSE_ROWS = 5000  # for a fraction of the variance: up to here it is under 1 GB
 _DENSE_SHARE = 10  # for so large a share of the eigenvectors LAPACK beats one Krylov cycle
-_HELD = 1.5 * 8  # bytes per entry of K, with the tiles that fill it
+_ENTRY_BYTES = 1.5 * 8  # of an entry of K, with the tiles that fill it
 _WIDE_ENOUGH = 1e15  # float32 squares of numbers between this and its inverse are in range
 _FIRST_RANK = 64  # where the search for a fraction of the variance starts
 _RESIDUAL = {4: 1e-5, 8: 1e-7}  # by itemsize
@@ -184,7 +184,7 @@ class KPCA(Space):
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         held = 0.0
         if self._chosen_solver(n_samples) != "dense":
-            held = within_budget(_HELD * n_samples * n_samples)
+            held = within_budget(_ENTRY_BYTES * n_samples * n_samples)
         return held + self._bytes_in_full(n_samples, n_features)
 
     def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
@@ -218,7 +218,7 @@ class KPCA(Space):
         return CentredGram(
             self.kernel_,
             X,
-            hold=self.solver_ == "dense" or worth_keeping(_HELD * n * n),
+            hold=self.solver_ == "dense" or worth_keeping(_ENTRY_BYTES * n * n),
             narrow=narrow,
             trace=trace,
             single=single,

@@ -97,6 +97,8 @@ class Nystroem(FeatureMapSpace):
     True
     """
 
+    _advice = "try a smaller n_landmarks, such as 500."
+
     def __init__(
         self,
         n_landmarks: int = 500,

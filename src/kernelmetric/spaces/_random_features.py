@@ -85,6 +85,7 @@ class RandomFeatures(FeatureMapSpace):
     True
     """
 
+    _advice = "try a smaller n_features, or Nystroem(500), as accurate with fewer of them."
     frequencies_: Any
     amplitudes_: Any
 
