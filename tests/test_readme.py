@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import kernelmetric
+from tested_learners import readme_row
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,6 +27,10 @@ def test_the_table_of_names_is_the_public_api():
     table = README.partition("## Public names")[2]
     named = set(re.findall(r"`(\w+)`", table.partition("\n## ")[0]))
     assert named == set(kernelmetric.__all__) - {"__version__"}
+
+
+def test_the_row_of_learners_is_made_from_the_registry():
+    assert readme_row() in README.splitlines()
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!https?:)([^)#]+)", README))

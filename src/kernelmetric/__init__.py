@@ -49,22 +49,8 @@ from kernelmetric.kernels import (
     polynomial_degrees,
     rbf_widths,
 )
-from kernelmetric.learners import (
-    DLA,
-    DNE,
-    ITML,
-    LDA,
-    LFDA,
-    LMCA,
-    LMNN,
-    LPP,
-    MCML,
-    MLKR,
-    MMC,
-    NCA,
-    RCA,
-    IdealizedKernel,
-)
+from kernelmetric.learners import LEARNERS as _LEARNERS
+from kernelmetric.learners._registry import *  # noqa: F403
 from kernelmetric.selection import LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
@@ -86,28 +72,14 @@ from kernelmetric.transductive import (
 __version__ = "0.1.0.dev0"
 
 __all__ = [
-    "DLA",
-    "DNE",
-    "ITML",
     "KPCA",
-    "LDA",
-    "LFDA",
-    "LMCA",
-    "LMNN",
-    "LPP",
-    "MCML",
-    "MLKR",
-    "MMC",
-    "NCA",
     "RBF",
-    "RCA",
     "AlignedScales",
     "AlignedSum",
     "Cosine",
     "Delta",
     "FunctionKernel",
     "GraphLaplacian",
-    "IdealizedKernel",
     "IsomapPenalty",
     "KernelAlignment",
     "KernelPenalty",
@@ -155,4 +127,5 @@ __all__ = [
     "tangent_vectors",
     "to_faiss",
     "to_onnx",
+    *(learner.__name__ for learner in _LEARNERS),
 ]
