@@ -24,9 +24,13 @@ def test_the_snippets_run_in_the_order_of_reading():
 
 
 def test_the_table_of_names_is_the_public_api():
-    table = README.partition("## Public names")[2]
-    named = set(re.findall(r"`(\w+)`", table.partition("\n## ")[0]))
+    section = README.partition("## Public names")[2].partition("\n## ")[0]
+    short, _, rooms = section.partition("What fewer need")
+    named = set(re.findall(r"`(\w+)`", short))
     assert named == set(kernelmetric.__all__) - {"__version__"}
+    rows = re.findall(r"^\| `kernelmetric\.(\w+)` \| (.*) \|$", rooms, re.MULTILINE)
+    moved = {name: room for room, names in rows for name in re.findall(r"`(\w+)`", names)}
+    assert moved == kernelmetric._MOVED
 
 
 def test_the_row_of_learners_is_made_from_the_registry():
