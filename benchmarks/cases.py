@@ -30,10 +30,10 @@ from kernelmetric import (
     KernelizedCV,
     Nystroem,
     datasets,
-    rbf_widths,
 )
 from kernelmetric.compute import nca_loss, nearest_neighbors
 from kernelmetric.compute._native import exponentials
+from kernelmetric.kernels import rbf_widths
 from pairs import solved
 
 Row = dict[str, Any]
