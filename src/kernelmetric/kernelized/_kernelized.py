@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
     check_points,
-    namespace,
+    map_rows,
     require_memory,
-    row_blocks,
     unchanged_on_failure,
 )
 from kernelmetric.graphs import as_pairs
 from kernelmetric.kernelized._arguments import learner_arguments, naming
 from kernelmetric.kernelized._delegation import Predictions, in_dtype_of, inner_has
+from kernelmetric.kernelized._folded import FoldedMap, can_fold, coordinates, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
 from kernelmetric.kernelized._parts import adopt_tags, checked_kernel, fresh_space, tags_of
 from kernelmetric.kernelized._tuples import (
@@ -211,8 +211,12 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Returns
         -------
         array of shape (n_samples, n_components)
-            One block of rows at a time is in memory besides the result.
+            One block of rows at a time is in memory besides the result. For learners of this
+            library the first call multiplies the maps of space and learner, once for all calls.
         """
+        check_is_fitted(self)
+        if can_fold(self.space_, self.learner_) and not are_tuples(X):
+            return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
 
     def get_mahalanobis_matrix(self) -> Any:
@@ -352,7 +356,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
             space = self._fresh_space(X.shape[0]).set_params(kernel=clone(kernel))
             with config_context(transform_output="default", assume_finite=True):  # X was checked
                 # the labels of tuples are no point's labels
-                Z = space.fit_transform(X, y if tuples is None else None)
+                Z = fit_coordinates(space, X, y if tuples is None else None)
             arguments = learner_arguments(self, space, X, similar, dissimilar, fit_params)
             data: tuple[Any, ...] = (Z, y)
             if tuples is not None:
@@ -367,6 +371,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
                     raise
                 interrupted = stop  # the learner kept the best map so far, and so do we
             self.kernel_, self.space_, self.learner_ = space.kernel_, space, learner
+            self._folded = FoldedMap()
         if interrupted is not None:
             raise interrupted
         return Z, result
@@ -374,17 +379,23 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     def _fresh_space(self, n_samples: int) -> Any:
         return fresh_space(self.space, self.kernel, n_samples, self.random_state)
 
+    @cached_property
+    def _folded(self) -> FoldedMap:  # of a metric that was not fitted here, but loaded
+        return FoldedMap()
+
+    def _checked(self, X: Any) -> Any:
+        return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+
     def _coordinates(self, X: Any) -> Any:
         if are_tuples(X):
             points, rows = points_of_tuples(X)
             return coordinates_of_tuples(self._coordinates(points), rows)
         check_is_fitted(self)
-        X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
-        return self._of_checked(X)
+        return self._of_checked(self._checked(X))
 
     def _of_checked(self, X: Any) -> Any:
         with config_context(transform_output="default", assume_finite=True):
-            return self.space_.transform(X)
+            return coordinates(self.space_, X)
 
     def _through(self, method: str, X: Any) -> Any:
         return self._apply(lambda Z: getattr(self.learner_, method)(Z), X)
@@ -394,17 +405,12 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         check_is_fitted(self)
         if are_tuples(X):
             return function(self._coordinates(X))
-        X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+        X = self._checked(X)
         width = self.space_._n_features_out + X.shape[1]
         with config_context(transform_output="default"):
-            blocks = [
-                function(self._of_checked(X[rows, :]))
-                for rows in row_blocks(X.shape[0], 4 * 8 * width)
-            ]
-        if len(blocks) == 1:
-            return blocks[0]
-        xp = namespace(blocks[0])
-        return np.concatenate(blocks) if xp is np else xp.concat(blocks, axis=0)
+            return map_rows(
+                lambda rows: function(self._of_checked(X[rows, :])), X.shape[0], 4 * 8 * width
+            )
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.

@@ -1,0 +1,119 @@
+"""The map of a space and that of a learner as one matrix, and each of them checked by nobody twice.
+
+A space gives f(x)ᵀ P - o, a learner multiplies that by Lᵀ. Together they are f(x)ᵀ A - b, where
+A = P Lᵀ and b = o Lᵀ are computed once: for m features, rank r and q rows of L, a point then takes
+m q operations instead of m r + r q.
+
+It costs no digits. Rounding changes f(x)ᵀ P Lᵀ by up to some (m + r) eps |f(x)|ᵀ |P| |Lᵀ| either
+way: one after the other, the product with P is rounded and then multiplied by L; folded, A is
+rounded and then multiplied by f(x). Large entries of P, which small eigenvalues make, that cancel
+in A have cancelled in the coordinates as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.compute import like, map_rows, namespace, to_numpy
+from kernelmetric.learners import Learner
+from kernelmetric.spaces import KernelTrick, Space
+
+
+class _Product(NamedTuple):
+    """A and b, with what they were made of."""
+
+    A: Any
+    b: Any
+    P: Any
+    offset: np.ndarray
+    L: np.ndarray
+
+    def is_of(self, P: Any, offset: np.ndarray, L: np.ndarray) -> bool:
+        """Whether it was made of these."""
+        return (
+            self.P is P and np.array_equal(self.offset, offset) and np.array_equal(self.L, L)
+        )
+
+
+class FoldedMap:
+    """The one matrix of a metric, made when it is first needed and again when its parts change.
+
+    L and o are compared by their entries, P by being the same array: who writes into P, as no
+    fit does, must replace it. Copies and pickles are empty: all of it can be made again.
+    """
+
+    def __init__(self) -> None:
+        self._product: _Product | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FoldedMap, ()
+
+    def __call__(self, space: Space, L: Any, X: Any) -> Any:
+        """Learned coordinates of points.
+
+        Parameters
+        ----------
+        space : Space
+            Fitted, and one that :func:`can_fold` knows.
+        L : array of shape (q, r)
+            The learner's map on its coordinates.
+        X : array of shape (n, d)
+            Points, checked.
+
+        Returns
+        -------
+        array of shape (n, q)
+            In the library and dtype of X.
+        """
+        if isinstance(space, KernelTrick):  # its coordinates are the features themselves
+            return space._affine(X, L.T, like(np.zeros((1, L.shape[0])), L))
+        parts = space.projection_, to_numpy(space.offset_), to_numpy(L)
+        product = self._product
+        if product is None or not product.is_of(*parts):
+            product = self._product = _fold(*parts)
+        return space._affine(X, product.A, product.b)
+
+
+def _fold(P: Any, offset: np.ndarray, L: np.ndarray) -> _Product:
+    """A and b in the library and dtype of P, from products in float64."""
+    xp = namespace(P)
+    wide = like(L.T.astype(np.float64), xp.astype(P[:1, :], xp.float64))
+    row = like(offset.astype(np.float64), wide)
+
+    def product(rows: slice) -> Any:
+        return xp.astype(xp.astype(P[rows, :], xp.float64, copy=False) @ wide, P.dtype, copy=False)
+
+    A = map_rows(product, P.shape[0], 8 * (P.shape[1] + L.shape[0]))
+    b = xp.astype(row @ wide, P.dtype, copy=False)
+    return _Product(A, b, P, offset.copy(), L.copy())
+
+
+def can_fold(space: Any, learner: Any) -> bool:
+    """Whether the two are known to be linear: classes of this library, as they stand there."""
+    known = _checks_itself(space) and type(space)._coordinates in _COORDINATES
+    return known and isinstance(learner, Learner) and type(learner).transform is Learner.transform
+
+
+# Whoever defines another one computes something else.
+_COORDINATES = (Space._coordinates, KernelTrick._coordinates)
+
+
+def _checks_itself(space: Any) -> bool:
+    """Whether a space's methods are a check of X and what comes after it, which is had alone."""
+    kind = type(space)
+    names = ("transform", "fit_transform")
+    return isinstance(space, Space) and all(
+        getattr(kind, name) is getattr(Space, name) for name in names
+    )
+
+
+def fit_coordinates(space: Any, X: Any, y: Any) -> Any:
+    """``space.fit_transform(X, y)`` of points that are checked, which are not checked again."""
+    return space._fit_checked(X, y) if _checks_itself(space) else space.fit_transform(X, y)
+
+
+def coordinates(space: Any, X: Any) -> Any:
+    """``space.transform(X)`` of points that are checked, which are not checked again."""
+    return space._coordinates(X) if _checks_itself(space) else space.transform(X)
