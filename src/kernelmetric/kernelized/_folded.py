@@ -1,4 +1,4 @@
-"""The map of a space and that of a learner as one matrix, and each of them checked by nobody twice.
+"""The map of a space and that of a learner as one matrix, for points that are checked once.
 
 A space gives f(x)ᵀ P - o, a learner multiplies that by Lᵀ. Together they are f(x)ᵀ A - b, where
 A = P Lᵀ and b = o Lᵀ are computed once: for m features, rank r and q rows of L, a point then takes
@@ -32,23 +32,18 @@ class _Product(NamedTuple):
 
     def is_of(self, P: Any, offset: np.ndarray, L: np.ndarray) -> bool:
         """Whether it was made of these."""
-        return (
-            self.P is P and np.array_equal(self.offset, offset) and np.array_equal(self.L, L)
-        )
+        return self.P is P and np.array_equal(self.offset, offset) and np.array_equal(self.L, L)
 
 
 class FoldedMap:
     """The one matrix of a metric, made when it is first needed and again when its parts change.
 
-    L and o are compared by their entries, P by being the same array: who writes into P, as no
-    fit does, must replace it. Copies and pickles are empty: all of it can be made again.
+    L and o are compared by their entries, P by being the same array: whoever writes into P, as no
+    fit does, has to replace it.
     """
 
     def __init__(self) -> None:
         self._product: _Product | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FoldedMap, ()
 
     def __call__(self, space: Space, L: Any, X: Any) -> Any:
         """Learned coordinates of points.

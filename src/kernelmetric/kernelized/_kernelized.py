@@ -380,8 +380,11 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         return fresh_space(self.space, self.kernel, n_samples, self.random_state)
 
     @cached_property
-    def _folded(self) -> FoldedMap:  # of a metric that was not fitted here, but loaded
+    def _folded(self) -> FoldedMap:  # of a metric that was not fitted, but copied or loaded
         return FoldedMap()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
 
     def _checked(self, X: Any) -> Any:
         return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
