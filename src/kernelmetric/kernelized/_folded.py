@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import config_context
 
 from kernelmetric.compute import like, map_rows, namespace, to_numpy
 from kernelmetric.learners import Learner
@@ -104,11 +105,13 @@ def _checks_itself(space: Any) -> bool:
     )
 
 
+@config_context(transform_output="default", assume_finite=True)
 def fit_coordinates(space: Any, X: Any, y: Any) -> Any:
     """``space.fit_transform(X, y)`` of points that are checked, which are not checked again."""
     return space._fit_checked(X, y) if _checks_itself(space) else space.fit_transform(X, y)
 
 
+@config_context(transform_output="default", assume_finite=True)
 def coordinates(space: Any, X: Any) -> Any:
     """``space.transform(X)`` of points that are checked, which are not checked again."""
     return space._coordinates(X) if _checks_itself(space) else space.transform(X)

@@ -6,7 +6,7 @@ import math
 from numbers import Integral
 from typing import Any
 
-from kernelmetric.compute import current_budget
+from kernelmetric.compute import worth_keeping
 from kernelmetric.kernels import Kernel, Linear, Polynomial
 
 _FRACTION_RANK = 256  # what KPCA itself expects of a fraction of the variance
@@ -100,7 +100,7 @@ def search_bytes(
     """
     n = n_samples
     block = 8 * n * (n + n_test)
-    distances = block if 2 * block + 16 * n * n <= current_budget() else 0
+    distances = block if worth_keeping(2 * block + 16 * n * n) else 0
     peaks = []
     for kernel in kernels:
         rank = coordinates_rank(space, kernel, n, n_features)

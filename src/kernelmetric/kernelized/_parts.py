@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import clone
@@ -25,11 +26,21 @@ def tags_of(thing: Any, fallback: Any) -> Any:
     return get_tags(thing) if is_estimator(thing) else fallback
 
 
-def adopt_tags(tags: Any, inner: Any) -> None:
-    """Let an estimator be of the kind that the one inside it is."""
-    tags.estimator_type = inner.estimator_type
-    tags.classifier_tags = inner.classifier_tags
-    tags.regressor_tags = inner.regressor_tags
+def metric_tags(tags: Any, learner: Any, judge: Any, kernels: Callable[[], list[Any]]) -> Any:
+    """Tags of a metric: it learns as its learner, predicts as its judge, takes what kernels do."""
+    learned, judged = tags_of(learner, tags), tags_of(judge, tags)
+    for name in ("estimator_type", "classifier_tags", "regressor_tags"):
+        setattr(tags, name, getattr(judged, name))
+    tags.target_tags, tags.non_deterministic = learned.target_tags, learned.non_deterministic
+    if tags.transformer_tags is not None:
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+    try:
+        known = [automatic_kernel(kernel) for kernel in kernels()]
+    except ValueError:  # fit will say what is wrong; asking for tags must not
+        return tags
+    tags.input_tags.pairwise = all(kernel.pairwise for kernel in known)
+    tags.input_tags.sparse = all(kernel.accepts_sparse for kernel in known)
+    return tags
 
 
 def check_estimator(owner: Any, name: str, example: str) -> None:
