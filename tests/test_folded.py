@@ -186,10 +186,10 @@ def test_small_eigenvalues_cost_no_more_digits_than_one_map_after_the_other(kern
 
 def test_the_product_is_made_once(metric, fresh):
     metric.transform(fresh)
-    made = metric._folded._product
+    made = metric._folded._made
     metric.transform(fresh[:1])
     metric.pairwise_distances(fresh)
-    assert metric._folded._product is made
+    assert metric._folded._made is made
 
 
 def replaced(metric, X, y):
@@ -265,9 +265,9 @@ def test_a_compressed_metric_has_a_map_of_its_own(space, labelled, fresh):
     assert_near(found, one_after_the_other(small, fresh))
     assert np.abs(found - before).max() > 1e-9
     np.testing.assert_array_equal(metric.transform(fresh), before)
-    made = metric._folded._product
+    made = metric._folded._made
     small.transform(fresh)
-    assert metric._folded._product is made  # or each would undo the other's product
+    assert metric._folded._made is made  # or each would undo the other's product
 
 
 def test_threads_may_ask_at_once(labelled, fresh):

@@ -12,7 +12,7 @@ in A have cancelled in the coordinates as well.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn import config_context
@@ -22,20 +22,6 @@ from kernelmetric.learners import Learner
 from kernelmetric.spaces import KernelTrick, Space
 
 
-class _Product(NamedTuple):
-    """A and b, with what they were made of."""
-
-    A: Any
-    b: Any
-    P: Any
-    offset: np.ndarray
-    L: np.ndarray
-
-    def is_of(self, P: Any, offset: np.ndarray, L: np.ndarray) -> bool:
-        """Whether it was made of these."""
-        return self.P is P and np.array_equal(self.offset, offset) and np.array_equal(self.L, L)
-
-
 class FoldedMap:
     """The one matrix of a metric, made when it is first needed and again when its parts change.
 
@@ -43,47 +29,33 @@ class FoldedMap:
     fit does, has to replace it.
     """
 
-    def __init__(self) -> None:
-        self._product: _Product | None = None
+    _made: tuple[Any, ...] = (None,) * 5  # of P, o and L, then A and b
 
     def __call__(self, space: Space, L: Any, X: Any) -> Any:
-        """Learned coordinates of points.
+        """Learned coordinates of points, in their library and dtype.
 
-        Parameters
-        ----------
-        space : Space
-            Fitted, and one that :func:`can_fold` knows.
-        L : array of shape (q, r)
-            The learner's map on its coordinates.
-        X : array of shape (n, d)
-            Points, checked.
-
-        Returns
-        -------
-        array of shape (n, q)
-            In the library and dtype of X.
+        The space is one that :func:`can_fold` knows, L of shape (q, r) the learner's map, and the
+        points are checked.
         """
         if isinstance(space, KernelTrick):  # its coordinates are the features themselves
             return space._affine(X, L.T, like(np.zeros((1, L.shape[0])), L))
-        parts = space.projection_, to_numpy(space.offset_), to_numpy(L)
-        product = self._product
-        if product is None or not product.is_of(*parts):
-            product = self._product = _fold(*parts)
-        return space._affine(X, product.A, product.b)
+        P, o, L = space.projection_, to_numpy(space.offset_), to_numpy(L)
+        of_P, of_o, of_L, A, b = self._made
+        if of_P is not P or not (np.array_equal(of_o, o) and np.array_equal(of_L, L)):
+            A, b = _product(P, L), _product(like(o, P), L)
+            self._made = P, o.copy(), L.copy(), A, b
+        return space._affine(X, A, b)
 
 
-def _fold(P: Any, offset: np.ndarray, L: np.ndarray) -> _Product:
-    """A and b in the library and dtype of P, from products in float64."""
+def _product(P: Any, L: np.ndarray) -> Any:
+    """P Lᵀ, computed in float64, in the library and dtype of P."""
     xp = namespace(P)
-    wide = like(L.T.astype(np.float64), xp.astype(P[:1, :], xp.float64))
-    row = like(offset.astype(np.float64), wide)
 
-    def product(rows: slice) -> Any:
-        return xp.astype(xp.astype(P[rows, :], xp.float64, copy=False) @ wide, P.dtype, copy=False)
+    def work(rows: slice) -> Any:
+        wide = xp.astype(P[rows, :], xp.float64)
+        return xp.astype(wide @ like(L.T, wide), P.dtype)
 
-    A = map_rows(product, P.shape[0], 8 * (P.shape[1] + L.shape[0]))
-    b = xp.astype(row @ wide, P.dtype, copy=False)
-    return _Product(A, b, P, offset.copy(), L.copy())
+    return map_rows(work, P.shape[0], 8 * (2 * P.shape[1] + L.shape[0]))
 
 
 def can_fold(space: Any, learner: Any) -> bool:

@@ -44,17 +44,7 @@ def metric_tags(tags: Any, learner: Any, judge: Any, kernels: Callable[[], list[
 
 
 def check_estimator(owner: Any, name: str, example: str) -> None:
-    """Refuse a parameter that is no estimator.
-
-    Parameters
-    ----------
-    owner : estimator
-        Whose parameter it is.
-    name : str
-        Name of the parameter.
-    example : str
-        What to try.
-    """
+    """Refuse a parameter of an owner that is no estimator, with an example of what to try."""
     value = getattr(owner, name)
     if isinstance(value, type):
         raise ValueError(
@@ -69,13 +59,7 @@ def check_estimator(owner: Any, name: str, example: str) -> None:
 
 
 def check_learner(owner: Any) -> None:
-    """Refuse a learner that is no estimator, or that means something else inside a kernel.
-
-    Parameters
-    ----------
-    owner : Kernelized or KernelizedCV
-        Whose ``learner`` it is.
-    """
+    """Refuse a learner that is no estimator, or that means something else inside a kernel."""
     check_estimator(owner, "learner", "LMNN()")
     outer, learner = type(owner).__name__, owner.learner
     params = learner.get_params(deep=True)
@@ -102,20 +86,7 @@ def check_learner(owner: Any) -> None:
 
 
 def checked_kernel(metric: Any, y: Any) -> Kernel:
-    """The kernel of a Kernelized, not bound, once all parts are seen to be what they should.
-
-    Parameters
-    ----------
-    metric : Kernelized
-        About to be fitted.
-    y : array-like or None
-        The labels.
-
-    Returns
-    -------
-    Kernel
-        What its ``kernel`` stands for.
-    """
+    """The kernel of a metric about to be fitted, not bound, once all its parts are in order."""
     check_learner(metric)
     kernel = automatic_kernel(metric.kernel)
     if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
@@ -142,23 +113,9 @@ def _has_own_kernel(part: Any) -> bool:
 
 
 def fresh_space(space: Any, kernel: Any, n_samples: int, random_state: Any) -> Any:
-    """The space that a parameter stands for, not fitted and without a kernel.
+    """The space that a parameter stands for: new, not fitted, and without a kernel.
 
-    Parameters
-    ----------
-    space : Space or 'auto'
-        The parameter.
-    kernel : str, Kernel or callable
-        The kernel beside it, for the message.
-    n_samples : int
-        Number of training points, by which 'auto' goes.
-    random_state : int, RandomState or None
-        For the automatic space.
-
-    Returns
-    -------
-    Space
-        A new one.
+    'auto' goes by the number of training points; the kernel beside it is named in messages.
     """
     if isinstance(space, str):
         if space == "auto":

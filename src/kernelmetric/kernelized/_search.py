@@ -227,8 +227,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         if self.refit:
             fitted |= self._refitted(candidates[best], X, labels, fit_params)
         for name in ("best_estimator_", "estimator_", "refit_time_"):
-            vars(self).pop(name, None)  # of an earlier fit
-        vars(self).update(fitted)
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.__dict__.update(fitted)
         return self
 
     @available_if(inner_has("score"))

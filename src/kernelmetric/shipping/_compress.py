@@ -222,11 +222,12 @@ def _least_squares(teacher: Any, space: Nystroem, X: Any) -> tuple[np.ndarray, n
 
 def _losses(teacher: Any, small: Any, X: Any, rng: np.random.RandomState) -> dict[str, float]:
     """How far the small metric is from the large one, on points it has not seen."""
-    n_bytes = _bytes_of_point(teacher, X)
-    T, S = (
-        map_rows(lambda rows, m=metric: _embedded(m, X[rows, :]), X.shape[0], n_bytes)
-        for metric in (teacher, small)
-    )
+
+    def embedded(metric: Any) -> np.ndarray:
+        n_bytes = _bytes_of_point(teacher, X)
+        return map_rows(lambda rows: _embedded(metric, X[rows, :]), X.shape[0], n_bytes)
+
+    T, S = embedded(teacher), embedded(small)
     i = rng.randint(len(T), size=_PAIRS)
     j = (i + rng.randint(1, len(T), size=_PAIRS)) % len(T)
     d, e = (np.linalg.norm(E[i] - E[j], axis=1) for E in (T, S))
