@@ -352,6 +352,7 @@ class Squared(KPCA):
         (Doubling(2), KPCA(6)),
         (DNE(2), Shifted(6)),
         (DNE(2), Squared(6)),
+        (IdealizedKernel(Linear(), C=10.0), KPCA(6)),
         (PCA(2, whiten=True), KPCA(6)),
         (NeighborhoodComponentsAnalysis(2, init="pca", max_iter=5), KPCA(6)),
     ],

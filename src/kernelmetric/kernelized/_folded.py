@@ -60,8 +60,13 @@ def _product(P: Any, L: np.ndarray) -> Any:
 
 def can_fold(space: Any, learner: Any) -> bool:
     """Whether the two are known to be linear: classes of this library, as they stand there."""
-    known = _checks_itself(space) and type(space)._coordinates in _COORDINATES
-    return known and isinstance(learner, Learner) and type(learner).transform is Learner.transform
+    return (
+        _checks_itself(space)
+        and type(space)._coordinates in _COORDINATES
+        and isinstance(learner, Learner)
+        and type(learner).transform is Learner.transform
+        and getattr(learner, "space_", None) is None  # or its map is one on coordinates of its own
+    )
 
 
 # Whoever defines another one computes something else.
