@@ -31,12 +31,9 @@ from kernelmetric.graphs import Pairs, neighbor_graph
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
-    AlignedScales,
-    AlignedSum,
     Cosine,
     Delta,
     FunctionKernel,
-    KernelAlignment,
     Laplacian,
     Linear,
     PairwiseKernel,
@@ -65,7 +62,7 @@ from kernelmetric.learners import (
     RCA,
     IdealizedKernel,
 )
-from kernelmetric.selection import LeaveOneOutRidge
+from kernelmetric.selection import AlignedScales, AlignedSum, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 from kernelmetric.transductive import (
