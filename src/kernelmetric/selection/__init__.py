@@ -6,6 +6,7 @@
     _aligned_scales.py  AlignedScales: features of noise turned down, by alignment
     _ideal.py           the kernel that the labels would like
     _leave_one_out.py   LeaveOneOutRidge: the kernel that predicts points left out best
+    _targets.py         what labels become for it
     _relevance.py       its scales of features, and the descent on scales
     _path.py            coordinates under many kernels, at many ranks
     _automatic.py       the kernel by its name

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from kernelmetric.compute import squared_distances
+from kernelmetric.selection._targets import few_columns
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
@@ -48,17 +49,23 @@ def relevance_loss(
     K = np.exp(-np.minimum(squared_distances(X * np.sqrt(w)), 300.0))
     G = _inverse(K + 1.0, ridge)
     diagonal = np.diag(G)[:, None]
-    alpha = G @ Y
+    F, signs, own = few_columns(Y)
+    alpha = G @ F
     residuals = alpha / diagonal
-    squares = residuals**2
-    # d mean r² = tr(M dK): the first term through GY, the second through the diagonal of G.
-    M = (G * (2.0 * squares.sum(axis=1) / diagonal[:, 0])) @ G
-    M -= alpha @ (G @ (2.0 * residuals / diagonal)).T
+    squares = np.sum(residuals**2 * signs, axis=1)
+    if own:
+        squares += own * np.sum((G / diagonal) ** 2, axis=1)
+    # d mean r² = tr(M dK): the first term through the diagonal of G, the others through GY.
+    M = G * (2.0 * squares / diagonal[:, 0])
+    if own:
+        M -= own * (G @ (G * (2.0 / diagonal[:, 0] ** 2)))
+    M = M @ G
+    M -= (alpha * signs) @ (G @ (2.0 * residuals / diagonal)).T
     trace = np.trace(M)
     P = K * (M + M.T) / 2.0
     moved = 2.0 * (P.sum(axis=1) @ X**2) - 2.0 * np.einsum("if,if->f", X, P @ X)
     gradient = np.append(-w * moved, ridge * trace) / squares.sum()
-    return float(np.log(squares.mean())), gradient
+    return float(np.log(squares.sum() / Y.size)), gradient
 
 
 def relevances(X: np.ndarray, Y: np.ndarray, starts: Sequence[tuple[float, float]]) -> np.ndarray:
