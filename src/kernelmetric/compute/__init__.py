@@ -22,6 +22,7 @@ n × n array::
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own
+    _values.py      sums, products and exponentials of kernel values, L1 distances
     _native.py      two passes over a tile of it, compiled from _native.c or in NumPy
     _threads.py     blocks shared among threads, and the one owner of the threads of BLAS
 """
@@ -31,13 +32,16 @@ from kernelmetric.compute._arrays import (
     check_labels,
     check_points,
     device_of,
+    in_library_of,
     is_numpy,
+    is_single,
     is_sparse,
     like,
     namespace,
     set_entries,
     take_rows,
     to_numpy,
+    widened,
 )
 from kernelmetric.compute._budget import (
     block_budget,
@@ -69,11 +73,13 @@ from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._subspaces import subspace_distances
 from kernelmetric.compute._threads import available_threads, one_thread, own_threads
 from kernelmetric.compute._truncated import Listed, mine_softmax, nca_loss_on
+from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
 
 __all__ = [
     "BlockProduct",
     "GramProducts",
     "Listed",
+    "added",
     "all_finite",
     "available_threads",
     "block_budget",
@@ -82,9 +88,13 @@ __all__ = [
     "class_neighbors",
     "current_budget",
     "device_of",
+    "exp_of_negative",
     "gram_products",
+    "in_library_of",
     "is_numpy",
+    "is_single",
     "is_sparse",
+    "l1_distances",
     "like",
     "lmnn_hinge",
     "lmnn_hinge_on",
@@ -94,6 +104,7 @@ __all__ = [
     "memory_budget",
     "mine_impostors",
     "mine_softmax",
+    "multiplied",
     "namespace",
     "native",
     "nca_loss",
@@ -117,6 +128,7 @@ __all__ = [
     "take_rows",
     "to_numpy",
     "unchanged_on_failure",
+    "widened",
     "within_budget",
     "worth_keeping",
 ]

@@ -17,8 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from kernelmetric.kernelized import Kernelized
-from kernelmetric.kernels import AlignedSum
 from kernelmetric.learners import Learner
+from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._cross_checks import FURTHER
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.solvers import Gram
