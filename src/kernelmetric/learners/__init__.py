@@ -8,7 +8,8 @@ not take ``gram`` cannot be used there. By descent: :class:`NCA`, :class:`LMNN`,
 and dissimilar pairs: :class:`IdealizedKernel`, :class:`ITML` and :class:`MMC`.
 """
 
-from kernelmetric.learners._base import GradientLearner, Learner
+from kernelmetric.learners._base import Learner
+from kernelmetric.learners._descent import GradientLearner
 from kernelmetric.learners._dla import DLA
 from kernelmetric.learners._dne import DNE
 from kernelmetric.learners._idealized import IdealizedKernel
