@@ -168,9 +168,9 @@ class NCA(GradientLearner):
         start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
-        return Descent(start, lambda report: self._minimise(problem, start, report), lambda L: L)
+        return Descent(start, lambda report: self._descend(problem, start, report), lambda L: L)
 
-    def _minimise(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Found:
+    def _descend(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Found:
         n = len(problem.codes)
         if n >= _COARSE_ABOVE and isinstance(self.init, str) and not self.warm_start:
             some = problem.subset(np.linspace(0, n - 1, _COARSE_ROWS).astype(int))
