@@ -132,7 +132,10 @@ def mutate(code, operator, occurrence):
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
-    return mutate_code(code, get_operator(operator)(), occurrence)
+    try:
+        return mutate_code(code, get_operator(operator)(), occurrence)
+    except AttributeError:  # Cosmic Ray cannot replace an exception with a dot in its name
+        return None
 
 
 def fault_of(file, line, operator, before, after):
