@@ -194,7 +194,7 @@ def refuse_signed(metric: Any) -> None:
     """
     while isinstance(metric, Pipeline) or hasattr(metric, "best_estimator_"):
         metric = metric[-1] if isinstance(metric, Pipeline) else metric.best_estimator_
-    if _is_signed(metric):
+    if _is_signed(metric) or _is_signed(getattr(metric, "learner_", None)):
         raise ValueError(
             f"Got {metric!r}, whose squared distances may be negative, but expected a metric that "
             "is the Euclidean distance of its coordinates: try psd='solve' or psd='clip'."
