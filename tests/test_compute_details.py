@@ -4,23 +4,20 @@ import numpy as np
 import pytest
 
 from kernelmetric import memory_budget
-from kernelmetric.compute import (
-    _budget,
-    _impostors,
-    _machine,
-    _pruned,
-    _selection,
-    _softmax,
-    _truncated,
-    mine_impostors,
-    squared_distances,
-)
+from kernelmetric.compute import _budget, _machine, mine_impostors, squared_distances
 from kernelmetric.compute._budget import (
     itemsize_of,
     parse_bytes,
     require_memory,
     row_blocks,
     tile_rows,
+)
+from kernelmetric.compute.reductions import (
+    _impostors,
+    _pruned,
+    _selection,
+    _softmax,
+    _truncated,
 )
 
 MB = 10**6

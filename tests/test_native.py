@@ -7,8 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from kernelmetric.compute import _native, nca_loss
+from kernelmetric.compute import nca_loss
 from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute.backends import _native
 
 LOW, HIGH = -70.0, 60.0
 

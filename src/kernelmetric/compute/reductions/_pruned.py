@@ -17,15 +17,15 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelmetric.compute._budget import row_blocks, tile_rows
-from kernelmetric.compute._differences import (
+from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute.reductions._differences import (
     pair_squares,
     require_squares,
     robust_center,
     rounding,
     squared_lengths,
 )
-from kernelmetric.compute._selection import first_of_rows, k_smallest, true_entries
-from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute.reductions._selection import first_of_rows, k_smallest, true_entries
 
 _N_LEADING = 128
 _MIN_FEATURES = 2 * _N_LEADING

@@ -8,9 +8,9 @@ import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, take_rows
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._pruned import lower_bounds, pays, pruned_search
-from kernelmetric.compute._table import Ranges, Table
 from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute.reductions._pruned import lower_bounds, pays, pruned_search
+from kernelmetric.compute.reductions._table import Ranges, Table
 
 _GROUP_ROWS = 256  # rows of small classes that are searched together
 _LARGE = 8  # a class with this part of all points is worth a table of the others

@@ -17,7 +17,7 @@ from kernelmetric.compute._arrays import (
     to_numpy,
 )
 from kernelmetric.compute._budget import itemsize_of
-from kernelmetric.compute._differences import (
+from kernelmetric.compute.reductions._differences import (
     GATHER_COST,
     all_pair_squares,
     pair_squares,
@@ -25,7 +25,7 @@ from kernelmetric.compute._differences import (
     robust_center,
     squared_lengths,
 )
-from kernelmetric.compute._selection import true_entries
+from kernelmetric.compute.reductions._selection import true_entries
 
 # Where |a-b|² is a smaller share of |a|² + |b|², the product is not exact enough: the relative
 # error of the others is rounding(X) over this share.

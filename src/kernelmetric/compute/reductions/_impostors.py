@@ -17,11 +17,11 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import is_numpy, like, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._differences import robust_center
-from kernelmetric.compute._selection import true_entries
-from kernelmetric.compute._softmax import class_slices
-from kernelmetric.compute._table import Ranges
 from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute.reductions._differences import robust_center
+from kernelmetric.compute.reductions._selection import true_entries
+from kernelmetric.compute.reductions._softmax import class_slices
+from kernelmetric.compute.reductions._table import Ranges
 
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one

@@ -14,9 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._differences import robust_center
-from kernelmetric.compute._selection import true_entries
 from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute.reductions._differences import robust_center
+from kernelmetric.compute.reductions._selection import true_entries
 
 _TILE_BYTES = 2**21
 _CHUNK_BYTES = 2**21

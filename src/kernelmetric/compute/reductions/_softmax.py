@@ -18,9 +18,9 @@ import numpy as np
 
 from kernelmetric.compute._arrays import is_numpy, namespace, set_entries
 from kernelmetric.compute._budget import current_budget, itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._differences import robust_center
-from kernelmetric.compute._native import exponentials, weigh
 from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute.backends._native import exponentials, weigh
+from kernelmetric.compute.reductions._differences import robust_center
 
 Block = tuple[Any, slice]  # rows of one class, as a slice or by number; the columns of that class
 

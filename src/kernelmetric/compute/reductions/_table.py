@@ -19,7 +19,7 @@ import numpy as np
 
 from kernelmetric.compute._arrays import device_of, is_numpy, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
-from kernelmetric.compute._differences import (
+from kernelmetric.compute.reductions._differences import (
     GATHER_COST,
     all_pair_squares,
     pair_squares,
@@ -28,7 +28,7 @@ from kernelmetric.compute._differences import (
     rounding,
     squared_lengths,
 )
-from kernelmetric.compute._selection import k_smallest, true_entries
+from kernelmetric.compute.reductions._selection import k_smallest, true_entries
 
 _SPARE = 2  # further candidates, one of which is nearly always beyond doubt
 # Relative errors of a squared distance beyond which it is computed from the difference.

@@ -1,0 +1,1 @@
+"""What each library of arrays does in its own way."""
