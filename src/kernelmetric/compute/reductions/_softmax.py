@@ -33,8 +33,11 @@ _MOST_HELD = 2**29  # bytes of tiles kept from the first pass for the second, at
 _LOWEST_EXPONENT = -40.0
 
 
+_OWN, _OTHER, _MIXED = 0, 1, 2  # kinds of tiles: columns of the rows' class, of others, of both
+
+
 class Tile:
-    """Rows of one class, and columns from their diagonal on: of that class (0) or of others (1)."""
+    """Some rows, and columns from their diagonal on, of one kind."""
 
     __slots__ = ("area", "beyond", "columns", "kind", "rows", "shape")
 
@@ -101,7 +104,7 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
         # Moving the embedding changes no distance but keeps its squares small in float32.
         E = E - robust_center(E)
         blocks = _class_blocks(codes, E)
-        total, product = _by_symmetry(E, blocks) if is_numpy(E) else _by_rows(E, blocks)
+        total, product = _by_symmetry(E, blocks, codes) if is_numpy(E) else _by_rows(E, blocks)
         gradient_E = 2.0 * (product[:, -1:] * E - product[:, :-1])
         return -total, gradient_E.T @ X
 
@@ -180,7 +183,7 @@ def class_slices(codes: np.ndarray) -> list[tuple[int, int]]:
 # --- by symmetry ------------------------------------------------------------------------------
 
 
-def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]:
+def _by_symmetry(E: np.ndarray, blocks: list[Block], codes: np.ndarray) -> tuple[float, np.ndarray]:
     """``Σ_i p_i``, and ``(W + Wᵀ) [E, 1]``, from the upper half of the softmax.
 
     With ``s_i`` the sum of row i of K, ``W_ij + W_ji = K_ij (a_i + a_j)``, where ``a`` is
@@ -195,9 +198,17 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
         sums, scratch = np.zeros((2, len(E))), held.scratch()
         for tile in cut:
             K = held[tile]
-            by_row, by_column = tiles(tile, tile.of(scratch) if K is None else K)
-            sums[tile.kind, tile.rows] += by_row  # and by symmetry to the columns beyond
-            sums[tile.kind, tile.beyond] += by_column[tile.beyond.start - tile.columns.start :]
+            K = tile.of(scratch) if K is None else K
+            by_row, by_column = tiles(tile, K)
+            kinds: Any = tile.kind
+            if tile.kind == _MIXED:
+                alike, kinds = _alike(codes, tile), slice(None)
+                by_row, by_column = (
+                    np.stack([np.sum(K, axis, float, where=where) for where in (alike, ~alike)])
+                    for axis in (1, 0)
+                )
+            sums[kinds, tile.rows] += by_row  # and by symmetry to the columns beyond
+            sums[kinds, tile.beyond] += by_column[..., tile.beyond.start - tile.columns.start :]
         return sums
 
     inside, outside = np.sum(over_threads(add_sums, cut, cost=attrgetter("area")), axis=0)
@@ -217,8 +228,12 @@ def _by_symmetry(E: np.ndarray, blocks: list[Block]) -> tuple[float, np.ndarray]
             if K is None:
                 K = tile.of(scratch)
                 tiles(tile, K)
-            a = weights[tile.kind]
-            weigh(K, a[rows], a[columns])
+            if tile.kind == _MIXED:
+                same, other = (a[rows, None] + a[columns] for a in weights)
+                K *= np.where(_alike(codes, tile), same, other)
+            else:
+                a = weights[tile.kind]
+                weigh(K, a[rows], a[columns])
             product[rows] += K @ augmented[columns]
             product[beyond] += K[:, beyond.start - columns.start :].T @ augmented[rows]
         return product
@@ -288,13 +303,20 @@ class _Held:
 
 
 def _cut(blocks: list[Block], n: int) -> list[Tile]:
-    """Tiles that cover what is above the diagonal, each within a class or between classes."""
+    """Tiles that cover what is above the diagonal: with many small classes, not a tile for each."""
     cut = []
-    for rows, members in blocks:
-        for kind, (start, stop) in enumerate([(rows.start, members.stop), (members.stop, n)]):
+    for group in _together(blocks):
+        rows, members = slice(group[0][0].start, group[-1][0].stop), group[-1][1]
+        own = _OWN if group[0][1] == members else _MIXED
+        for kind, start, stop in [(own, rows.start, members.stop), (_OTHER, members.stop, n)]:
             for first in range(start, stop, _TILE_COLUMNS):
                 cut.append(Tile(rows, slice(first, min(first + _TILE_COLUMNS, stop)), kind))
     return cut
+
+
+def _alike(codes: np.ndarray, tile: Tile) -> np.ndarray:
+    """Where row and column are of one class."""
+    return codes[tile.rows, None] == codes[tile.columns]
 
 
 def _without_specks(a: np.ndarray, near: np.ndarray, least: float) -> np.ndarray:
