@@ -55,8 +55,9 @@ from kernelmetric.compute.reductions._gram_products import GramProducts, gram_pr
 from kernelmetric.compute.reductions._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute.reductions._products import BlockProduct, map_points
-from kernelmetric.compute.reductions._softmax import nca_loss, softmax_bytes, softmax_reduction
+from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
 from kernelmetric.compute.reductions._subspaces import subspace_distances
+from kernelmetric.compute.reductions._symmetric import softmax_bytes
 from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca_loss_on
 
 __all__ = [

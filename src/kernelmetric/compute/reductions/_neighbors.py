@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute._arrays import is_numpy, take_rows
+from kernelmetric.compute._arrays import take_rows
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute._execute import over_tiles
+from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._pruned import lower_bounds, pays, pruned_search
-from kernelmetric.compute.reductions._table import Ranges, Table
+from kernelmetric.compute.reductions._table import Found, Ranges, Table
 
 _GROUP_ROWS = 256  # rows of small classes that are searched together
 _LARGE = 8  # a class with this part of all points is worth a table of the others
 _TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
+
+
+class Search(NamedTuple):
+    """The points to search among, those to search for, and what these may not find."""
+
+    points: np.ndarray
+    rows: np.ndarray
+    apart: Ranges | None
 
 
 def nearest_neighbors(
@@ -48,16 +60,13 @@ def nearest_neighbors(
     only where those cannot rule a point out.
     """
     Q = X if queries is None else queries
-    indices, distances = _empty(Q.shape[0], k)
-    if is_numpy(X) and is_numpy(Q) and 1 <= k < X.shape[0]:
+    if backend_of(X).host and backend_of(Q).host and 1 <= k < X.shape[0]:
         bounds = lower_bounds(X, Q)
         if bounds is not None and pays(X, Q, k, bounds, queries is None):
-            pruned_search(X, Q, bounds, queries is None, indices, distances)
-            return indices, distances
+            return pruned_search(X, Q, k, bounds, queries is None)
     rows = np.arange(Q.shape[0])
     apart = Ranges(rows, rows + 1) if queries is None else None
-    _search(X, Q, np.arange(X.shape[0]), rows, apart, indices, distances)
-    return indices, distances
+    return _search(X, Q, k, Search(np.arange(X.shape[0]), rows, apart))
 
 
 def class_neighbors(
@@ -83,30 +92,50 @@ def class_neighbors(
     distances : ndarray of shape (n, k)
         The squared distances; inf where there is no neighbour.
     """
-    indices, distances = _empty(X.shape[0], k)
     order = np.argsort(codes, kind="stable")
     sizes = np.unique(codes, return_counts=True)[1]
     stops = np.cumsum(sizes)
-    starts = stops - sizes
-    start, stop = np.repeat(starts, sizes), np.repeat(stops, sizes)
-    if not same:
-        large = sizes >= len(order) / _LARGE
-        for low, high in zip(starts[large].tolist(), stops[large].tolist(), strict=True):
-            others = np.sort(np.concatenate([order[:low], order[high:]]))
-            _search(X, X, others, order[low:high], None, indices, distances)
-        small = np.flatnonzero(np.repeat(~large, sizes))
-        apart = Ranges(start[small], stop[small])
-        _search(X, X, order, order[small], apart, indices, distances)
-        return indices, distances
-    with own_threads(2.0 * float(np.sum(sizes.astype(np.float64) ** 2)) * X.shape[1]):
-        for low, high in _groups(sizes):
-            members, own = order[low:high], np.arange(high - low)
-            if stop[low] == high:
-                apart = Ranges(own, own + 1)
-            else:
-                apart = Ranges(start[low:high] - low, stop[low:high] - low, own)
-            _search(X, X, members, members, apart, indices, distances)
+    start, stop = np.repeat(stops - sizes, sizes), np.repeat(stops, sizes)
+    indices, distances = _empty(X.shape[0], k)
+    searches = list((_inside if same else _outside)(order, sizes, start, stop))
+    pairs = [float(len(search.points)) * len(search.rows) for search in searches]
+    small = [n_pairs * itemsize_of(X) <= _TILE_BYTES for n_pairs in pairs]
+    several = over_tiles(  # each of them is one tile
+        partial(_search, X, X, k),
+        list(compress(searches, small)),
+        flops=2.0 * sum(compress(pairs, small)) * X.shape[1],
+        host=backend_of(X).host,
+    )
+    for search, is_small in zip(searches, small, strict=True):
+        found = several.pop(0) if is_small else _search(X, X, k, search)
+        indices[search.rows], distances[search.rows] = found
     return indices, distances
+
+
+def _outside(
+    order: np.ndarray, sizes: np.ndarray, start: np.ndarray, stop: np.ndarray
+) -> Iterator[Search]:
+    """A table of the others for each large class; the small ones look at all points."""
+    large = np.repeat(sizes >= len(order) / _LARGE, sizes)
+    for low in np.unique(start[large]).tolist():
+        high = stop[low]
+        others = np.sort(np.concatenate([order[:low], order[high:]]))
+        yield Search(others, order[low:high], None)
+    small = np.flatnonzero(~large)
+    yield Search(order, order[small], Ranges(start[small], stop[small]))
+
+
+def _inside(
+    order: np.ndarray, sizes: np.ndarray, start: np.ndarray, stop: np.ndarray
+) -> Iterator[Search]:
+    """A table for each large class, and for some small ones together."""
+    for low, high in _groups(sizes):
+        members, own = order[low:high], np.arange(high - low)
+        if stop[low] == high:
+            apart = Ranges(own, own + 1)
+        else:
+            apart = Ranges(start[low:high] - low, stop[low:high] - low, own)
+        yield Search(members, members, apart)
 
 
 def _groups(sizes: np.ndarray) -> list[tuple[int, int]]:
@@ -120,36 +149,37 @@ def _groups(sizes: np.ndarray) -> list[tuple[int, int]]:
     return [*groups, (first, stop)]
 
 
-def _empty(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _empty(n: int, k: int) -> Found:
     return np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.inf)
 
 
-def _search(
-    X: Any,
-    Q: Any,
-    points: np.ndarray,
-    rows: np.ndarray,
-    apart: Ranges | None,
-    indices: np.ndarray,
-    distances: np.ndarray,
-) -> None:
-    """Write the neighbours of Q[rows] among X[points] into the rows of the two results."""
-    k = min(indices.shape[1], len(points))
-    if k < 1 or len(rows) == 0:
-        return
+def _search(X: Any, Q: Any, k: int, search: Search) -> Found:
+    """The neighbours of Q[rows] among X[points]."""
+    points, rows, apart = search
+    found = _empty(len(rows), k)
+    n_found = min(k, len(points))
+    if n_found < 1 or len(rows) == 0:
+        return found
     table = Table(_select(X, points), points)
     per_row = (3 * len(points) + Q.shape[1]) * itemsize_of(X)
-    most = tile_rows(X, len(points), _TILE_BYTES)
+    blocks = list(row_blocks(len(rows), 2 * per_row, most=tile_rows(X, len(points), _TILE_BYTES)))
+    tiles = over_tiles(
+        partial(_nearest, table, Q, rows, apart, n_found),
+        blocks,
+        flops=2.0 * len(rows) * len(points) * X.shape[1],
+        host=backend_of(X).host,
+    )
+    for part, whole in zip(zip(*tiles, strict=True), found, strict=True):
+        np.concatenate(part, out=whole[:, :n_found])
+    return found
 
-    def work(blocks: list[slice]) -> None:
-        for block in blocks:
-            where = rows[block]
-            within = None if apart is None else apart.of(block)
-            indices[where, :k], distances[where, :k] = table.nearest(take_rows(Q, where), k, within)
 
-    blocks = list(row_blocks(len(rows), 2 * per_row, most=most))
-    with own_threads(2.0 * len(rows) * len(points) * X.shape[1]):
-        over_threads(work, blocks, threads=is_numpy(X))
+def _nearest(
+    table: Table, Q: Any, rows: np.ndarray, apart: Ranges | None, k: int, block: slice
+) -> Found:
+    """The tile: some of the queries, all points."""
+    within = None if apart is None else apart.of(block)
+    return table.nearest(take_rows(Q, rows[block]), k, within)
 
 
 def _select(X: Any, rows: np.ndarray) -> Any:

@@ -7,19 +7,20 @@ neighbour, has at most a share ``eps / n`` of its softmax: all such points toget
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute._execute import over_tiles, sum_tiles
 from kernelmetric.compute.reductions._differences import robust_center
 from kernelmetric.compute.reductions._selection import true_entries
 
 _TILE_BYTES = 2**21
 _CHUNK_BYTES = 2**21
+_BLOCKS_AT_ONCE = 64  # between two looks at how long the lists have become
 
 
 class Listed(NamedTuple):
@@ -67,33 +68,32 @@ def mine_softmax(
     reach = np.log(n / eps) + slack
     tile = tile_rows(E, n, _TILE_BYTES)
     blocks = list(row_blocks(n, 3 * n * itemsize_of(E), most=tile))
-    counts = np.zeros(n, dtype=np.int64)
-    near: dict[int, np.ndarray] = {}
+    work = partial(_listed, rows_of, columns, codes, reach)
+    tiles: list[tuple[float, np.ndarray, np.ndarray]] = []
+    for start in range(0, len(blocks), _BLOCKS_AT_ONCE):  # lists too long are not made to the end
+        some = blocks[start : start + _BLOCKS_AT_ONCE]
+        tiles += over_tiles(work, some, flops=2.0 * n * n * E.shape[1])
+        if sum(len(near) for _, _, near in tiles) > most * n:
+            return np.nan, None
+    totals, counts, near = zip(*tiles, strict=True)
+    pointers = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+    return -sum(totals), Listed(pointers, np.concatenate(near))
 
-    def work(blocks: list[slice]) -> float:
-        total = 0.0
-        for rows in blocks:
-            if np.sum(counts) > most * n:  # once passed, by whatever thread, it stays so
-                return np.nan
-            D2 = rows_of[rows] @ columns
-            own = np.arange(rows.start, rows.stop)
-            D2[own - rows.start, own] = np.inf
-            D2 -= np.min(D2, axis=1, keepdims=True)
-            i, j = true_entries(D2 <= reach)
-            P = np.exp(-D2[i, j])
-            height = len(own)
-            hits = np.bincount(i, weights=P * (codes[own[i]] == codes[j]), minlength=height)
-            total += float(np.sum(hits / np.bincount(i, weights=P, minlength=height)))
-            counts[rows] = np.bincount(i, minlength=height)
-            near[rows.start] = j.astype(np.int32)
-        return total
 
-    with own_threads(2.0 * n * n * E.shape[1]):
-        totals = over_threads(work, blocks)
-    if np.sum(counts) > most * n:
-        return np.nan, None
-    indices = np.concatenate([near[rows.start] for rows in blocks])
-    return -sum(totals), Listed(np.concatenate([[0], np.cumsum(counts)]), indices)
+def _listed(
+    rows_of: np.ndarray, columns: np.ndarray, codes: np.ndarray, reach: float, rows: slice
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The tile: expected hits of some points, how many points are near each, and which."""
+    D2 = rows_of[rows] @ columns
+    own = np.arange(rows.start, rows.stop)
+    D2[own - rows.start, own] = np.inf
+    D2 -= np.min(D2, axis=1, keepdims=True)
+    i, j = true_entries(D2 <= reach)
+    P = np.exp(-D2[i, j])
+    height = len(own)
+    hits = np.bincount(i, weights=P * (codes[own[i]] == codes[j]), minlength=height)
+    total = float(np.sum(hits / np.bincount(i, weights=P, minlength=height)))
+    return total, np.bincount(i, minlength=height), j.astype(np.int32)
 
 
 def nca_loss_on(
@@ -123,34 +123,40 @@ def nca_loss_on(
     -----
     O(pairs · r + n r d) time, a bounded number of pairs in memory besides the list.
     """
-    indptr, indices = listed
     E = X @ L.T
     n, r = E.shape
-
-    def work(chunks: list[slice]) -> tuple[float, np.ndarray]:
-        total, product = 0.0, np.zeros((n, r + 1), dtype=E.dtype)
-        for rows in chunks:
-            begin, end = indptr[rows.start], indptr[rows.stop]
-            j, starts = indices[begin:end], (indptr[rows] - begin)
-            counts = np.diff(indptr[rows.start : rows.stop + 1])
-            difference = E[j]
-            difference -= np.repeat(E[rows], counts, axis=0)
-            D2 = np.einsum("ij,ij->i", difference, difference)
-            P = np.exp(np.repeat(np.minimum.reduceat(D2, starts), counts) - D2)
-            same = codes[j] == np.repeat(codes[rows], counts)
-            P /= np.repeat(np.add.reduceat(P, starts), counts)
-            p = np.add.reduceat(P * same, starts)
-            total += float(np.sum(p, dtype=np.float64))
-            P *= same - np.repeat(p, counts)
-            W = sparse.csr_array((P, j, indptr[rows.start : rows.stop + 1] - begin), (len(p), n))
-            product[rows, :-1] += W @ E
-            product += W.T @ np.concatenate([E[rows], np.ones((len(p), 1), E.dtype)], axis=1)
-        return total, product
-
-    width = max(1.0, len(indices) / n) * (2 * r + 8) * E.itemsize
-    chunks = list(row_blocks(n, 4 * width, most=max(1, int(_CHUNK_BYTES / width))))
-    with own_threads(8.0 * len(indices) * r):
-        shares = over_threads(work, chunks)
-    product = reduce(np.add, [part for _, part in shares])
+    n_pairs = len(listed.indices)
+    width = max(1.0, n_pairs / n) * (2 * r + 8) * E.itemsize
+    total, product = sum_tiles(
+        partial(_sums, E, codes, listed),
+        list(row_blocks(n, 4 * width, most=max(1, int(_CHUNK_BYTES / width)))),
+        flops=8.0 * n_pairs * r,
+        entries=n * r,
+    )
     gradient_E = 2.0 * (product[:, -1:] * E - product[:, :-1])
-    return -sum(total for total, _ in shares), gradient_E.T @ X
+    return -total, gradient_E.T @ X
+
+
+def _sums(
+    E: np.ndarray, codes: np.ndarray, listed: Listed, chunks: list[slice]
+) -> tuple[float, np.ndarray]:
+    """What some rows of W give to ``Σ_i p_i`` and to ``(W + Wᵀ) [E, 1]``."""
+    (indptr, indices), (n, r) = listed, E.shape
+    total, product = 0.0, np.zeros((n, r + 1), dtype=E.dtype)
+    for rows in chunks:
+        begin, end = indptr[rows.start], indptr[rows.stop]
+        j, starts = indices[begin:end], (indptr[rows] - begin)
+        counts = np.diff(indptr[rows.start : rows.stop + 1])
+        difference = E[j]
+        difference -= np.repeat(E[rows], counts, axis=0)
+        D2 = np.einsum("ij,ij->i", difference, difference)
+        P = np.exp(np.repeat(np.minimum.reduceat(D2, starts), counts) - D2)
+        same = codes[j] == np.repeat(codes[rows], counts)
+        P /= np.repeat(np.add.reduceat(P, starts), counts)
+        p = np.add.reduceat(P * same, starts)
+        total += float(np.sum(p, dtype=np.float64))
+        P *= same - np.repeat(p, counts)
+        W = sparse.csr_array((P, j, indptr[rows.start : rows.stop + 1] - begin), (len(p), n))
+        product[rows, :-1] += W @ E
+        product += W.T @ np.concatenate([E[rows], np.ones((len(p), 1), E.dtype)], axis=1)
+    return total, product
