@@ -43,7 +43,7 @@ from kernelmetric.compute._execute import (
     worth_keeping,
 )
 from kernelmetric.compute._state import unchanged_on_failure
-from kernelmetric.compute._threads import available_threads, one_thread, own_threads
+from kernelmetric.compute._threads import available_threads, one_thread
 from kernelmetric.compute.backends._native import native
 from kernelmetric.compute.reductions._differences import overflow_error, pair_squares
 from kernelmetric.compute.reductions._distances import (
@@ -54,7 +54,7 @@ from kernelmetric.compute.reductions._distances import (
 from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute.reductions._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
 from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
-from kernelmetric.compute.reductions._products import BlockProduct, map_points
+from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
 from kernelmetric.compute.reductions._subspaces import subspace_distances
 from kernelmetric.compute.reductions._symmetric import softmax_bytes
@@ -92,8 +92,8 @@ __all__ = [
     "one_thread",
     "over_rows",
     "overflow_error",
-    "own_threads",
     "pair_squares",
+    "product",
     "require_memory",
     "row_blocks",
     "row_products",

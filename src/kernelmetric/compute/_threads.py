@@ -18,7 +18,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
@@ -46,13 +46,8 @@ def one_thread() -> Iterator[None]:
     None
         What was before is restored at the end, once nobody else wants a single thread.
     """
-    earlier = _ALONE.get()  # no token: a generator may be closed in another context
-    with _calm(openmp=True):
-        try:
-            _ALONE.set(True)
-            yield
-        finally:
-            _ALONE.set(earlier)
+    with _alone(openmp=True):
+        yield
 
 
 def available_threads() -> int:
@@ -73,10 +68,7 @@ def worth_threads(flops: float) -> bool:
 
 def calm_if_small(flops: float) -> Any:
     """One thread for BLAS in a ``with`` block of so few operations that more would only wait."""
-    return nullcontext() if _ALONE.get() or worth_threads(flops) else _calm()
-
-
-own_threads = calm_if_small
+    return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
 
 
 def in_threads(
@@ -112,13 +104,26 @@ def in_threads(
             return
         context = copy_context()  # the memory budget, for one
         context.run(_ALONE.set, True)
-        pool = ThreadPoolExecutor(n_threads, initializer=_calm_thread)
+        pool = _pool(os.getpid(), available, _libraries())
+        futures: deque[Future[Result]] = deque()
         try:
-            futures = deque(pool.submit(context.copy().run, work, item) for item in items)
+            futures.extend(pool.submit(context.copy().run, work, item) for item in items)
             while futures:
-                take(futures.popleft().result())
+                take(futures[0].result())
+                futures.popleft()
         finally:
-            pool.shutdown(cancel_futures=True)
+            for future in futures:
+                future.cancel()
+            wait(futures)
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int, n_threads: int, libraries: tuple[Any, ...]) -> ThreadPoolExecutor:
+    """Threads that are kept: a forked process has none of them, a library that came later gets new.
+
+    Fits at once share them, so that they are no more than there are cores.
+    """
+    return ThreadPoolExecutor(n_threads, "kernelmetric", _calm_thread)
 
 
 class _Blas:
@@ -199,6 +204,18 @@ def _calm(*, openmp: bool = False) -> Iterator[int]:
                 library.set_num_threads(count)
 
 
+@contextmanager
+def _alone(*, openmp: bool = False) -> Iterator[None]:
+    """A calm BLAS, and no threads of ours."""
+    earlier = _ALONE.get()  # no token: a generator may be closed in another context
+    with _calm(openmp=openmp):
+        try:
+            _ALONE.set(True)
+            yield
+        finally:
+            _ALONE.set(earlier)
+
+
 def _calm_thread() -> None:
     """One thread for a BLAS that goes by the setting of OpenMP in the calling thread."""
     for library, _ in _counts("openmp") if _blas_has_openmp() else []:
@@ -230,11 +247,11 @@ def _blas_has_openmp() -> bool:
 
 
 @lru_cache(maxsize=1)
-def _libraries_among(n_modules: int, last: str) -> list[Any]:
-    return ThreadpoolController().lib_controllers
+def _libraries_among(n_modules: int, last: str) -> tuple[Any, ...]:
+    return tuple(ThreadpoolController().lib_controllers)
 
 
-def _libraries() -> list[Any]:
+def _libraries() -> tuple[Any, ...]:
     """Libraries with threads of their own; looked for again, in 10 ms, after further imports.
 
     What was imported last is asked too: their number alone is the same again where a module is

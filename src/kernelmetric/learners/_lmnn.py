@@ -12,7 +12,6 @@ from kernelmetric.compute import (
     available_threads,
     like,
     namespace,
-    own_threads,
     take_rows,
     to_numpy,
 )
@@ -125,7 +124,7 @@ class LargeMargin(GradientLearner):
             y,
         )
         report.start(start)
-        with own_threads(4.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
+        with report.kept():
             L, self.converged_ = self._minimise(problem, start, report)
         L = self._reduce(L, rank)
         self._store(basis.leave(L), X)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import like, own_threads, softmax_reduction, to_numpy
+from kernelmetric.compute import like, softmax_reduction, to_numpy
 from kernelmetric.learners._base import GradientLearner, as_gram, truncated
 from kernelmetric.learners._nca import softmax_start
 from kernelmetric.learners._spectral import about_centres, orthonormal
@@ -119,7 +119,7 @@ class MCML(GradientLearner):
 
         report = Iterations(self, self.max_iter, attributes, X, y)
         report.start(start)
-        with own_threads(6.0 * X.shape[0] ** 2 * len(start)), report.kept():
+        with report.kept():
             found = minimize_lbfgs(
                 problem.objective, start, max_iter=self.max_iter, tol=self.tol, report=report
             )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import like, own_threads, softmax_reduction, to_numpy
+from kernelmetric.compute import like, softmax_reduction, to_numpy
 from kernelmetric.learners._base import GradientLearner, as_gram, centered, frobenius
 from kernelmetric.learners._nca import softmax_start
 from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
@@ -146,7 +146,7 @@ class MLKR(GradientLearner):
 
         report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
         report.start(start)
-        with own_threads(6.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
+        with report.kept():
             found = minimize_lbfgs(
                 objective, start, max_iter=self.max_iter, tol=self.tol, report=report
             )

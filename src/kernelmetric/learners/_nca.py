@@ -9,7 +9,6 @@ import numpy as np
 
 from kernelmetric.compute import (
     like,
-    own_threads,
     softmax_bytes,
     squared_distances,
     take_rows,
@@ -172,15 +171,13 @@ class NCA(GradientLearner):
         X, codes = self._check_training(X, y)
         gram = as_gram(gram)
         rank = self._check_n_components(X.shape[1])
-        # From the start on: threads of BLAS that were busy before would go on spinning for a while.
-        with own_threads(6.0 * X.shape[0] ** 2 * rank):
-            start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
-            order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-            problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
-            report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
-            report.start(start)
-            with report.kept():
-                L, self.loss_, converged = self._descend(problem, start, report)
+        start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
+        order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
+        problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
+        report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
+        report.start(start)
+        with report.kept():
+            L, self.loss_, converged = self._descend(problem, start, report)
         self._store(L, X)
         self.loss_curve_ = report.loss_curve
         self.n_iter_ = len(report.loss_curve)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute import (
     is_sparse,
-    own_threads,
+    one_thread,
     squared_distances,
     take_rows,
     to_numpy,
@@ -189,7 +189,7 @@ class LeaveOneOutRidge(Kernel):
         if len(rows) < _FEWEST_ROWS or not unlike:
             return median + FALLBACK_RIDGE * Delta().bind(X)
         # Threads that wait for each other cost more than they give on matrices of few rows.
-        calm = own_threads(0.0) if len(rows) <= _CALM_ROWS else nullcontext()
+        calm = one_thread() if len(rows) <= _CALM_ROWS else nullcontext()
         with np.errstate(all="ignore"), calm:  # far points may underflow; evaluation says the rest
             choice = choose(sample, Y, key[rows])
         bound = choice.kernel.bind(X)

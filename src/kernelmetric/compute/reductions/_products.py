@@ -11,6 +11,7 @@ from scipy import sparse
 from kernelmetric.compute._arrays import all_finite, is_sparse, namespace
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._execute import over_tiles
+from kernelmetric.compute._threads import calm_if_small
 
 # SciPy's sparse product waits for memory: an operation takes as long as some ten of a GEMM, so
 # that many fewer of them are worth a thread.
@@ -34,7 +35,7 @@ def map_points(X: Any, L: Any) -> Any:
         ``X Lᵀ``, finite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        Z = X @ L.T
+        Z = product(X, L.T)
     if not all_finite(Z):
         xp = namespace(Z)
         top = float(xp.max(xp.abs(X)))
@@ -43,6 +44,28 @@ def map_points(X: Any, L: Any) -> Any:
             "expected finite ones: try rescaling the features, for instance with StandardScaler."
         )
     return Z
+
+
+def product(A: Any, B: Any) -> Any:
+    """``A @ B`` of dense matrices, with all threads of BLAS where that is worth it.
+
+    Else with one: threads that were busy with a small product go on spinning for a while, on the
+    cores that the next reduction needs.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        A matrix.
+    B : array of shape (d, m)
+        Another one.
+
+    Returns
+    -------
+    array of shape (n, m)
+        Their product.
+    """
+    with calm_if_small(2.0 * A.shape[0] * A.shape[1] * B.shape[1]):
+        return A @ B
 
 
 class BlockProduct:

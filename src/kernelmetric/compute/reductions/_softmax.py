@@ -20,6 +20,7 @@ from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center
+from kernelmetric.compute.reductions._products import product
 from kernelmetric.compute.reductions._symmetric import TILE_ROWS, Block, by_symmetry, together
 
 _ROW_BLOCK_BYTES = 2**22  # of rows that see every column
@@ -73,21 +74,25 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
        learning algorithms", Neurocomputing 73 (2010).
     """
     with calm_if_small(6.0 * X.shape[0] ** 2 * L.shape[0]):
-        E = X @ L.T
+        E = product(X, L.T)
         # Moving the embedding changes no distance but keeps its squares small in float32.
         E = E - robust_center(E)
-        blocks = _class_blocks(codes, E)
-        total: float = 0.0
-        product: Any = 0.0
-        if backend_of(E).host:
-            total, product, near = by_symmetry(E, blocks, codes)
-            blocks = [(rows.start + np.flatnonzero(~near[rows]), own) for rows, own in blocks]
-            blocks = [block for block in blocks if len(block[0])]
-        if blocks:
-            of_rows, product_of_rows = _by_rows(E, blocks)
-            total, product = total + of_rows, product + product_of_rows
-        gradient_E = 2.0 * (product[:, -1:] * E - product[:, :-1])
-        return -total, gradient_E.T @ X
+        total, sums = _softmax(E, codes)
+        gradient_E = 2.0 * (sums[:, -1:] * E - sums[:, :-1])
+        return -total, product(gradient_E.T, X)
+
+
+def _softmax(E: Any, codes: np.ndarray) -> tuple[float, Any]:
+    """``Σ_i p_i`` and ``(W + Wᵀ) [E, 1]``."""
+    blocks = _class_blocks(codes, E)
+    if not backend_of(E).host:
+        return _by_rows(E, blocks)
+    total, sums, near = by_symmetry(E, blocks, codes)
+    if near.all():
+        return total, sums
+    alone = [(rows.start + np.flatnonzero(~near[rows]), own) for rows, own in blocks]
+    of_rows, sums_of_rows = _by_rows(E, [block for block in alone if len(block[0])])
+    return total + of_rows, sums + sums_of_rows
 
 
 def softmax_reduction(E: Any, F: Any, weigh: Weigh) -> tuple[float, Any]:
@@ -120,14 +125,14 @@ def softmax_reduction(E: Any, F: Any, weigh: Weigh) -> tuple[float, Any]:
     n = E.shape[0]
     E = E - robust_center(E)
     most = tile_rows(E, n, _ROW_BLOCK_BYTES)
-    value, product = sum_tiles(
+    value, sums = sum_tiles(
         partial(_weighed, _rows(E), _with_ones(F), weigh),
         list(row_blocks(n, 4 * itemsize_of(E) * n, most=most)),
         flops=2.0 * n**2 * (E.shape[1] + 2 * F.shape[1]),
         entries=n * F.shape[1],
         host=backend_of(E).host,
     )
-    return value, product[:, -1:] * F - product[:, :-1]
+    return value, sums[:, -1:] * F - sums[:, :-1]
 
 
 def _weighed(rows_of: Rows, augmented: Any, weigh: Weigh, blocks: list[slice]) -> tuple[float, Any]:

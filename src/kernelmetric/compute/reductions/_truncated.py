@@ -16,6 +16,7 @@ from scipy import sparse
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles, sum_tiles
 from kernelmetric.compute.reductions._differences import robust_center
+from kernelmetric.compute.reductions._products import product
 from kernelmetric.compute.reductions._selection import true_entries
 
 _TILE_BYTES = 2**21
@@ -123,18 +124,18 @@ def nca_loss_on(
     -----
     O(pairs · r + n r d) time, a bounded number of pairs in memory besides the list.
     """
-    E = X @ L.T
+    E = product(X, L.T)
     n, r = E.shape
     n_pairs = len(listed.indices)
     width = max(1.0, n_pairs / n) * (2 * r + 8) * E.itemsize
-    total, product = sum_tiles(
+    total, sums = sum_tiles(
         partial(_sums, E, codes, listed),
         list(row_blocks(n, 4 * width, most=max(1, int(_CHUNK_BYTES / width)))),
         flops=8.0 * n_pairs * r,
         entries=n * r,
     )
-    gradient_E = 2.0 * (product[:, -1:] * E - product[:, :-1])
-    return -total, gradient_E.T @ X
+    gradient_E = 2.0 * (sums[:, -1:] * E - sums[:, :-1])
+    return -total, product(gradient_E.T, X)
 
 
 def _sums(
