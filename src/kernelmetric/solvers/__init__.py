@@ -5,8 +5,7 @@ L-BFGS on a matrix (:func:`minimize_lbfgs`), accelerated projected gradient for 
 (:func:`nonnegative_qp`), the program of metrics learned from pairs (:class:`PairDual`,
 :func:`solve_pairs`), the leading eigenvectors of a matrix known by its products
 (:func:`krylov_eigenpairs`), the smallest ones of a large sparse matrix
-(:func:`smallest_eigenvectors`), and the positive part of a small one (:func:`positive_part`,
-:func:`psd_factor`).
+(:func:`smallest_eigenvectors`), and the positive part of a small one (:func:`positive_part`).
 """
 
 from kernelmetric.solvers._fista import minimize_projected
@@ -22,7 +21,7 @@ from kernelmetric.solvers._pair_dual import PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
 from kernelmetric.solvers._smallest_eigenvectors import Eigenpairs, smallest_eigenvectors
-from kernelmetric.solvers._symmetric import column_signs, positive_part, psd_factor
+from kernelmetric.solvers._symmetric import column_signs, positive_part
 
 __all__ = [
     "Eigenpairs",
@@ -40,7 +39,6 @@ __all__ = [
     "nonnegative_qp",
     "pair_bytes",
     "positive_part",
-    "psd_factor",
     "refuse_start",
     "smallest_eigenvectors",
     "smallest_ritz_value",

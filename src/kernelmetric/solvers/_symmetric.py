@@ -1,27 +1,12 @@
-"""Symmetric matrices: their positive part, its factor, and signs of eigenvectors that repeat."""
+"""Symmetric matrices: their positive part, and signs of eigenvectors that repeat."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from kernelmetric.compute import namespace
-
-_ROUND_OFF = 1e-12  # of the largest eigenvalue: smaller ones make no row of a factor
-
-
-def psd_factor(M: np.ndarray, *, least_rows: int = 0) -> np.ndarray:
-    """The map L with ``LᵀL`` the positive part of M: orthogonal rows, the longest first.
-
-    Where M has fewer positive eigenvalues than ``least_rows``, the last of so many rows are zero.
-    """
-    values, V = linalg.eigh(M)
-    cut_off = _ROUND_OFF * max(float(np.max(np.abs(values))), 1e-300)
-    rows = max(least_rows, int(np.sum(values > cut_off)))
-    L = np.sqrt(np.where(values > cut_off, values, 0.0))[:, None] * V.T
-    return np.ascontiguousarray(L[::-1][:rows])
 
 
 def positive_eigenpairs(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
