@@ -17,7 +17,7 @@ from kernelmetric.solvers import (
     krylov_eigenpairs,
     smallest_ritz_value,
 )
-from kernelmetric.spaces import _kpca
+from kernelmetric.spaces import Gram, _centred_gram, _kpca, orthonormal
 from kernelmetric.spaces._base import n_kept, refuse_indefinite, round_off
 from kernelmetric.spaces._centred_gram import CentredGram
 from kernelmetric.spaces._landmarks import rpcholesky_rows
@@ -96,6 +96,57 @@ def test_a_sketch_spans_what_the_leading_eigenvectors_do():
     leading = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[0][:, :3]
     cosines = np.linalg.svd(start.T @ leading)[1]
     assert cosines.min() > 0.99
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_a_gram_matrix_of_another_library_is_cut_along_its_diagonal_too(hold, X, monkeypatch):
+    xp = pytest.importorskip("array_api_strict")
+    monkeypatch.setattr(_centred_gram, "_TILE_ROWS", 7)
+    M = np.random.RandomState(1).randn(60, 3)
+    gram = gram_of("linear", xp.asarray(X), hold=hold)
+    assert gram.half
+    np.testing.assert_allclose(np.asarray(gram.times(xp.asarray(M))), X @ X.T @ M, atol=1e-10)
+
+
+@pytest.mark.parametrize("space", [Nystroem(20), RandomFeatures(30)], ids=["Nystroem", "Random"])
+def test_features_streamed_in_small_blocks_give_the_same_axes(space, X):
+    X = np.tile(X, (10, 1)) + 1e-3 * np.random.RandomState(1).randn(600, 4)
+    found = []
+    for budget in ("50KB", "1GB"):
+        with memory_budget(budget):
+            found.append(space.set_params(kernel="rbf", random_state=0).fit(X).transform(X))
+    np.testing.assert_allclose(*found, atol=1e-9)
+    np.testing.assert_allclose(found[0].mean(axis=0), 0.0, atol=1e-12)  # all rows, not the first
+
+
+# --- orthonormal coordinates ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"span": False}, {"unit": False}], ids=str)
+@pytest.mark.parametrize("basis", ["orthonormal", "of training points"])
+def test_a_map_means_the_same_in_orthonormal_coordinates(basis, options, X):
+    gram = None if basis == "orthonormal" else Gram(X @ X.T + np.eye(60))
+    points = X if gram is None else gram.matrix
+    found = orthonormal(points, gram, **options)
+    L = np.random.RandomState(1).randn(2, points.shape[1])
+    centred_points = points - points.mean(axis=0)
+    np.testing.assert_allclose(
+        found.Z @ found.enter(L).T, centred_points @ L.T, atol=1e-8 * np.abs(L @ points.T).max()
+    )
+    np.testing.assert_allclose(found.Z, centred_points @ found.basis.T, atol=1e-8)
+    A = np.random.RandomState(2).randn(2, found.Z.shape[1])
+    np.testing.assert_allclose(found.leave(A), A @ found.basis, atol=1e-10)
+    length = np.mean(np.sum(np.asarray(found.Z) ** 2, axis=1))
+    assert (length == pytest.approx(1.0)) == options.get("unit", True)
+
+
+def test_coordinates_of_all_directions_stay_in_their_library():
+    xp = pytest.importorskip("array_api_strict")
+    X = np.random.RandomState(0).randn(20, 3).astype(np.float32)
+    theirs = orthonormal(xp.asarray(X), span=False).Z
+    assert theirs.dtype == xp.float32
+    np.testing.assert_allclose(np.asarray(theirs), orthonormal(X, span=False).Z, rtol=1e-5)
+    assert orthonormal(np.ones((5, 2)), span=False).Z.any() == np.False_  # no spread, no scale
 
 
 # --- parameters at their edges ------------------------------------------------------------------
@@ -307,6 +358,20 @@ def test_a_warning_of_the_solver_points_at_the_line_that_fits(solver, monkeypatc
     assert warning.filename == __file__
     said = "found 2 of 5 eigenvectors" if solver == "lanczos" else "after 1 cycles"
     assert said in str(warning.message)
+
+
+@pytest.mark.parametrize("n", [30, 200])
+def test_leading_eigenvectors_of_a_matrix_on_a_subspace_are_those_of_lapack(n):
+    rng = np.random.RandomState(0)
+    Q = np.linalg.qr(rng.randn(n, n))[0]
+    A = (Q * 0.9 ** np.arange(n)) @ Q.T
+    found = krylov_eigenpairs(centred(A), 5, lambda width: rng.randn(n, width), tol=1e-9)
+    H = np.eye(n) - 1 / n
+    expected = np.linalg.eigvalsh(H @ A @ H)[-5:]
+    np.testing.assert_allclose(found.values, expected, rtol=1e-9)
+    rest = H @ A @ H @ found.vectors - found.vectors * found.values
+    assert np.linalg.norm(rest, axis=0).max() <= 1e-8
+    assert found.smallest > -1e-12
 
 
 def test_an_indefinite_matrix_is_seen_by_a_few_steps():

@@ -280,25 +280,8 @@ def project_box_half_space(
 
     The solution is ``clip(v + λ/w, 0, upper)`` on the members with the smallest λ >= 0 that gives
     the sum. The sum is piecewise linear in λ: Newton's method inside a shrinking bracket ends on
-    the right piece, and there it is exact.
-
-    Parameters
-    ----------
-    v : ndarray of shape (N,)
-        The point.
-    upper : ndarray of shape (N,)
-        Upper bounds; their sum over the members is at least ``least``.
-    members : ndarray of bool of shape (N,)
-        Which entries the sum is over.
-    least : float
-        What the sum must reach.
-    weights : ndarray of shape (N,)
-        Positive weights w of the distance.
-
-    Returns
-    -------
-    ndarray of shape (N,)
-        The projection.
+    the right piece, and there it is exact. ``members`` is a mask; their upper bounds add up to
+    ``least`` or more.
     """
     alpha = np.clip(v, 0.0, upper)
     if not members.any() or float(np.sum(alpha[members])) >= least:

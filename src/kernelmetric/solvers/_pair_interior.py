@@ -29,18 +29,7 @@ _ROUNDED = 0.1  # barrier of the positive semi-definite constraint, relative to 
 
 
 def interior_flops(problem: PairDual) -> float:
-    """Floating-point operations of a Newton step; infinite where its matrices are too large.
-
-    Parameters
-    ----------
-    problem : PairDual
-        The problem.
-
-    Returns
-    -------
-    float
-        An upper bound: while solving, fewer coordinates may matter.
-    """
+    """Most floating-point operations of a Newton step; infinite where matrices are too large."""
     return _flops(len(problem), problem.Z.shape[1], psd=problem.psd)
 
 
@@ -88,23 +77,9 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
 
     Where the Hessian is inverted by its low rank the last digits are lost. They come back from a
     few small problems with a formed Hessian, over the pairs that are not at a bound or should not
-    be there, the others fixed.
-
-    Parameters
-    ----------
-    problem : PairDual
-        The problem.
-    tol : float
-        Relative gap at which to stop.
-    max_iter : int
-        The most steps, those of the small problems included; forty are many.
-    report : callable or None
-        Called with the step, the gap and the best metric after every step; a true answer stops.
-
-    Returns
-    -------
-    PairSolution
-        The point with the smallest gap; what is zero or at its bound there is exactly so.
+    be there, the others fixed. All their steps together are at most ``max_iter``; forty are many.
+    ``report`` is called after every step. The point with the smallest gap is returned; what is
+    zero or at its bound there is exactly so.
     """
     beta = np.ones(len(problem))
     total = float(np.sum(problem.upper[problem.apart]))

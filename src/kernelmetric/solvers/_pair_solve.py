@@ -92,26 +92,8 @@ def first_order(
     much in common, their mean B, and along it the Hessian is steeper than elsewhere by a factor
     of hundreds: that part is kept in the step exactly, and only the rest replaced by a multiple
     of the diagonal. As M is linear in α, the curvature along a step is known before the gradient
-    is, and the matrix at an extrapolated point is an extrapolation of matrices.
-
-    Parameters
-    ----------
-    problem : PairDual
-        The problem.
-    tol : float
-        Relative gap at which to stop.
-    max_iter : int
-        The most steps.
-    start : ndarray of shape (n_pairs,), default=None
-        Where to begin; None is the feasible point nearest to zero.
-    report : callable, default=None
-        Called with the step, the gap and the best metric whenever these are known; a true answer
-        stops.
-
-    Returns
-    -------
-    PairSolution
-        The best certified point.
+    is, and the matrix at an extrapolated point is an extrapolation of matrices. Without a start it
+    begins at the feasible point nearest to zero; ``report`` is called whenever a gap is known.
     """
     # In units of the coordinates, a power of two so that nothing is rounded, fourth powers of
     # distances stay in range; the size of the metric decides whether its squares do.

@@ -263,14 +263,7 @@ def round_off(trace: float, n_features: int, *, single: bool) -> float:
 def refuse_indefinite(smallest: float, largest: float, *, rounding: float, single: bool) -> None:
     """Refuse a Gram matrix with an eigenvalue that is negative beyond round-off.
 
-    Parameters
-    ----------
-    smallest, largest : float
-        Eigenvalues.
-    rounding : float
-        What :func:`round_off` says of the matrix before it was centred.
-    single : bool
-        Whether the data are float32.
+    ``rounding`` is what :func:`round_off` says of the matrix before it was centred.
     """
     if smallest < -max(_INDEFINITE[4 if single else 8] * largest, rounding):
         raise ValueError(
@@ -306,21 +299,7 @@ def check_tol(value: Any) -> None:
 def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) -> int:
     """Count the leading eigenvalues that ``n_components`` asks for and the cut-off allows.
 
-    Parameters
-    ----------
-    values : ndarray of shape (r,)
-        Eigenvalues in descending order.
-    cut_off : float
-        Eigenvalues up to this number are round-off.
-    n_components : int, float or None
-        As in the spaces.
-    total : float
-        All the variance, of which a fraction may be asked.
-
-    Returns
-    -------
-    int
-        At most the number of eigenvalues above the cut-off.
+    The eigenvalues are in descending order; of ``total`` variance a fraction may be asked.
     """
     rank = int(np.sum(values > cut_off))
     if n_components is None:
