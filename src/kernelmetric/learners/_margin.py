@@ -13,6 +13,7 @@ from kernelmetric.compute import (
     lmnn_hinge_on,
     mine_impostors,
     namespace,
+    product,
     take_rows,
     to_numpy,
 )
@@ -99,20 +100,20 @@ class MarginProblem:
         E = self._embedded(L)
         n = len(self.codes)
         if self.few or len(pairs) > _DENSE_ABOVE * n**2:
-            value, product = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
+            value, sums = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
         else:
-            value, product = lmnn_hinge_on(pairs, E, E, self.targets, self.c, corner)
+            value, sums = lmnn_hinge_on(pairs, E, E, self.targets, self.c, corner)
         penalty, penalty_gradient = frobenius(L, None)
-        gradient = 2.0 * to_numpy(product.T @ self.points) + self.reg * penalty_gradient
+        gradient = 2.0 * to_numpy(product(sums.T, self.points)) + self.reg * penalty_gradient
         return value + self.reg * penalty, gradient
 
     def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to M, where the objective is convex."""
         X = self.points
         L = like(factor(M, _ROUNDING), X)
-        value, product = lmnn_hinge(X @ L.T, X, self.targets, self.codes, self.c, corner)
+        value, sums = lmnn_hinge(product(X, L.T), X, self.targets, self.codes, self.c, corner)
         identity = np.eye(len(M))
-        gradient = to_numpy(X.T @ product).astype(np.float64) + self.reg * identity
+        gradient = to_numpy(product(X.T, sums)).astype(np.float64) + self.reg * identity
         return value + self.reg * float(np.trace(M)), gradient
 
     def best_length(self, L: np.ndarray) -> float:
@@ -140,7 +141,7 @@ class MarginProblem:
         return mine_impostors(E, self.targets, self.codes, self.c, **options)
 
     def _embedded(self, L: np.ndarray) -> Any:
-        return self.points @ like(L, self.points).T
+        return product(self.points, like(L, self.points).T)
 
 
 def descend(

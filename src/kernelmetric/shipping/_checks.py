@@ -16,8 +16,8 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from kernelmetric.kernels import AlignedSum
 from kernelmetric.learners import Learner
+from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._cross_checks import FURTHER
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.solvers import Gram
