@@ -28,7 +28,7 @@ from kernelmetric.compute.reductions._table import Ranges
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _PAIR_CHUNK_BYTES = 2**20
-_FLOPS_OF_ONE = 40.0  # what takes as long as one number of a gathered row
+_FLOPS_OF_ONE = 100.0  # what takes as long as one number of a gathered row
 _LARGE = 8  # a class with this part of all points is worth a table of the others
 _SHARED_ROWS = 128  # of small classes in one block
 _WHOLE_ROWS = 600  # up to here all pairs at once: no block, list or sparse matrix is worth its cost
