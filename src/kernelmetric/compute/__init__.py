@@ -11,6 +11,7 @@ n × n array::
     _machine.py     how much memory the machine, or its container, has
     _state.py       an estimator that a refused fit leaves as it was
     _threads.py     the one owner of the threads of BLAS
+    _values.py      sums, products and exponentials of kernel values, L1 distances
     reductions/     sums over pairs of points, as functions of a tile
     backends/       what each library of arrays does in its own way
 """
@@ -20,13 +21,16 @@ from kernelmetric.compute._arrays import (
     check_labels,
     check_points,
     device_of,
+    in_library_of,
     is_numpy,
+    is_single,
     is_sparse,
     like,
     namespace,
     set_entries,
     take_rows,
     to_numpy,
+    widened,
 )
 from kernelmetric.compute._budget import (
     block_budget,
@@ -44,6 +48,7 @@ from kernelmetric.compute._execute import (
 )
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import available_threads, one_thread
+from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
 from kernelmetric.compute.backends._native import native
 from kernelmetric.compute.reductions._differences import overflow_error, pair_squares
 from kernelmetric.compute.reductions._distances import (
@@ -64,6 +69,7 @@ __all__ = [
     "BlockProduct",
     "GramProducts",
     "Listed",
+    "added",
     "all_finite",
     "available_threads",
     "block_budget",
@@ -72,9 +78,13 @@ __all__ = [
     "class_neighbors",
     "current_budget",
     "device_of",
+    "exp_of_negative",
     "gram_products",
+    "in_library_of",
     "is_numpy",
+    "is_single",
     "is_sparse",
+    "l1_distances",
     "like",
     "lmnn_hinge",
     "lmnn_hinge_on",
@@ -84,6 +94,7 @@ __all__ = [
     "memory_budget",
     "mine_impostors",
     "mine_softmax",
+    "multiplied",
     "namespace",
     "native",
     "nca_loss",
@@ -107,6 +118,7 @@ __all__ = [
     "take_rows",
     "to_numpy",
     "unchanged_on_failure",
+    "widened",
     "within_budget",
     "worth_keeping",
 ]

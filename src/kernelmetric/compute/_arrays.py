@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, to_device
 from array_api_compat import device as device_of
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
@@ -162,3 +162,24 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
             f"{estimator.n_features_in_} features as input."
         )
     return X
+
+
+def is_single(X: Any) -> bool:
+    """Whether X holds float32."""
+    return str(X.dtype).endswith("float32")
+
+
+def widened(X: Any) -> Any:
+    """X in float64, dense or sparse; what is wide already is untouched."""
+    if is_sparse(X):
+        return X.astype(np.float64, copy=False)
+    xp = array_namespace(X)
+    return xp.astype(X, xp.float64, copy=False)
+
+
+def in_library_of(array: Any, X: Any) -> Any:
+    """An array in the library of X and on its device; what lies there already is untouched."""
+    xp = namespace(X)
+    if is_array_api_obj(array) and namespace(array) is xp:
+        return to_device(array, device_of(X))
+    return xp.asarray(to_numpy(array), device=device_of(X))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelmetric.kernels import Kernel, KernelAlignment, as_kernel
+from kernelmetric.kernels import Kernel, as_kernel
+from kernelmetric.selection._alignment import KernelAlignment
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 
 _LEARNED = {"auto": LeaveOneOutRidge, "aligned": KernelAlignment}
@@ -19,7 +20,7 @@ def automatic_kernel(kernel: Any) -> Kernel:
         "auto" is :class:`LeaveOneOutRidge`, the kernel and the ridge with which ridge regression
         predicts points left out best; without labels, the RBF of median width. "aligned" is
         :class:`KernelAlignment`, the papers' sum of 21 widths. Everything else passes through
-        :func:`kernelmetric.as_kernel`.
+        :func:`kernelmetric.kernels.as_kernel`.
 
     Returns
     -------
