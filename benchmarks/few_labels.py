@@ -22,18 +22,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from kernelmetric import (
-    NormalizedLaplacian,
-    PaperCost,
-    TransductiveDistance,
-    datasets,
-    neighbor_graph,
-    tangent_neighbors,
-)
+from kernelmetric import TransductiveDistance, datasets
 from kernelmetric.compute import nearest_neighbors
-from kernelmetric.graphs import component_codes, label_graphs
+from kernelmetric.graphs import component_codes, label_graphs, neighbor_graph
 from kernelmetric.solvers import smallest_eigenvectors
-from kernelmetric.transductive import gram_form
+from kernelmetric.transductive import NormalizedLaplacian, PaperCost, gram_form, tangent_neighbors
 
 K_GRAPH, K_COST, K_VOTE, N_VECTORS, LAM = 20, 20, 10, 60, 128.0  # section 4.3 of 001
 N_SPLITS = 3

@@ -53,6 +53,7 @@ ROWS = {
     "pairs-4000": "Idealized kernel from 4,000 pairs, rank 100, to a gap of 0.001",
     "pairs-100000": "The same from 100,000 pairs",
     "pairs-1000000": "The same from 1,000,000 pairs",
+    "transform-800": "3594 new points through 800 anchors of full rank to 9 coordinates, digits",
     "kernelized-20000": "Kernelized NCA, 20,000 × 50 float32, 500 landmarks, 3 iterations",
 }
 

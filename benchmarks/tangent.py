@@ -15,9 +15,9 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernelmetric import datasets, tangent_neighbors, tangent_vectors
+from kernelmetric import datasets
 from kernelmetric.compute import nearest_neighbors
-from kernelmetric.transductive import TANGENTS
+from kernelmetric.transductive import TANGENTS, tangent_neighbors, tangent_vectors
 
 SHAPE = (28, 28)
 

@@ -59,7 +59,7 @@ ROOMS += ["graphs", "compute"]
 
 
 def public_names_by_room():
-    """Full public names, grouped by room: what is in ``kernelmetric.__all__``, and nothing else."""
+    """Public names, grouped by room: those of the package, then what its rooms alone export."""
     rooms = {}
     for name in kernelmetric.__all__:
         thing = getattr(kernelmetric, name)
@@ -68,6 +68,8 @@ def public_names_by_room():
         elif callable(thing):
             room = thing.__module__.split(".")[1]
             rooms.setdefault(room, []).append(name)
+    for name, room in kernelmetric._MOVED.items():
+        rooms.setdefault(room, []).append(f"{room}.{name}")
     known = [room for room in ROOMS if room in rooms]
     return {room: rooms[room] for room in [*known, *sorted(set(rooms) - set(known))]}
 

@@ -1,13 +1,16 @@
 """The registries: every learner, space and kernel that the contracts are run on.
 
-A new one is one line here. A test that names the fixture ``learner``, ``descending_learner``,
-``space`` or ``kernel`` runs once for each member, on a fresh copy; ``any_learner`` adds those that
-learn from pairs, which the kernel trick does not take.
+Learners come from ``tested_learners.py``, which reads the library's own list; a new space or kernel
+is one line here. A test that names the fixture ``learner``, ``learner_with_gram``,
+``descending_learner``, ``spectral_learner``, ``space`` or ``kernel`` runs once for each member, on
+a fresh copy.
 """
 
 import inspect
 import re
 import signal
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import hypothesis
@@ -15,73 +18,17 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernelmetric import (
-    DLA,
-    DNE,
-    ITML,
-    KPCA,
-    LDA,
-    LFDA,
-    LMCA,
-    LMNN,
-    LPP,
-    MCML,
-    MLKR,
-    MMC,
-    NCA,
-    RBF,
-    RCA,
-    Cosine,
-    Delta,
-    IdealizedKernel,
-    KernelTrick,
-    Laplacian,
-    Linear,
-    Nystroem,
-    Polynomial,
-    RandomFeatures,
-)
+from kernelmetric.kernels import RBF, Cosine, Delta, Laplacian, Linear, Polynomial
+from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
+
+sys.path.insert(0, str(Path(__file__).parent))  # for what test files share
+
+from tested_learners import descending, spectral, variants
 
 # The same examples on every run, however busy the machine is.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
 
-DESCENDING = [
-    NCA(),
-    NCA(2),
-    NCA(reg=0.1),
-    LMNN(),
-    LMNN(2),
-    LMNN(reg=0.5),
-    LMNN(solver="projected", tol=5e-3),
-    LMCA(),
-    LMCA(2),
-    LMCA(2, reg=0.5),
-]
-SPECTRAL = [
-    DNE(),
-    DNE(2),
-    DNE(reg=0.05),
-    DLA(beta=2.0),
-    DLA(2, n_neighbors=2, n_others=4, beta=0.3),
-    LDA(),
-    LDA(1, shrinkage=0.1),
-    LFDA(),
-    LFDA(2, n_neighbors=3, shrinkage=0.1),
-    LPP(),
-    LPP(2, n_neighbors=5, shrinkage=0.1),
-    RCA(),
-    RCA(2, shrinkage=0.1),
-]
-CONVEX = [MCML(), MCML(2, reg=0.5), ITML(), ITML(gamma=10.0)]
-REGRESSING = [MLKR(), MLKR(2), MLKR(reg=0.1)]
-EVERY = DESCENDING + SPECTRAL + CONVEX + REGRESSING
-PAIRED = [
-    IdealizedKernel(C=3.0, nu=0.8),
-    IdealizedKernel(C=3.0, nu=0.8, psd="clip"),
-    MMC(tol=1e-8),
-    MMC(diagonal=True, tol=1e-8),
-]
 SPACES = [
     KPCA(),
     KPCA(6),
@@ -104,29 +51,29 @@ KERNELS = [
 ]
 
 
-@pytest.fixture(params=EVERY, ids=repr)
+@pytest.fixture(params=variants(), ids=repr)
 def learner(request):
     return clone(request.param)
 
 
-@pytest.fixture(params=EVERY + PAIRED, ids=repr)
+@pytest.fixture(params=variants(), ids=repr)
 def any_learner(request):
     return clone(request.param)
 
 
 @pytest.fixture(
-    params=[a for a in EVERY if "gram" in inspect.signature(a.fit).parameters], ids=repr
+    params=[a for a in variants() if "gram" in inspect.signature(a.fit).parameters], ids=repr
 )
 def learner_with_gram(request):
     return clone(request.param)
 
 
-@pytest.fixture(params=DESCENDING + REGRESSING, ids=repr)
+@pytest.fixture(params=descending(), ids=repr)
 def descending_learner(request):
     return clone(request.param)
 
 
-@pytest.fixture(params=SPECTRAL, ids=repr)
+@pytest.fixture(params=spectral(), ids=repr)
 def spectral_learner(request):
     return clone(request.param)
 
@@ -144,7 +91,7 @@ def kernel(request):
 @pytest.fixture
 def registry():
     """All members at once, for a test that combines them."""
-    return SimpleNamespace(learners=DESCENDING + SPECTRAL, spaces=SPACES, kernels=KERNELS)
+    return SimpleNamespace(learners=descending() + spectral(), spaces=SPACES, kernels=KERNELS)
 
 
 @pytest.fixture

@@ -7,20 +7,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from kernelmetric import (
-    DLA,
     DNE,
-    ITML,
     KPCA,
-    LDA,
-    LFDA,
     LMCA,
     LMNN,
-    LPP,
-    MCML,
-    MLKR,
     NCA,
     RBF,
-    RCA,
     Cosine,
     Kernelized,
     KernelTrick,
@@ -30,23 +22,11 @@ from kernelmetric import (
     Polynomial,
     RandomFeatures,
 )
+from tested_learners import robust
 
 pytestmark = pytest.mark.usefixtures("deadline")
 ESTIMATORS = [
-    NCA(),
-    LMNN(),
-    LMNN(solver="projected"),
-    LMCA(2),
-    DNE(),
-    DLA(2),
-    LDA(),
-    LDA(shrinkage=0.0),
-    LFDA(),
-    LPP(),
-    RCA(),
-    ITML(),
-    MCML(),
-    MLKR(),
+    *robust(),
     Kernelized(NCA()),
     Kernelized(LMNN()),
     Kernelized(DNE()),
@@ -57,7 +37,9 @@ ESTIMATORS = [
 ]
 each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 each_of_labels = pytest.mark.parametrize(
-    "estimator", [e for e in ESTIMATORS if not isinstance(e, LPP | RCA | ITML | MLKR)], ids=repr
+    "estimator",
+    [e for e in ESTIMATORS if getattr(e, "learns_from", "labels") == "labels"],
+    ids=repr,
 )
 
 

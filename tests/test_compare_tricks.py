@@ -6,7 +6,8 @@ from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import scale
 
-from kernelmetric import DNE, LMNN, NCA, RBF, compare_tricks
+from kernelmetric import DNE, LMNN, NCA, RBF
+from kernelmetric.evaluation import compare_tricks
 
 
 def test_on_a_calm_problem_both_tricks_give_the_same_metric():

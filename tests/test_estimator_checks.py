@@ -8,23 +8,16 @@ from sklearn.svm import SVC, OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelmetric import (
-    DLA,
     DNE,
-    ITML,
-    LDA,
-    LFDA,
-    LMCA,
     LMNN,
-    LPP,
-    MCML,
     MLKR,
     NCA,
-    RCA,
     Kernelized,
     KernelizedCV,
     Linear,
     TransductiveDistance,
 )
+from tested_learners import robust
 
 
 # The checks fit noise, and set max_iter to a handful themselves.
@@ -33,19 +26,7 @@ from kernelmetric import (
 @pytest.mark.filterwarnings("ignore:Got a (graph of|single label)")
 @parametrize_with_checks(
     [
-        NCA(),
-        LMNN(),
-        LMNN(solver="projected", max_iter=5),
-        LMCA(),
-        DNE(),
-        DLA(1),
-        LDA(),
-        LFDA(),
-        LPP(),
-        RCA(),
-        ITML(),
-        MCML(),
-        MLKR(),
+        *robust(),
         Kernelized(NCA(max_iter=5)),
         Kernelized(LMNN(max_iter=5)),
         Kernelized(DNE()),

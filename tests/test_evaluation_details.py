@@ -12,10 +12,16 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import OneClassSVM
 
-from kernelmetric import DNE, Pairs, PairVerifier, compare_tricks
+from kernelmetric import DNE, Pairs, PairVerifier
 from kernelmetric.evaluation import _compare_tricks as tricks
 from kernelmetric.evaluation import _pair_cv as pair_cv
-from kernelmetric.evaluation import baselines, check_kernelizable, cross_validate_pairs, holdout
+from kernelmetric.evaluation import (
+    baselines,
+    check_kernelizable,
+    compare_tricks,
+    cross_validate_pairs,
+    holdout,
+)
 from kernelmetric.evaluation._compare_tricks import TrickComparison, _condition, _distance_gap
 from kernelmetric.evaluation._kernelizable import _between, _default_data
 from kernelmetric.evaluation._kernelizable_report import DECISIVE, Condition, KernelizableReport

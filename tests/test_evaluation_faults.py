@@ -16,11 +16,12 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric import DNE, NCA, Pairs, PairVerifier, compare_tricks, recall_at_k
+from kernelmetric import DNE, NCA, Pairs, PairVerifier, recall_at_k
 from kernelmetric.evaluation import _verification as verification
 from kernelmetric.evaluation import (
     baselines,
     check_kernelizable,
+    compare_tricks,
     cross_validate_pairs,
     holdout,
     map_at_r,

@@ -21,10 +21,9 @@ from kernelmetric import (
     Linear,
     Pairs,
     TransductiveDistance,
-    compare_tricks,
     cross_validate_pairs,
 )
-from kernelmetric.evaluation import holdout, run_trials
+from kernelmetric.evaluation import compare_tricks, holdout, run_trials
 from kernelmetric.experiments import Problem, default_cells
 from kernelmetric.experiments._aligned import _run as aligned_cell
 from kernelmetric.experiments._beyond import _best_votes

@@ -40,7 +40,8 @@ from sklearn.svm import SVC, LinearSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 import kernelmetric
-from kernelmetric import DNE, LMCA, LMNN, MMC, NCA, assert_kernelizable, check_kernelizable
+from kernelmetric import DNE, LMCA, LMNN, MMC, NCA, check_kernelizable
+from kernelmetric.evaluation import assert_kernelizable
 
 ROOT = Path(__file__).parents[1]
 

@@ -32,12 +32,12 @@ from kernelmetric import (
     Nystroem,
     Pairs,
     Polynomial,
-    Precomputed,
     RandomFeatures,
     memory_budget,
 )
 from kernelmetric.compute import class_neighbors
 from kernelmetric.datasets import make_fig2_circles, make_fig2_hyperbolas
+from kernelmetric.kernels import Precomputed
 
 OPTIONAL = ["transform", "fit_transform", "predict", "predict_proba", "decision_function", "score"]
 

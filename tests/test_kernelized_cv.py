@@ -33,12 +33,12 @@ from kernelmetric import (
     Linear,
     Nystroem,
     Polynomial,
-    Precomputed,
     memory_budget,
 )
 from kernelmetric.datasets import make_fig2_circles
 from kernelmetric.kernelized import KernelizedCV
 from kernelmetric.kernelized import _folds as folds_module
+from kernelmetric.kernels import Precomputed
 from kernelmetric.selection import _path as path_module
 from kernelmetric.spaces import _kpca as kpca_module
 

@@ -66,6 +66,37 @@ def test_public_names_exist_and_are_documented(name):
         assert thing.__doc__, f"kernelmetric.{name} only inherits its docstring"
 
 
+def test_a_star_imports_the_short_list():
+    names = {}
+    exec("from kernelmetric import *", names)  # noqa: S102, RUF100
+    assert set(names) - {"__builtins__"} == set(kernelmetric.__all__)
+    assert set(kernelmetric.__all__) <= set(dir(kernelmetric))
+    assert not set(dir(kernelmetric)) & set(kernelmetric._MOVED)
+
+
+@pytest.mark.parametrize(("name", "room"), kernelmetric._MOVED.items())
+def test_a_name_that_moved_to_its_room_still_works_and_says_where_it_is(name, room):
+    statement = f"from kernelmetric.{room} import {name}"
+    with pytest.warns(DeprecationWarning, match=f"Got {name} .*: try {statement}. "):
+        old = getattr(kernelmetric, name)
+    names = {}
+    exec(statement, names)  # noqa: S102, RUF100
+    assert old is names[name]
+    assert name in sys.modules[f"kernelmetric.{room}"].__all__
+
+
+def test_the_warning_of_a_moved_name_points_at_the_line_that_imports_it():
+    statement = compile("from kernelmetric import Sum", "script of a user.py", "exec")
+    with pytest.warns(DeprecationWarning) as caught:
+        exec(statement, {})  # noqa: S102, RUF100
+    assert caught[0].filename == "script of a user.py"
+
+
+def test_a_name_that_never_was_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Distance'"):
+        kernelmetric.Distance  # noqa: B018
+
+
 def test_public_names_are_listed_once():
     assert len(set(kernelmetric.__all__)) == len(kernelmetric.__all__)
 

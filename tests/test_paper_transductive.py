@@ -8,10 +8,11 @@ from scipy.stats import ttest_1samp
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import minmax_scale
 
-from kernelmetric import RBF, TransductiveDistance, WarpedPenalty, datasets
+from kernelmetric import RBF, TransductiveDistance, datasets
 from kernelmetric.compute import median_squared_distance
 from kernelmetric.experiments import LAMS, TABLE1, few_label_cells
 from kernelmetric.graphs import gaussian_graph
+from kernelmetric.transductive import WarpedPenalty
 
 pytestmark = [
     pytest.mark.paper,

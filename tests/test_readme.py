@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import kernelmetric
+from tested_learners import readme_row
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -23,9 +24,17 @@ def test_the_snippets_run_in_the_order_of_reading():
 
 
 def test_the_table_of_names_is_the_public_api():
-    table = README.partition("## Public names")[2]
-    named = set(re.findall(r"`(\w+)`", table.partition("\n## ")[0]))
+    section = README.partition("## Public names")[2].partition("\n## ")[0]
+    short, _, rooms = section.partition("What fewer need")
+    named = set(re.findall(r"`(\w+)`", short))
     assert named == set(kernelmetric.__all__) - {"__version__"}
+    rows = re.findall(r"^\| `kernelmetric\.(\w+)` \| (.*) \|$", rooms, re.MULTILINE)
+    moved = {name: room for room, names in rows for name in re.findall(r"`(\w+)`", names)}
+    assert moved == kernelmetric._MOVED
+
+
+def test_the_row_of_learners_is_made_from_the_registry():
+    assert readme_row() in README.splitlines()
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!https?:)([^)#]+)", README))

@@ -19,7 +19,6 @@ from kernelmetric import (
     RBF,
     AlignedScales,
     Delta,
-    FunctionKernel,
     IdealizedKernel,
     KernelAlignment,
     Kernelized,
@@ -32,11 +31,11 @@ from kernelmetric import (
     compress,
     load,
     memory_budget,
-    polynomial_degrees,
     save,
     to_faiss,
     to_onnx,
 )
+from kernelmetric.kernels import FunctionKernel, polynomial_degrees
 from kernelmetric.shipping import MissingExtraError, metric_map
 
 

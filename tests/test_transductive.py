@@ -9,24 +9,20 @@ from scipy import linalg, sparse
 from sklearn.decomposition import KernelPCA
 from sklearn.manifold import Isomap, LocallyLinearEmbedding, SpectralEmbedding
 
-from kernelmetric import (
-    KPCA,
-    NCA,
-    RBF,
+from kernelmetric import KPCA, NCA, RBF, Nystroem, Pairs, TransductiveDistance, datasets
+from kernelmetric.compute import nearest_neighbors
+from kernelmetric.graphs import gaussian_graph, label_graphs, laplacian, union_graph
+from kernelmetric.transductive import (
     IsomapPenalty,
     KernelPenalty,
     LLEPenalty,
-    Nystroem,
-    Pairs,
     PaperCost,
     RobustCost,
-    TransductiveDistance,
     WarpedPenalty,
-    datasets,
+    bounded,
+    gram_form,
+    warped_kernel,
 )
-from kernelmetric.compute import nearest_neighbors
-from kernelmetric.graphs import gaussian_graph, label_graphs, laplacian, union_graph
-from kernelmetric.transductive import bounded, gram_form, warped_kernel
 
 FULL = partial(gaussian_graph, width=1.0)
 

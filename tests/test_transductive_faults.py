@@ -9,17 +9,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric import (
-    NCA,
+from kernelmetric import NCA, TransductiveDistance
+from kernelmetric.graphs import gaussian_graph
+from kernelmetric.transductive import (
     IsomapPenalty,
     KernelPenalty,
     LLEPenalty,
     PaperCost,
     RobustCost,
-    TransductiveDistance,
     WarpedPenalty,
 )
-from kernelmetric.graphs import gaussian_graph
 from kernelmetric.transductive import _transductive as room
 from kernelmetric.transductive._choice import GRID, choose_lam, hidden_folds
 from kernelmetric.transductive._extension import interpolate

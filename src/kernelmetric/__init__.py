@@ -13,143 +13,107 @@ Euclidean distance in the last coordinates *is* the learned metric.
 >>> metric = Kernelized(LMNN()).fit(X, y)
 >>> metric.pairwise_distances(X[:2], X[:3]).shape
 (2, 3)
+
+What most tasks take is imported from here. What only specialists need lives in its room:
+``kernelmetric.kernels``, ``kernelmetric.transductive``, ``kernelmetric.evaluation`` and so on.
 """
+
+from typing import Any
 
 from kernelmetric import datasets
 from kernelmetric.compute import memory_budget
 from kernelmetric.evaluation import (
     PairVerifier,
-    assert_kernelizable,
     check_kernelizable,
-    compare_tricks,
     cross_validate_pairs,
     map_at_r,
-    pair_counting_accuracy,
     recall_at_k,
 )
-from kernelmetric.graphs import Pairs, neighbor_graph
+from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
     Cosine,
     Delta,
-    FunctionKernel,
     Laplacian,
     Linear,
-    PairwiseKernel,
     Polynomial,
-    Precomputed,
-    Product,
-    Rescaled,
-    Sum,
-    as_kernel,
-    polynomial_degrees,
-    rbf_widths,
 )
-from kernelmetric.learners import (
-    DLA,
-    DNE,
-    ITML,
-    LDA,
-    LFDA,
-    LMCA,
-    LMNN,
-    LPP,
-    MCML,
-    MLKR,
-    MMC,
-    NCA,
-    RCA,
-    IdealizedKernel,
-)
-from kernelmetric.selection import AlignedScales, AlignedSum, KernelAlignment, LeaveOneOutRidge
+from kernelmetric.learners import LEARNERS as _LEARNERS
+from kernelmetric.learners._registry import *  # noqa: F403
+from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
-from kernelmetric.transductive import (
-    GraphLaplacian,
-    IsomapPenalty,
-    KernelPenalty,
-    LLEPenalty,
-    NormalizedLaplacian,
-    PaperCost,
-    RobustCost,
-    TransductiveDistance,
-    WarpedPenalty,
-    tangent_distance,
-    tangent_neighbors,
-    tangent_vectors,
-)
+from kernelmetric.transductive import TransductiveDistance
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
-    "DLA",
-    "DNE",
-    "ITML",
     "KPCA",
-    "LDA",
-    "LFDA",
-    "LMCA",
-    "LMNN",
-    "LPP",
-    "MCML",
-    "MLKR",
-    "MMC",
-    "NCA",
     "RBF",
-    "RCA",
     "AlignedScales",
-    "AlignedSum",
     "Cosine",
     "Delta",
-    "FunctionKernel",
-    "GraphLaplacian",
-    "IdealizedKernel",
-    "IsomapPenalty",
     "KernelAlignment",
-    "KernelPenalty",
     "KernelTrick",
     "Kernelized",
     "KernelizedCV",
-    "LLEPenalty",
     "Laplacian",
     "LeaveOneOutRidge",
     "Linear",
-    "NormalizedLaplacian",
     "Nystroem",
     "PairVerifier",
     "Pairs",
-    "PairwiseKernel",
-    "PaperCost",
     "Polynomial",
-    "Precomputed",
-    "Product",
     "RandomFeatures",
-    "Rescaled",
-    "RobustCost",
-    "Sum",
     "TransductiveDistance",
-    "WarpedPenalty",
     "__version__",
-    "as_kernel",
-    "assert_kernelizable",
     "check_kernelizable",
-    "compare_tricks",
     "compress",
     "cross_validate_pairs",
     "datasets",
     "load",
     "map_at_r",
     "memory_budget",
-    "neighbor_graph",
-    "pair_counting_accuracy",
-    "polynomial_degrees",
-    "rbf_widths",
     "recall_at_k",
     "save",
-    "tangent_distance",
-    "tangent_neighbors",
-    "tangent_vectors",
     "to_faiss",
     "to_onnx",
+    *(learner.__name__ for learner in _LEARNERS),
 ]
+
+# What only specialists need, by the room it is imported from. These names were here once, and work
+# for one more version.
+_MOVED = {
+    name: room
+    for room, names in {
+        "evaluation": "assert_kernelizable compare_tricks pair_counting_accuracy",
+        "graphs": "neighbor_graph",
+        "kernels": "FunctionKernel PairwiseKernel Precomputed Product Rescaled Sum "
+        "as_kernel polynomial_degrees rbf_widths",
+        "selection": "AlignedSum",
+        "transductive": "GraphLaplacian IsomapPenalty KernelPenalty LLEPenalty NormalizedLaplacian "
+        "PaperCost RobustCost WarpedPenalty tangent_distance tangent_neighbors tangent_vectors",
+    }.items()
+    for name in names.split()
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+    import warnings
+
+    room = f"kernelmetric.{_MOVED[name]}"
+    warnings.warn(
+        f"Got {name} from kernelmetric, but it lives in {room} now: try from {room} import {name}. "
+        "The next version will not know the old place.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return getattr(importlib.import_module(room), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({"__version__", *(name for name in globals() if name[0] != "_")} - {"Any"})

@@ -5,6 +5,7 @@
     _verification.py   PairVerifier: the same or not? A threshold on any metric, probabilities, AUC
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
     _baselines.py      what a user would pick instead, and trials on the same splits
+    _measure.py        one fit on one thread: its value, seconds, memory, warnings
     _scores.py         recall_at_k, map_at_r, pair_counting_accuracy
     _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
     _kernelizable_report.py   the answer, condition by condition
@@ -18,6 +19,7 @@ from kernelmetric.evaluation._baselines import Trial, baselines, holdout, run_tr
 from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
 from kernelmetric.evaluation._kernelizable import assert_kernelizable, check_kernelizable
 from kernelmetric.evaluation._kernelizable_report import Condition, KernelizableReport
+from kernelmetric.evaluation._measure import Measured, measured
 from kernelmetric.evaluation._pair_cv import cross_validate_pairs
 from kernelmetric.evaluation._scores import map_at_r, pair_counting_accuracy, recall_at_k
 from kernelmetric.evaluation._verification import PairVerifier
@@ -25,6 +27,7 @@ from kernelmetric.evaluation._verification import PairVerifier
 __all__ = [
     "Condition",
     "KernelizableReport",
+    "Measured",
     "PairVerifier",
     "Trial",
     "TrickComparison",
@@ -35,6 +38,7 @@ __all__ = [
     "cross_validate_pairs",
     "holdout",
     "map_at_r",
+    "measured",
     "pair_counting_accuracy",
     "recall_at_k",
     "run_trials",

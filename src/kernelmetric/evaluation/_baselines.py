@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
@@ -16,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 from sklearn.utils.metaestimators import _safe_split
 
-from kernelmetric.compute import one_thread
+from kernelmetric.evaluation._measure import measured
 
 NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
 _INNER_FOLDS = 3
@@ -34,7 +32,7 @@ class Trial(NamedTuple):
     accuracy : float
         Fraction of the test rows that were predicted right.
     seconds : float
-        Time of fit and prediction.
+        Processor time of fit and prediction.
     note : str
         What the method warned about, or nothing.
     estimator : estimator
@@ -119,14 +117,14 @@ def run_trials(
     """
     for number, (train, test) in enumerate(splits):
         for name, method in methods.items():
-            begin = time.perf_counter()
-            with one_thread(), warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                fitted = clone(method)
-                fitted.fit(*_safe_split(fitted, X, y, train))
-                accuracy = float(fitted.score(*_safe_split(fitted, X, y, test, train)))
-            note = " ".join(dict.fromkeys(str(warning.message) for warning in caught))
-            yield Trial(name, number, accuracy, time.perf_counter() - begin, note, fitted)
+            fitted = clone(method)
+            parts = _safe_split(fitted, X, y, train), _safe_split(fitted, X, y, test, train)
+            accuracy, seconds, _, note = measured(_fit_and_score, fitted, *parts)
+            yield Trial(name, number, accuracy, seconds, note, fitted)
+
+
+def _fit_and_score(estimator: Any, train: tuple[Any, Any], test: tuple[Any, Any]) -> float:
+    return float(estimator.fit(*train).score(*test))
 
 
 def holdout(y: Any, test_size: float = 0.25, random_state: Any = 0) -> tuple[Any, Any]:

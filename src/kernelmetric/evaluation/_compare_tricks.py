@@ -170,7 +170,8 @@ def compare_tricks(
     --------
     >>> from sklearn.datasets import load_wine
     >>> from sklearn.preprocessing import scale
-    >>> from kernelmetric import DNE, compare_tricks
+    >>> from kernelmetric import DNE
+    >>> from kernelmetric.evaluation import compare_tricks
     >>> X, y = load_wine(return_X_y=True)
     >>> comparison = compare_tricks(DNE(2), "rbf", scale(X)[::3], y[::3])
     >>> comparison.objective_gap < 1e-6

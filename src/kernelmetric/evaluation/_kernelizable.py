@@ -146,7 +146,7 @@ def assert_kernelizable(estimator: Any, X: Any = None, y: Any = None, **options)
     In a test of your own learner:
 
     >>> from sklearn.neighbors import NearestCentroid
-    >>> from kernelmetric import assert_kernelizable
+    >>> from kernelmetric.evaluation import assert_kernelizable
     >>> assert_kernelizable(NearestCentroid())
     """
     report = check_kernelizable(estimator, X, y, **options)

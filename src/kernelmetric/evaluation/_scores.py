@@ -135,7 +135,7 @@ def pair_counting_accuracy(labels_true: Any, labels_pred: Any) -> float:
 
     Examples
     --------
-    >>> from kernelmetric import pair_counting_accuracy
+    >>> from kernelmetric.evaluation import pair_counting_accuracy
     >>> pair_counting_accuracy([0, 0, 1, 1], [1, 1, 0, 0])
     1.0
     >>> pair_counting_accuracy([0, 0, 1, 1], [0, 0, 0, 0])  # two of six pairs

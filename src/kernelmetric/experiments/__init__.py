@@ -13,7 +13,6 @@ at a time, and :func:`reproduced` sets the cells beside the paper's::
     _printed.py        what the papers print
     _reproduction.py   from cells to pages
     _cells.py          the file of finished cells, and the loop that resumes
-    _measure.py        one fit: score, seconds, memory, warnings
     _problems.py       data sets: training points, scaling, splits
 
 ``_demo.py`` is behind ``kernelmetric demo``, ``_aligned.py`` compares the time to choose a kernel,
@@ -21,9 +20,16 @@ at a time, and :func:`reproduced` sets the cells beside the paper's::
 alignment where classes have several clusters.
 """
 
+from kernelmetric.evaluation import Measured, measured
 from kernelmetric.experiments._aligned import CHOICES, LEARNERS, UCI, aligned_cells
 from kernelmetric.experiments._beyond import BEYOND, TunedNeighbors, settled
-from kernelmetric.experiments._cells import CellFile, CellFileError, read_cells, resumed_cells
+from kernelmetric.experiments._cells import (
+    CellFile,
+    CellFileError,
+    provenance,
+    read_cells,
+    resumed_cells,
+)
 from kernelmetric.experiments._defaults import (
     CLASSIFIERS,
     SelectingRidge,
@@ -52,7 +58,6 @@ from kernelmetric.experiments._kernelization import (
     SearchedKernel,
     distinct_kernels,
 )
-from kernelmetric.experiments._measure import Measured, measured, provenance
 from kernelmetric.experiments._multimodal import (
     ALIGNMENTS,
     MULTIMODAL,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from kernelmetric.evaluation import measured
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._kernelization import nearest
-from kernelmetric.experiments._measure import measured
 from kernelmetric.experiments._problems import GROUPS, Problem, folds, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import os
+import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,6 +18,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from kernelmetric.report import Cell
 
 log = logging.getLogger(__name__)
+_MADE_BY = ("kernelmetric", "numpy", "scipy", "scikit-learn")
 
 
 class CellFileError(ValueError):
@@ -248,3 +252,30 @@ def _finished(
     # Unordered: a cell that waited for its turn would be lost to whoever pulls the plug.
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
     return parallel(delayed(run)(*task) for task in tasks)
+
+
+def provenance() -> dict[str, str]:
+    """Versions and machine, to be kept with results.
+
+    Returns
+    -------
+    dict of str
+        Package versions, Python, system.
+
+    Examples
+    --------
+    >>> from kernelmetric.experiments import provenance
+    >>> "numpy" in provenance()
+    True
+    """
+    versions = {}
+    for name in _MADE_BY:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:  # run from a source tree
+            versions[name] = "source"
+    return versions | {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "when": time.strftime("%Y-%m-%d"),
+    }

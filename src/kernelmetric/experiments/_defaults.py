@@ -14,8 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
+from kernelmetric.evaluation import measured
 from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._measure import measured
 from kernelmetric.experiments._problems import Problem, folds, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta

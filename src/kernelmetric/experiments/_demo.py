@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +13,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric.compute import one_thread
 from kernelmetric.datasets import make_fig2_circles, make_fig2_hyperbolas
+from kernelmetric.evaluation import measured
 from kernelmetric.experiments._problems import Split
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Polynomial
@@ -170,9 +168,9 @@ def run_cells(demo: Demo) -> Iterator[Cell]:
         for dataset in demo.datasets:
             split = dataset.split(SEED_STEP * demo.seed + number)
             for name, make in demo.methods.items():
-                begin = time.perf_counter()
-                panel, note = _fit(dataset, name, make(dataset.kernel), split)
-                seconds = round(time.perf_counter() - begin, 4)
+                panel, seconds, _, note = measured(
+                    _panel, dataset.name, name, make(dataset.kernel), split
+                )
                 yield Cell(dataset.name, name, number, panel.accuracy, seconds, note)
 
 
@@ -195,19 +193,16 @@ def fig2_panels(seed: int = 0) -> list[Panel]:
         split = dataset.split(SEED_STEP * seed)
         split = split._replace(X_test=split.X_test[:N_DRAWN], y_test=split.y_test[:N_DRAWN])
         for name, title in columns.items():
-            panel, _ = _fit(dataset, title, METHODS[name](dataset.kernel), split)
-            panels.append(panel)
+            metric = METHODS[name](dataset.kernel)
+            panels.append(measured(_panel, dataset.name, title, metric, split).value)
     return panels
 
 
-def _fit(dataset: Dataset, name: str, metric: Any, split: Split) -> tuple[Panel, str]:
-    """Embed a split, classify by the nearest neighbour; and what was warned about meanwhile."""
+def _panel(dataset: str, name: str, metric: Any, split: Split) -> Panel:
+    """Embed a split, and classify by the nearest neighbour."""
     X, y, X_test, y_test = split
-    with one_thread(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if metric is not None:
-            metric = clone(metric)
-            X, X_test = metric.fit_transform(X, y), metric.transform(X_test)
-        y_pred = KNeighborsClassifier(1).fit(X, y).predict(X_test)
-    note = " ".join(dict.fromkeys(str(warning.message) for warning in caught))
-    return Panel(dataset.name, name, X, y, X_test, y_test, y_pred), note
+    if metric is not None:
+        metric = clone(metric)
+        X, X_test = metric.fit_transform(X, y), metric.transform(X_test)
+    y_pred = KNeighborsClassifier(1).fit(X, y).predict(X_test)
+    return Panel(dataset, name, X, y, X_test, y_test, y_pred)

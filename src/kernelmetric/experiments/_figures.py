@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric.datasets import make_close_moons, make_toy004
+from kernelmetric.evaluation import measured
 from kernelmetric.experiments._demo import N_DRAWN, fig2_panels
 from kernelmetric.experiments._problems import GROUPS, Problem, Split, split_of
 from kernelmetric.graphs import Pairs, gaussian_graph
@@ -70,9 +70,8 @@ def trick_panels(smoke: bool = False) -> list[Panel]:
     panels: list[Panel] = []
     for name, space in _TRICKS.items():
         metric = Kernelized(DNE(2), Polynomial(degree=2), space)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is wrong with a basis is what the figure shows
-            Z = metric.fit_transform(split.X_train, split.y_train)
+        # What is wrong with a basis, and warned about, is what the figure shows.
+        Z = measured(metric.fit_transform, split.X_train, split.y_train).value
         Z_test = metric.transform(split.X_test[:N_DRAWN])
         if panels:  # eigenvectors have no sign: take that of the other trick
             sign = np.sign(np.sum((Z - Z.mean(axis=0)) * panels[0].Z_train, axis=0))
@@ -187,13 +186,11 @@ def _condition(kernel: Kernel, X: np.ndarray) -> float:
 
 def _dne_accuracy(split: Split, kernel: Kernel, space: Any, n_neighbors: int) -> float:
     metric = Kernelized(DNE(n_neighbors=n_neighbors), kernel, space)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            Z = metric.fit_transform(split.X_train, split.y_train)
-        except np.linalg.LinAlgError:  # the eigenproblem has no solution to this accuracy
-            return float(np.bincount(split.y_train).max() / len(split.y_train))
-        Z_test = metric.transform(split.X_test)
+    try:
+        Z = measured(metric.fit_transform, split.X_train, split.y_train).value
+        Z_test = measured(metric.transform, split.X_test).value
+    except np.linalg.LinAlgError:  # the eigenproblem has no solution to this accuracy
+        Z = Z_test = np.array([np.nan])
     if not (np.all(np.isfinite(Z)) and np.all(np.isfinite(Z_test))):
         return float(np.bincount(split.y_train).max() / len(split.y_train))
     return float(KNeighborsClassifier(1).fit(Z, split.y_train).score(Z_test, split.y_test))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -13,8 +11,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from kernelmetric import datasets
-from kernelmetric.compute import one_thread
-from kernelmetric.evaluation import pair_counting_accuracy
+from kernelmetric.evaluation import measured, pair_counting_accuracy
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._printed import read_printed
 from kernelmetric.experiments._problems import Problem, Split, stored
@@ -158,14 +155,16 @@ def _run(task: Task, method: str, seed: int) -> Cell:
     data, kernel_name = task.name.split(", ")
     split = _split(task.table, data, seed)
     kernel = _kernel(kernel_name, split.X_train)
-    begin = time.perf_counter()
-    with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a class of one point, a gap of 2e-3
+    judge = _clustering if task.table == 3 else _nearest
+
+    def fit_and_judge() -> tuple[Any, float]:
         metric = _metric(task.table, method, kernel, split, seed)
-        accuracy = (_clustering if task.table == 3 else _nearest)(metric, split)
-    seconds = round(time.perf_counter() - begin, 3)
+        return metric, judge(metric, split)
+
+    found = measured(fit_and_judge)  # warnings of a class of one point, a gap of 2e-3, are no news
+    metric, accuracy = found.value
     note = _alignments(metric, kernel, split) if task.table == 4 and method != "Xing" else ""
-    return Cell(task.name, method, seed, accuracy, seconds, note)
+    return Cell(task.name, method, seed, accuracy, found.seconds, note)
 
 
 def _metric(table: int, method: str, kernel: Any, split: Split, seed: int) -> Any:

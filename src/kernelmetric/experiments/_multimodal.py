@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelmetric.datasets import make_checkerboard
+from kernelmetric.evaluation import measured
 from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._measure import measured
 from kernelmetric.experiments._problems import Problem, folds, make_gaussians, split_of, stored
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, rbf_widths

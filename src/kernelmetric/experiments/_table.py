@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.experiments._cells import CellFile, resumed_cells
-from kernelmetric.experiments._measure import measured, provenance
+from kernelmetric.evaluation import measured
+from kernelmetric.experiments._cells import CellFile, provenance, resumed_cells
 from kernelmetric.experiments._printed import read_printed
 from kernelmetric.experiments._problems import Problem, split_of
 from kernelmetric.report import Cell, Printed
 
 log = logging.getLogger(__name__)
+_LONGEST_NOTE = 300  # characters
 
 
 class MissingMethodError(ImportError):
@@ -343,6 +344,5 @@ def _run(
         log.exception("%s, %s, split %d failed and is left out.", problem.name, method.name, seed)
         return None
     accuracy = round(float(found.value), 6)
-    return Cell(
-        problem.name, method.name, seed, accuracy, found.seconds, found.note, found.megabytes
-    )
+    note = found.note[:_LONGEST_NOTE]
+    return Cell(problem.name, method.name, seed, accuracy, found.seconds, note, found.megabytes)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
@@ -18,7 +16,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
 from kernelmetric import datasets
-from kernelmetric.compute import one_thread
+from kernelmetric.evaluation import measured
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._problems import Problem, stored
 from kernelmetric.experiments._table import Method, Smoke, Table, by_seed
@@ -183,11 +181,8 @@ def few_label_cells(
 def _run(problem: FewLabels, method: str, seed: int) -> Cell:
     X, y = problem.points()
     known = problem.partial_labels(seed)
-    begin = time.perf_counter()
-    with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # graphs in parts, classes of one label
-        found = FEW_LABEL_METHODS[method](X, known, problem.settings)
-    seconds = round(time.perf_counter() - begin, 3)
+    # Warnings of graphs in parts and of classes of one label are no news.
+    found, seconds, *_ = measured(FEW_LABEL_METHODS[method], X, known, problem.settings)
     rest = known < 0
     return Cell(problem.name, method, seed, float(np.mean(found[rest] == y[rest])), seconds)
 

@@ -53,7 +53,7 @@ def neighbor_graph(
         Distances are Euclidean in ``metric.transform(X)``; None means in X itself.
     neighbors : tuple of (distances, indices), default=None
         Neighbours found elsewhere, each of shape (n, k) with k >= ``n_neighbors``, nearest first,
-        as ``kneighbors`` of scikit-learn and :func:`~kernelmetric.tangent_neighbors` return them.
+        as ``kneighbors`` of scikit-learn and ``tangent_neighbors`` of this library return them.
         A point in its own list is passed over, and so are negative indices: "no neighbour".
 
     Returns

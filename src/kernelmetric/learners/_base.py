@@ -47,6 +47,7 @@ class Learner(Metric, BaseEstimator):
     leaves nothing of an earlier one.
     """
 
+    learns_from = "labels"  # or targets, pairs, chunks; points, where labels only help
     _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -74,6 +74,8 @@ class LPP(SpectralLearner):
     (1797, 2)
     """
 
+    learns_from = "points"
+
     def __init__(self, n_components=None, *, n_neighbors=3, shrinkage="auto"):
         self.n_components = n_components
         self.n_neighbors = n_neighbors

@@ -84,6 +84,8 @@ class MLKR(GradientLearner):
     True
     """
 
+    learns_from = "targets"
+
     def __init__(
         self,
         n_components=None,

@@ -18,6 +18,7 @@ SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their
 class PairLearner(Learner):
     """A learner that takes labels, or pairs that are known to be alike or to differ."""
 
+    learns_from = "pairs"
     prior: Any
     _needs_dissimilar = True
 

@@ -72,6 +72,8 @@ class RCA(SpectralLearner):
     True
     """
 
+    learns_from = "chunks"
+
     def __init__(self, n_components=None, *, shrinkage="auto"):
         self.n_components = n_components
         self.shrinkage = shrinkage

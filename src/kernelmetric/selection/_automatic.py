@@ -20,7 +20,7 @@ def automatic_kernel(kernel: Any) -> Kernel:
         "auto" is :class:`LeaveOneOutRidge`, the kernel and the ridge with which ridge regression
         predicts points left out best; without labels, the RBF of median width. "aligned" is
         :class:`KernelAlignment`, the papers' sum of 21 widths. Everything else passes through
-        :func:`kernelmetric.as_kernel`.
+        :func:`kernelmetric.kernels.as_kernel`.
 
     Returns
     -------

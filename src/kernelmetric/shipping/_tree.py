@@ -301,7 +301,9 @@ class TreeReader:
             )
         self.names.add(name)
         for attribute in nodes:
-            if attribute.startswith("__") or callable(getattr(kind, attribute, None)):
+            own = inspect.getattr_static(kind, attribute, None)
+            replaces = callable(getattr(kind, attribute, None)) or isinstance(own, cached_property)
+            if attribute.startswith("__") or replaces:
                 raise SavedFileError(
                     f"Got {attribute!r} among the attributes of {name}, where it would replace a "
                     "method: the file was not written by kernelmetric.save."

@@ -32,7 +32,7 @@ class PaperCost(BaseEstimator):
     Examples
     --------
     >>> from scipy import sparse
-    >>> from kernelmetric import PaperCost
+    >>> from kernelmetric.transductive import PaperCost
     >>> similar = sparse.csr_array([[0.0, 2.0], [2.0, 0.0]])
     >>> PaperCost().weights(similar, 0 * similar).toarray()
     array([[0., 2.],
@@ -99,7 +99,7 @@ class RobustCost(PaperCost):
     Examples
     --------
     >>> from scipy import sparse
-    >>> from kernelmetric import RobustCost
+    >>> from kernelmetric.transductive import RobustCost
     >>> similar = sparse.csr_array([[0.0, 2.0], [2.0, 0.0]])
     >>> RobustCost().weights(similar, 0 * similar).toarray()
     array([[0., 1.],

@@ -46,7 +46,7 @@ class KernelPenalty(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric import KernelPenalty
+    >>> from kernelmetric.transductive import KernelPenalty
     >>> X = np.random.RandomState(0).randn(20, 3)
     >>> geometry = KernelPenalty("linear").geometry(X, None)
     >>> geometry.basis.shape
@@ -125,7 +125,7 @@ class WarpedPenalty(KernelPenalty):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric import WarpedPenalty
+    >>> from kernelmetric.transductive import WarpedPenalty
     >>> from kernelmetric.graphs import gaussian_graph
     >>> X = np.random.RandomState(0).randn(20, 3)
     >>> WarpedPenalty("rbf").geometry(X, gaussian_graph(X)).matrix.shape
@@ -180,7 +180,7 @@ class IsomapPenalty(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric import IsomapPenalty
+    >>> from kernelmetric.transductive import IsomapPenalty
     >>> X = np.random.RandomState(0).randn(30, 2)
     >>> IsomapPenalty().geometry(X, None).basis.shape[0]
     30

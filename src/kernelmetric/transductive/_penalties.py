@@ -66,7 +66,7 @@ class GraphLaplacian(BaseEstimator):
     Examples
     --------
     >>> from kernelmetric.graphs import union_graph
-    >>> from kernelmetric import GraphLaplacian
+    >>> from kernelmetric.transductive import GraphLaplacian
     >>> import numpy as np
     >>> W = union_graph(np.array([[1], [0], [1]]))
     >>> GraphLaplacian().geometry(None, W).matrix.toarray()
@@ -107,7 +107,7 @@ class NormalizedLaplacian(BaseEstimator):
     Examples
     --------
     >>> from kernelmetric.graphs import union_graph
-    >>> from kernelmetric import NormalizedLaplacian
+    >>> from kernelmetric.transductive import NormalizedLaplacian
     >>> import numpy as np
     >>> W = union_graph(np.array([[1], [0]]))
     >>> NormalizedLaplacian().geometry(None, W).matrix.toarray()
@@ -155,7 +155,7 @@ class LLEPenalty(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric import LLEPenalty
+    >>> from kernelmetric.transductive import LLEPenalty
     >>> X = np.random.RandomState(0).randn(30, 2)
     >>> P = LLEPenalty(n_neighbors=5).geometry(X, None).matrix
     >>> bool(np.allclose(P @ np.ones(30), 0))

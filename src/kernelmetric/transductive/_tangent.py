@@ -61,7 +61,7 @@ def tangent_vectors(images: Any, *, shape: tuple[int, int], sigma: float = 0.9) 
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric import tangent_vectors
+    >>> from kernelmetric.transductive import tangent_vectors
     >>> square = np.zeros((1, 8, 8))
     >>> square[0, 2:6, 2:6] = 1.0
     >>> tangent_vectors(square, shape=(8, 8)).shape
@@ -112,7 +112,7 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric import tangent_distance
+    >>> from kernelmetric.transductive import tangent_distance
     >>> bar = np.zeros((1, 16, 16))
     >>> bar[0, 4:12, 6:9] = 1.0
     >>> shifted = np.roll(bar, 1, axis=2)
@@ -183,7 +183,8 @@ def tangent_neighbors(
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from kernelmetric import neighbor_graph, tangent_neighbors
+    >>> from kernelmetric.graphs import neighbor_graph
+    >>> from kernelmetric.transductive import tangent_neighbors
     >>> images, _ = load_digits(return_X_y=True)
     >>> neighbors = tangent_neighbors(images[:300], 5, shape=(8, 8), n_candidates=30)
     >>> neighbor_graph(None, 5, neighbors=neighbors).shape

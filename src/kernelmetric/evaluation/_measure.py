@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import time
 import warnings
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernelmetric.compute import one_thread
-
-_MADE_BY = ("kernelmetric", "numpy", "scipy", "scikit-learn")
-_LONGEST_NOTE = 300  # characters
 
 
 class Measured(NamedTuple):
@@ -60,7 +55,7 @@ def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
 
     Examples
     --------
-    >>> from kernelmetric.experiments import measured
+    >>> from kernelmetric.evaluation import measured
     >>> measured(max, 1.0, 2.0).value
     2.0
     """
@@ -69,36 +64,9 @@ def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
     with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = function(*arguments)
-    seconds = round(time.process_time() - begin, 3)
+    seconds = round(time.process_time() - begin, 6)
     note = " ".join(dict.fromkeys(str(warning.message) for warning in caught))
-    return Measured(value, seconds, _peak(), note[:_LONGEST_NOTE])
-
-
-def provenance() -> dict[str, str]:
-    """Versions and machine, to be kept with results.
-
-    Returns
-    -------
-    dict of str
-        Package versions, Python, system.
-
-    Examples
-    --------
-    >>> from kernelmetric.experiments import provenance
-    >>> "numpy" in provenance()
-    True
-    """
-    versions = {}
-    for name in _MADE_BY:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # run from a source tree
-            versions[name] = "source"
-    return versions | {
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "when": time.strftime("%Y-%m-%d"),
-    }
+    return Measured(value, seconds, _peak(), note)
 
 
 def _forget_peak() -> None:

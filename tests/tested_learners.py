@@ -1,0 +1,95 @@
+"""What every learner is tested with.
+
+The learners come from the library's own list. One that is not named here is tested as it is
+without arguments: what stands here are further parameters that take another path through it. The
+fixtures of ``conftest.py`` and the tests that need a list while they are collected read it here.
+"""
+
+from kernelmetric import learners
+from kernelmetric.learners import (
+    DLA,
+    DNE,
+    ITML,
+    LDA,
+    LFDA,
+    LMCA,
+    LMNN,
+    LPP,
+    MCML,
+    MLKR,
+    MMC,
+    NCA,
+    RCA,
+    IdealizedKernel,
+    SpectralLearner,
+)
+
+VARIANTS = {
+    NCA: [NCA(), NCA(2), NCA(reg=0.1)],
+    LMNN: [LMNN(), LMNN(2), LMNN(reg=0.5), LMNN(solver="projected", tol=5e-3)],
+    LMCA: [LMCA(), LMCA(2), LMCA(2, reg=0.5)],
+    MCML: [MCML(), MCML(2, reg=0.5)],
+    MLKR: [MLKR(), MLKR(2), MLKR(reg=0.1)],
+    DNE: [DNE(), DNE(2), DNE(reg=0.05)],
+    DLA: [DLA(beta=2.0), DLA(2, n_neighbors=2, n_others=4, beta=0.3)],
+    LDA: [LDA(), LDA(1, shrinkage=0.1)],
+    LFDA: [LFDA(), LFDA(2, n_neighbors=3, shrinkage=0.1)],
+    LPP: [LPP(), LPP(2, n_neighbors=5, shrinkage=0.1)],
+    RCA: [RCA(), RCA(2, shrinkage=0.1)],
+    ITML: [ITML(), ITML(gamma=10.0)],
+    IdealizedKernel: [
+        IdealizedKernel(C=3.0, nu=0.8),
+        IdealizedKernel(C=3.0, nu=0.8, psd="clip"),
+    ],
+    MMC: [MMC(tol=1e-8), MMC(diagonal=True, tol=1e-8)],
+}
+# One that fits whatever it is given: scikit-learn's checks, and ours of bad input, bring points
+# of one feature, of few rows, or of extreme size.
+ROBUST = {
+    LMNN: [LMNN(), LMNN(solver="projected")],
+    LMCA: [LMCA(2)],
+    DLA: [DLA(1)],
+    LDA: [LDA(), LDA(shrinkage=0.0)],
+    IdealizedKernel: [IdealizedKernel(C=3.0, nu=0.8)],
+}
+
+
+def variants(learns_from=None):
+    """All learners, with their further parameters; only those that learn from this."""
+    return [
+        variant
+        for kind in learners.LEARNERS
+        if learns_from in (None, kind.learns_from)
+        for variant in VARIANTS.get(kind, [kind()])
+    ]
+
+
+def robust(learns_from=None):
+    """At least one of each, whose parameters suit any data."""
+    return [
+        variant
+        for kind in learners.LEARNERS
+        if learns_from in (None, kind.learns_from)
+        for variant in ROBUST.get(kind, [kind()])
+    ]
+
+
+def descending():
+    """Those whose fit is a descent from a start."""
+    return [a for a in variants() if "init" in a.get_params()]
+
+
+def spectral():
+    """Those whose fit is one eigenproblem."""
+    return [a for a in variants() if isinstance(a, SpectralLearner)]
+
+
+def readme_row():
+    """The line of the README's table of names."""
+    words = {"labels": "", "points": "from points alone ", "chunks": "from chunks "}
+    words |= {"targets": "for regression ", "pairs": "from pairs "}
+    groups = []
+    for need, lead in words.items():
+        named = [f"`{kind.__name__}`" for kind in learners.LEARNERS if kind.learns_from == need]
+        groups.append(lead + ", ".join(named))
+    return f"| learners | {'; '.join(groups)} |"
