@@ -33,7 +33,7 @@ from kernelmetric import (
     datasets,
 )
 from kernelmetric.compute import nca_loss, nearest_neighbors
-from kernelmetric.compute._native import exponentials
+from kernelmetric.compute.backends._native import exponentials
 from kernelmetric.kernels import rbf_widths
 from pairs import solved
 

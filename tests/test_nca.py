@@ -8,7 +8,8 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import NCA, memory_budget
-from kernelmetric.compute import _softmax, mine_softmax, nca_loss
+from kernelmetric.compute import mine_softmax, nca_loss
+from kernelmetric.compute.reductions import _softmax, _symmetric
 from kernelmetric.learners._nca import softmax_start
 
 pytestmark = pytest.mark.usefixtures("deadline")
@@ -138,7 +139,7 @@ def test_classes_of_every_size_share_the_tiles_of_the_softmax(sizes, dtype, budg
 def test_a_thousand_small_classes_take_few_tiles():
     codes = np.repeat(np.arange(1000), 2)
     E = np.zeros((2000, 3))
-    cut = _softmax._cut(_softmax._class_blocks(codes, E), len(codes))
+    cut = _symmetric._cut(_softmax._class_blocks(codes, E), len(codes))
     assert len(cut) < 40  # not two for each class
     covered = np.zeros((2000, 2000), dtype=int)
     for tile in cut:

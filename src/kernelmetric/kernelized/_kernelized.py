@@ -68,6 +68,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         The fitted learner.
     components_ : array of shape (n_components, rank)
         The learner's map, on the coordinates of the space.
+    signature_ : array of shape (n_components,) or None
+        The learner's signs of the rows of ``components_``, where its metric is indefinite.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
@@ -254,9 +256,9 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         return getattr(self, "learner_", self.learner)
 
     @property
-    def _embed_negative(self) -> Any:
-        negative = getattr(self.learner_, "_embed_negative", None)
-        return None if negative is None else lambda X: self._apply(negative, X)
+    def signature_(self) -> Any:
+        """Signs of the rows of ``components_``, where the learner has any; else None."""
+        return getattr(self.learner_, "signature_", None)
 
     @property
     def _n_features_out(self) -> int:

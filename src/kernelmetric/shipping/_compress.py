@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelmetric.compute import like, map_rows, sum_rows, take_rows, to_numpy
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.learners import Learner
-from kernelmetric.shipping._maps import refuse_signed
+from kernelmetric.metric import refuse_signed
 from kernelmetric.spaces import Nystroem
 
 _HELD_OUT = 5  # every so many-th point measures the loss
@@ -192,7 +192,6 @@ def _set_map(metric: Any, B: np.ndarray, mean: np.ndarray) -> None:
         metric.learner_.n_features_in_ = B.shape[1]
     else:
         metric.components_ = like(B, L)
-        metric.negative_components_ = like(np.zeros((0, B.shape[1])), L)
 
 
 def _coordinates(space: Any, block: Any) -> np.ndarray:

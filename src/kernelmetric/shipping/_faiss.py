@@ -9,8 +9,8 @@ from sklearn import config_context
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import map_rows, take_rows, to_numpy
+from kernelmetric.metric import refuse_signed
 from kernelmetric.shipping._extras import require
-from kernelmetric.shipping._maps import refuse_signed
 
 
 def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:

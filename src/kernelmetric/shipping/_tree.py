@@ -310,7 +310,7 @@ class TreeReader:
                 )
         if kind is Pipeline and nodes.get(_CACHE) is not None:
             raise SavedFileError(f"Got {name} with a cache, which is a directory of pickles.")
-        state = {attribute: self.value(node) for attribute, node in nodes.items()}
+        state = _renewed({attribute: self.value(node) for attribute, node in nodes.items()})
         restored: Any = object.__new__(kind)
         vars(restored).update(_defaults(kind, name, state) | state)
         try:
@@ -321,6 +321,16 @@ class TreeReader:
                 "kernelmetric.save."
             ) from error
         return restored
+
+
+def _renewed(state: dict[str, Any]) -> dict[str, Any]:
+    """Attributes as fits leave them now, from those of a file that an earlier version wrote."""
+    negative = state.pop("negative_components_", None)  # of a metric without a signature
+    if negative is not None and state.get("psd") == "none":
+        positive = state["components_"]
+        state["components_"] = np.vstack([positive, negative])
+        state["signature_"] = np.repeat([1, -1], [len(positive), len(negative)])
+    return state
 
 
 def _defaults(kind: Any, name: str, state: dict[str, Any]) -> dict[str, Any]:
