@@ -35,18 +35,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
-from kernelmetric import datasets, memory_budget
+from kernelmetric import AlignedScales, KernelAlignment, datasets, memory_budget
 from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernels import (
-    RBF,
-    AlignedScales,
-    Cosine,
-    Delta,
-    KernelAlignment,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
+from kernelmetric.kernels import RBF, Cosine, Delta, Laplacian, Linear, Polynomial
 from kernelmetric.learners import (
     DLA,
     DNE,
