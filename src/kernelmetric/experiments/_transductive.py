@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,30 +153,6 @@ FEW_LABEL_METHODS: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
-def few_label_cells(
-    problems: Iterable[FewLabels], methods: Iterable[str], n_splits: int, out: Path
-) -> Iterator[Cell]:
-    """Run what is not in the file yet, append each finished cell to it, and yield it.
-
-    Parameters
-    ----------
-    problems : iterable of FewLabels
-        Data sets, of ``TABLE1`` or ``MNIST``.
-    methods : iterable of str
-        Names in ``FEW_LABEL_METHODS``.
-    n_splits : int
-        Random choices of the labelled points.
-    out : Path
-        A file of JSON lines; made if missing.
-
-    Returns
-    -------
-    iterator of Cell
-        Those run now: accuracy on the unlabelled points.
-    """
-    return resumed_cells(problems, methods, n_splits, out, _run)
-
-
 def _run(problem: FewLabels, method: str, seed: int) -> Cell:
     X, y = problem.points()
     known = problem.partial_labels(seed)
@@ -185,6 +160,11 @@ def _run(problem: FewLabels, method: str, seed: int) -> Cell:
     found, seconds, *_ = measured(FEW_LABEL_METHODS[method], X, known, problem.settings)
     rest = known < 0
     return Cell(problem.name, method, seed, float(np.mean(found[rest] == y[rest])), seconds)
+
+
+#: Accuracies of ``FEW_LABEL_METHODS`` on the unlabelled points, as :func:`resumed_cells` runs and
+#: keeps them: ``few_label_cells(problems, methods, n_splits, out)``.
+few_label_cells = partial(resumed_cells, run=_run)
 
 
 # --- the tables ---------------------------------------------------------------------------------
