@@ -109,7 +109,7 @@ MNIST = (
 LAMS = tuple(4**i for i in range(7))
 
 
-def _tdl(**options: Any) -> Callable[..., np.ndarray]:
+def _transductive(**options: Any) -> Callable[..., np.ndarray]:
     def run(X: np.ndarray, known: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
         given = {"n_neighbors": 20, **settings, **options}
         model = TransductiveDistance(**given, random_state=0)
@@ -137,9 +137,9 @@ def _semisupervised(make: Callable[[], Any]) -> Callable[..., np.ndarray]:
 
 #: Every method: a function of points, partial labels and the problem's settings.
 FEW_LABEL_METHODS: dict[str, Callable[..., np.ndarray]] = {
-    "TDL": _tdl(cost="paper", lam=1024),
-    "LE": _tdl(lam=np.inf),
-    "TDL, automatic": _tdl(),
+    "TDL": _transductive(cost="paper", lam=1024),
+    "LE": _transductive(lam=np.inf),
+    "TDL, automatic": _transductive(),
     "1-NN": _supervised(lambda: KNeighborsClassifier(1)),
     "SVM": _supervised(lambda: SVC(C=100.0)),
     "KFDA": _supervised(
@@ -148,8 +148,8 @@ FEW_LABEL_METHODS: dict[str, Callable[..., np.ndarray]] = {
     "KNM": _supervised(lambda: Kernelized(NearestCentroid(), kernel="rbf")),
     "LabelSpreading": _semisupervised(lambda: LabelSpreading(kernel="knn", n_neighbors=20)),
     "SelfTraining": _semisupervised(lambda: SelfTrainingClassifier(KNeighborsClassifier(5))),
-    **{f"paper, λ={lam}": _tdl(cost="paper", lam=lam) for lam in LAMS},
-    **{f"robust, λ={lam}": _tdl(cost="robust", lam=lam) for lam in LAMS},
+    **{f"paper, λ={lam}": _transductive(cost="paper", lam=lam) for lam in LAMS},
+    **{f"robust, λ={lam}": _transductive(cost="robust", lam=lam) for lam in LAMS},
 }
 
 

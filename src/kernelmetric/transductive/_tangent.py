@@ -202,7 +202,7 @@ def tangent_neighbors(
             )
         candidates, _ = nearest_neighbors(pictures.reshape(n, -1), n_candidates)
     first, second = _unordered_pairs(np.asarray(candidates), n)
-    squared = _among(pictures, first, second, sigma)
+    squared = _squared_distances(pictures, first, second, sigma)
     return _nearest_of_pairs(first, second, np.sqrt(squared), n, n_neighbors)
 
 
@@ -242,7 +242,9 @@ def _planes(pictures: np.ndarray, sigma: float) -> np.ndarray:
     return planes
 
 
-def _among(pictures: np.ndarray, first: np.ndarray, second: np.ndarray, sigma: float) -> np.ndarray:
+def _squared_distances(
+    pictures: np.ndarray, first: np.ndarray, second: np.ndarray, sigma: float
+) -> np.ndarray:
     """Squared tangent distances of pairs of images, block against block of them."""
     squared = np.empty(len(first), dtype=pictures.dtype)
     n, size = len(pictures), 2 * _bytes_per_image(pictures)
