@@ -136,7 +136,7 @@ $(MAKECMDGOALS),test) PYTHON=python3.12")'
 @$(1)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 endef
 
-$(RUN): pyproject.toml
+$(RUN): pyproject.toml hatch_build.py src/kernelmetric/compute/backends/_native.c
 	$(call create_venv,.venv)
 	$(BIN)/python -m pip install --quiet --editable "$(EXTRAS)"
 	@touch $@

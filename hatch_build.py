@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/kernelmetric/compute/_native.c")
+SOURCE = Path("src/kernelmetric/compute/backends/_native.c")
 LIBRARY = SOURCE.with_name("libkernelmetric.so")
 FLAGS = ("-O3", "-std=c11", "-ffp-contract=fast", "-fPIC", "-shared")
 

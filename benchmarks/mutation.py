@@ -11,8 +11,9 @@ also on another machine::
 A fault counts as noticed when a test fails or does not end. Each fault meets the tests that reach
 its line, the quickest case of every test first, up to a limit of seconds; a fault that only a slow
 test would notice therefore counts as missed. Places are drawn at random, all alike. Left out are
-annotations, which do not run, and lines that only set the size of a block or the number of threads:
-no result may depend on these, and other tests hold us to that.
+annotations, which do not run, what is no longer Python, and lines that only set the size of a
+block, the number of threads or whether an array is copied: no result may depend on these, and other
+tests hold us to that.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ LEFT_OUT = shutil.ignore_patterns(
 )
 SIZES = re.compile(
     r"\b(row_blocks|tile_rows|own_threads)\(|^_\w*(BYTES|TILE|CHUNK|PARTS|GROUP|ROUND)\w*\s*="
+    r"|\b(lru_cache|dataclass)\(|\b(copy|overwrite_\w+|strict)=|\w*(_BYTES|_COST|_FLOPS)\w* [*/]"
 )
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 
@@ -132,7 +134,12 @@ def mutate(code, operator, occurrence):
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
-    return mutate_code(code, get_operator(operator)(), occurrence)
+    try:
+        after = mutate_code(code, get_operator(operator)(), occurrence)
+        ast.parse(after or "")  # a star before keywords is no product
+        return after
+    except (AttributeError, SyntaxError):  # nor can it replace an exception with a dot in its name
+        return None
 
 
 def fault_of(file, line, operator, before, after):

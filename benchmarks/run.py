@@ -53,6 +53,7 @@ ROWS = {
     "pairs-4000": "Idealized kernel from 4,000 pairs, rank 100, to a gap of 0.001",
     "pairs-100000": "The same from 100,000 pairs",
     "pairs-1000000": "The same from 1,000,000 pairs",
+    "transform-800": "3594 new points through 800 anchors of full rank to 9 coordinates, digits",
     "kernelized-20000": "Kernelized NCA, 20,000 × 50 float32, 500 landmarks, 3 iterations",
 }
 
@@ -64,9 +65,9 @@ The floor of an NCA step is what the softmax needs by symmetry: a product of n �
 distances, n²/2 exponentials and one product of n × n × r for the gradient, in float32 at the rates
 measured in the same process. What is left goes to the passes over each tile between them, to what
 is done before and after on one thread, and to the narrow products. The exponentials, their clipping
-and their sums are one compiled pass (`compute/_native.c`): 1.8 ns an entry on this processor, where
-NumPy has no vector code for exp and takes 5. Without a compiler (`KERNELMETRIC_PURE=1`) the step
-takes 23 ms instead of 18.
+and their sums are one compiled pass (`compute/backends/_native.c`): 1.8 ns an entry on this
+processor, where NumPy has no vector code for exp and takes 5. Without a compiler
+(`KERNELMETRIC_PURE=1`) the step takes 23 ms instead of 18.
 
 NCA fits are timed after one of 200 points and a pause of 0.2 s, by both contenders alike, so that
 imports, and threads of BLAS that still spin after judging the last split, are not in them. That

@@ -18,9 +18,7 @@ from kernelmetric.compute import gram_products, memory_budget
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import (
     RBF,
-    AlignedSum,
     Delta,
-    KernelAlignment,
     Laplacian,
     Linear,
     Polynomial,
@@ -30,6 +28,7 @@ from kernelmetric.kernels import (
     rbf_widths,
 )
 from kernelmetric.learners import LMNN
+from kernelmetric.selection import AlignedSum, KernelAlignment
 from kernelmetric.solvers import kkt_residual, nonnegative_qp
 from kernelmetric.spaces import KPCA
 
@@ -501,7 +500,7 @@ def test_values_that_overflow_name_their_kernel(noisy):
 ALIGN_20_000 = """
 import json, resource, time
 import numpy as np
-from kernelmetric.kernels import KernelAlignment
+from kernelmetric.selection import KernelAlignment
 X = np.random.default_rng(0).normal(size=(20_000, 50)).astype(np.float32)
 y = (X[:, 0] * X[:, 1] > 0).astype(int)
 start = time.perf_counter()

@@ -11,19 +11,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.kernelized import Kernelized
-from kernelmetric.kernels import (
-    RBF,
-    AlignedScales,
-    AlignedSum,
-    Delta,
-    KernelAlignment,
-    Polynomial,
-    Rescaled,
-    rbf_widths,
-)
-from kernelmetric.kernels._ideal import ideal_kernel
-from kernelmetric.kernels._scales import aligned_scales, u_alignment, u_centred
+from kernelmetric.kernels import RBF, Delta, Polynomial, Rescaled, rbf_widths
 from kernelmetric.learners import LMNN
+from kernelmetric.selection import AlignedScales, AlignedSum, KernelAlignment
+from kernelmetric.selection._aligned_scales import aligned_scales, u_alignment, u_centred
+from kernelmetric.selection._ideal import ideal_kernel
 
 BASES = [*rbf_widths(), Delta()]
 

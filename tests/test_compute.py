@@ -8,7 +8,6 @@ from sklearn.neighbors import NearestNeighbors, NeighborhoodComponentsAnalysis
 
 from kernelmetric import memory_budget
 from kernelmetric.compute import (
-    _pruned,
     class_neighbors,
     current_budget,
     lmnn_hinge,
@@ -22,6 +21,7 @@ from kernelmetric.compute import (
     row_blocks,
     squared_distances,
 )
+from kernelmetric.compute.reductions import _pruned
 from kernelmetric.graphs import discriminant_graph, laplacian, target_neighbors
 
 K = 3
@@ -407,7 +407,7 @@ def test_strict_arrays_agree_with_numpy(points, L, targets, fresh):
 
 
 def softmax_by_rows(L, X, y):
-    from kernelmetric.compute import _softmax
+    from kernelmetric.compute.reductions import _softmax
 
     E = X @ L.T
     total, product = _softmax._by_rows(E, _softmax._class_blocks(y, E))
@@ -437,11 +437,11 @@ def test_one_point_far_from_all_others_gets_its_own_shift(points, L):
 
 
 def test_a_softmax_that_is_not_held_is_computed_twice(points, L, monkeypatch):
-    from kernelmetric.compute import _softmax
+    from kernelmetric.compute.reductions import _symmetric
 
     X, y = points
     value, gradient = nca_loss(L, X, y)
-    monkeypatch.setattr(_softmax, "_MOST_HELD", 0)
+    monkeypatch.setattr(_symmetric, "_MOST_HELD", 0)
     again, slope = nca_loss(L, X, y)
     assert again == value
     np.testing.assert_array_equal(slope, gradient)
@@ -477,7 +477,7 @@ def test_lists_that_would_be_too_long_are_not_made(points, L):
 
 
 def test_the_hinge_of_few_points_is_that_of_blocks(points, targets, L, monkeypatch):
-    from kernelmetric.compute import _impostors
+    from kernelmetric.compute.reductions import _impostors
 
     X, y = points
     E = X @ L.T

@@ -4,23 +4,21 @@ import numpy as np
 import pytest
 
 from kernelmetric import memory_budget
-from kernelmetric.compute import (
-    _budget,
-    _impostors,
-    _machine,
-    _pruned,
-    _selection,
-    _softmax,
-    _truncated,
-    mine_impostors,
-    squared_distances,
-)
+from kernelmetric.compute import _budget, _machine, mine_impostors, squared_distances
 from kernelmetric.compute._budget import (
     itemsize_of,
     parse_bytes,
     require_memory,
     row_blocks,
     tile_rows,
+)
+from kernelmetric.compute.reductions import (
+    _impostors,
+    _pruned,
+    _selection,
+    _softmax,
+    _symmetric,
+    _truncated,
 )
 
 MB = 10**6
@@ -150,10 +148,10 @@ def test_blocks_of_impostors_stay_within_the_budget(n_classes, dtype):
 
 def test_the_softmax_kept_is_half_a_matrix_but_no_more_than_the_budget_and_half_a_gigabyte():
     with memory_budget("100GB"):
-        assert _softmax.softmax_bytes(1000) == pytest.approx(2 * MB, rel=0.01)
-        assert _softmax.softmax_bytes(10**6) == pytest.approx(2**29, rel=0.01)
+        assert _symmetric.softmax_bytes(1000) == pytest.approx(2 * MB, rel=0.01)
+        assert _symmetric.softmax_bytes(10**6) == pytest.approx(2**29, rel=0.01)
     with memory_budget("8MB"):
-        assert _softmax.softmax_bytes(10**4) == pytest.approx(MB, rel=0.01)
+        assert _symmetric.softmax_bytes(10**4) == pytest.approx(MB, rel=0.01)
 
 
 # --- answers of small inputs, however they are cut ----------------------------------------------
@@ -204,7 +202,7 @@ def test_distances_of_pairs_do_not_depend_on_the_chunk(chunk, monkeypatch):
     monkeypatch.setattr(_impostors, "_PAIR_CHUNK_BYTES", chunk)
     E = np.random.RandomState(0).randn(8, 3)
     i, j = np.triu_indices(8, 1)
-    found = _impostors._pair_distances(E, i, j, np)
+    found = _impostors._pair_distances(E, i, j)
     np.testing.assert_allclose(found, squared_distances(E)[i, j], rtol=1e-9)
 
 

@@ -250,7 +250,7 @@ def test_float32_neighbours_in_far_clusters_are_those_of_float64(spread):
 
 @CLOUDS
 def test_pruned_neighbours_are_those_of_differences(kind, monkeypatch):
-    from kernelmetric.compute import _neighbors, _pruned
+    from kernelmetric.compute.reductions import _neighbors, _pruned
 
     monkeypatch.setattr(_pruned, "_N_LEADING", 4)
     monkeypatch.setattr(_pruned, "_MIN_FEATURES", 6)
@@ -280,7 +280,7 @@ def test_other_array_libraries_get_the_same_neighbours(kind, dtype):
 
 def test_products_do_nearly_all_the_work_on_ordinary_points(monkeypatch):
     """Else the search would be right but slow: differences cost many times a product."""
-    from kernelmetric.compute import _distances, _table
+    from kernelmetric.compute.reductions import _distances, _table
 
     asked = []
 
@@ -364,7 +364,7 @@ def test_squares_that_overflow_are_refused_everywhere(dtype, share):
 
 
 def test_the_pruned_search_refuses_what_overflows(monkeypatch):
-    from kernelmetric.compute import _pruned
+    from kernelmetric.compute.reductions import _pruned
 
     monkeypatch.setattr(_pruned, "_N_LEADING", 4)
     monkeypatch.setattr(_pruned, "_MIN_FEATURES", 6)
@@ -424,7 +424,7 @@ def test_a_radius_beyond_all_numbers_leaves_no_pair_out():
 
 def test_many_small_classes_are_searched_together(monkeypatch):
     """A search per class would take eight times as long for 1,500 classes as for three."""
-    from kernelmetric.compute import _neighbors
+    from kernelmetric.compute.reductions import _neighbors
 
     tables = []
     original = _neighbors.Table

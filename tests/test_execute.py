@@ -1,10 +1,22 @@
 """Work on blocks of rows: the same whatever the budget."""
 
+import time
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from kernelmetric import memory_budget
-from kernelmetric.compute import map_rows, over_rows, sum_rows, within_budget, worth_keeping
+from kernelmetric.compute import (
+    current_budget,
+    map_rows,
+    one_thread,
+    over_rows,
+    sum_rows,
+    within_budget,
+    worth_keeping,
+)
+from kernelmetric.compute._execute import _equal_shares, over_tiles, sum_tiles
 
 
 @pytest.mark.parametrize("budget", ["1GB", 400, 1])
@@ -38,3 +50,49 @@ def test_what_only_saves_time_is_kept_where_it_fits():
         assert not worth_keeping(501, share=0.5)
         assert within_budget(10.0) == 10.0
         assert within_budget(1e9) == 1000.0
+
+
+def test_shares_of_equal_cost_hold_every_item_once_and_the_dearest_comes_first():
+    costs = [9, 1, 1, 1, 8, 2, 2, 3]
+    shares = _equal_shares(costs, float, 3)
+    totals = list(map(sum, shares))
+    assert sorted(item for share in shares for item in share) == sorted(costs)
+    assert max(totals) - min(totals) <= max(costs)
+    assert totals == sorted(totals, reverse=True)
+    assert _equal_shares([5], float, 16) == [[5]]
+
+
+@pytest.mark.parametrize("flops", [0.0, 1e12])
+def test_tiles_are_summed_in_an_order_that_does_not_depend_on_threads(flops):
+    """Numbers of very different sizes: another order would round differently."""
+    rng = np.random.RandomState(0)
+    numbers = rng.standard_normal(100) * 10.0 ** rng.randint(-8, 8, 100)
+
+    def work(tiles):
+        return sum(numbers[tile] for tile in tiles), np.array([len(tiles)])
+
+    def total():
+        return sum_tiles(work, range(100), flops=flops, entries=2)
+
+    with one_thread():
+        alone = total()
+    for count in (1, 2, 3, 4):
+        with threadpool_limits(count, user_api="blas"):
+            assert total() == alone
+    assert alone[1] == [100]
+
+
+def test_the_results_of_tiles_are_in_the_order_of_the_tiles():
+    def slow_at_first(tile):
+        time.sleep(0.02 * (tile == 0))
+        return tile
+
+    with threadpool_limits(2, user_api="blas"):
+        assert over_tiles(slow_at_first, range(20), flops=1e12) == list(range(20))
+    assert over_tiles(slow_at_first, range(20), flops=1e12, host=False) == list(range(20))
+
+
+def test_tiles_see_the_memory_budget_of_who_asked_for_them():
+    with memory_budget(1000), threadpool_limits(2, user_api="blas"):
+        found = over_tiles(lambda tile: current_budget(), range(4), flops=1e12)
+    assert found == [1000] * 4

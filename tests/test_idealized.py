@@ -72,6 +72,34 @@ def test_without_the_constraint_squared_distances_keep_their_sign():
     np.testing.assert_allclose(metric.pairwise_kernels(X), X @ M @ X.T, atol=1e-8 * np.abs(M).max())
 
 
+def test_signs_are_right_in_any_array_library_and_any_order():
+    xp = pytest.importorskip("array_api_strict")
+    X, y = wide()
+    metric = IdealizedKernel(C=1e3, psd="none").fit(X, y)
+    D, K = metric.pairwise_distances(X), metric.pairwise_kernels(X)
+    strict = xp.asarray(X)
+    top = np.abs(D).max()
+    np.testing.assert_allclose(np.asarray(metric.pairwise_distances(strict)), D, atol=1e-6 * top)
+    there = IdealizedKernel(C=1e3, psd="none").fit(strict, y)
+    np.testing.assert_allclose(np.asarray(there.pairwise_distances(strict)), D, atol=1e-6 * top)
+    M = np.asarray(there.get_mahalanobis_matrix())
+    np.testing.assert_allclose(M, metric.get_mahalanobis_matrix(), atol=1e-9 * np.abs(M).max())
+    metric.components_ = np.ascontiguousarray(metric.components_[::-1])
+    metric.signature_ = metric.signature_[::-1]
+    np.testing.assert_allclose(metric.pairwise_distances(X), D, atol=1e-6 * top)
+    np.testing.assert_allclose(metric.pairwise_kernels(X), K, atol=1e-9 * np.abs(K).max())
+
+
+def test_a_definite_metric_needs_no_signs():
+    X, y = toy()
+    assert not hasattr(IdealizedKernel(C=1e3).fit(X, y), "signature_")
+    plain = IdealizedKernel(C=1e3, psd="clip").fit(X, y)
+    D = plain.pairwise_distances(X)
+    for signs in (None, np.ones(len(plain.components_))):
+        plain.signature_ = signs
+        np.testing.assert_array_equal(plain.pairwise_distances(X), D)
+
+
 def test_the_kernel_of_new_points_is_the_sum_over_pairs_of_section_3_3():
     X, y = toy(40)
     new = toy(10, seed=1)[0]

@@ -5,8 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from kernelmetric.kernels import RBF, Delta, KernelAlignment, Linear, polynomial_degrees, rbf_widths
+from kernelmetric.kernels import RBF, Delta, Linear, polynomial_degrees, rbf_widths
 from kernelmetric.report import MissingExtraError, plot_gram, plot_kernel_weights, png_bytes
+from kernelmetric.selection import KernelAlignment
 
 
 @pytest.fixture

@@ -27,7 +27,9 @@ from kernelmetric import (
     Nystroem,
     RandomFeatures,
     load,
+    map_at_r,
     memory_budget,
+    recall_at_k,
     save,
 )
 
@@ -67,6 +69,29 @@ def test_distances_of_an_indefinite_metric_are_those_of_its_matrix(indefinite, l
     np.testing.assert_allclose(
         indefinite.pairwise_kernels(fresh, X), K, atol=1e-8 * np.abs(K).max()
     )
+
+
+def test_signs_of_a_learner_go_with_its_map(indefinite, labelled):
+    X, _ = labelled
+    L, signs = indefinite.components_, indefinite.signature_
+    assert signs.shape == L.shape[:1]
+    assert sorted(set(signs.tolist())) == [-1, 1]
+    assert Kernelized(DNE(2), "rbf").fit(*labelled).signature_ is None
+    delta = np.subtract(*indefinite.transform(X[:2]))
+    assert indefinite.pairwise_distances(X[:2])[0, 1] == pytest.approx(
+        roots(delta @ (signs * delta)), rel=1e-6
+    )
+    plain = indefinite.pairwise_distances(X)
+    indefinite.learner_.signature_ = -signs  # the same rows, all of the other sign
+    np.testing.assert_allclose(indefinite.pairwise_distances(X), -plain, atol=1e-7 * plain.max())
+
+
+def test_what_takes_coordinates_for_the_metric_refuses_an_indefinite_one(indefinite, labelled):
+    inside = clone(INDEFINITE).set_params(kernel=RBF(gamma=0.3)).fit(*labelled)
+    for metric in (indefinite, inside, make_pipeline(StandardScaler(), indefinite)):
+        for call in (recall_at_k, map_at_r):
+            with pytest.raises(ValueError, match="squared distances may be negative"):
+                call(metric, *labelled)
 
 
 def test_an_indefinite_metric_is_the_same_with_the_kernel_inside_and_outside(indefinite, labelled):

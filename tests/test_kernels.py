@@ -1,6 +1,10 @@
 """Kernels: values, composition, binding to data, and what they refuse."""
 
+import ast
 import pickle
+from graphlib import TopologicalSorter
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +26,10 @@ from kernelmetric.kernels import (
     Polynomial,
     Precomputed,
     Product,
+    Rescaled,
     Sum,
     as_kernel,
+    values_of,
 )
 
 
@@ -236,7 +242,7 @@ def test_composition_flattens_and_keeps_weights():
 
 
 def test_radial_terms_of_nested_sums_share_one_distance_block(X, monkeypatch):
-    from kernelmetric.kernels import _compose, _radial
+    from kernelmetric.kernels import _radial, _terms
 
     calls = []
 
@@ -245,7 +251,7 @@ def test_radial_terms_of_nested_sums_share_one_distance_block(X, monkeypatch):
         return original(A, B)
 
     original = _radial.squared_distances
-    monkeypatch.setattr(_compose, "squared_distances", counted)
+    monkeypatch.setattr(_terms, "squared_distances", counted)
     monkeypatch.setattr(_radial, "squared_distances", counted)
     inner = Sum([RBF(gamma=0.1), RBF(gamma=2.0)], [0.3, 0.7])
     kernel = Sum([inner, Delta(width=0.1), Linear()], [2.0, 0.5, 1.0])
@@ -254,6 +260,41 @@ def test_radial_terms_of_nested_sums_share_one_distance_block(X, monkeypatch):
     expected = 0.6 * RBF(gamma=0.1)(X) + 1.4 * RBF(gamma=2.0)(X)
     expected += 0.5 * Delta(width=0.1)(X) + Linear()(X)
     np.testing.assert_allclose(K, expected, rtol=1e-12)
+
+
+def test_factors_of_the_distance_share_one_block_of_it(X, Y, monkeypatch):
+    from kernelmetric.kernels import _terms
+
+    calls = []
+    original = _terms.squared_distances
+
+    def counted(A, B):
+        calls.append(1)
+        return original(A, B)
+
+    monkeypatch.setattr(_terms, "squared_distances", counted)
+    parts = [RBF(gamma=0.1) + Delta(width=0.1), RBF(gamma=2.0), Linear()]
+    expected = parts[0](X, Y) * parts[1](X, Y) * parts[2](X, Y)
+    calls.clear()
+    np.testing.assert_allclose(Product(parts)(X, Y), expected, rtol=1e-12)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernels_of_the_distance_are_those_that_say_so(kernel, X, Y):
+    kernel = kernel.bind(X)
+    D2 = pairwise.euclidean_distances(X, Y, squared=True)
+    if kernel.is_radial:
+        np.testing.assert_allclose(kernel.of_squared_distances(D2), kernel(X, Y), rtol=1e-9)
+    else:
+        with pytest.raises(TypeError, match="expected a kernel of the distance"):
+            kernel.of_squared_distances(D2)
+
+
+def test_several_kernels_on_the_same_points_are_each_by_itself(X, Y):
+    kernels = [kernel.bind(X) for kernel in ALL]
+    for kernel, K in zip(kernels, values_of(kernels, X, Y), strict=True):
+        np.testing.assert_allclose(K, kernel(X, Y), rtol=1e-12)
 
 
 def test_a_sum_leaves_the_array_of_a_function_alone(X):
@@ -288,6 +329,57 @@ def test_kernels_clone_and_pickle(kernel, X):
         assert copy is not bound
         assert repr(copy) == repr(bound)
         np.testing.assert_array_equal(copy(X), bound(X))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [*ALL, Rescaled(RBF(), np.ones(4)), Precomputed()],
+    ids=lambda kernel: type(kernel).__name__,
+)
+def test_binding_keeps_a_subclass_and_its_further_parameters(kernel, X):
+    base = type(kernel)
+
+    class Derived(base):
+        def __init__(self, note=None, **params):
+            super().__init__(**params)
+            self.note = note
+
+        @classmethod
+        def _get_param_names(cls):
+            return [*base._get_param_names(), "note"]
+
+    derived = Derived(note=["kept"], **kernel.get_params(deep=False))
+    points = X @ X.T if kernel.pairwise else X
+    bound = derived.bind(points)
+    assert type(bound) is Derived
+    assert bound.note == ["kept"]
+    assert bound.note is not derived.note  # what is bound shares nothing that could be changed
+    np.testing.assert_array_equal(bound(points), kernel.bind(points)(points))
+
+
+@pytest.mark.parametrize("name", ["AlignedScales", "AlignedSum", "KernelAlignment"])
+def test_kernels_that_learn_are_still_found_where_they_were(name):
+    with pytest.warns(DeprecationWarning, match=f"{name} has moved: import it from kernelmetric"):
+        found = getattr(import_module("kernelmetric.kernels"), name)
+    assert found is getattr(import_module("kernelmetric.selection"), name)
+    assert found is getattr(import_module("kernelmetric"), name)
+
+
+def test_other_names_are_not_found_in_the_room():
+    with pytest.raises(AttributeError, match="has no attribute 'Alignment'"):
+        import_module("kernelmetric.kernels").Alignment  # noqa: B018
+
+
+@pytest.mark.parametrize("room", ["kernels", "selection"])
+def test_files_of_a_room_import_each_other_in_no_circle(room):
+    package = f"kernelmetric.{room}"
+    uses = {}
+    for file in Path(import_module(package).__file__).parent.glob("_[!_]*.py"):
+        tree = ast.walk(ast.parse(file.read_text(encoding="utf-8")))  # also inside functions
+        modules = [node.module for node in tree if isinstance(node, ast.ImportFrom)]
+        assert package not in modules
+        uses[f"{package}.{file.stem}"] = [m for m in modules if m.startswith(f"{package}.")]
+    assert len(list(TopologicalSorter(uses).static_order())) == len(uses) > 5
 
 
 def test_a_kernel_serves_as_kernel_of_an_svc(X):

@@ -33,8 +33,8 @@ from kernelmetric.learners import _itml_solvers as itml_solvers
 from kernelmetric.learners import _margin as margin
 from kernelmetric.learners import _mmc as mmc
 from kernelmetric.learners import _nca_solvers as nca_solvers
-from kernelmetric.learners._base import _discriminant_directions, in_single
 from kernelmetric.learners._checks import check_reach
+from kernelmetric.learners._descent import _discriminant_directions, in_single
 from kernelmetric.learners._itml import _is_ascending
 from kernelmetric.learners._lmnn import _check_targets
 from kernelmetric.learners._margin import MarginProblem

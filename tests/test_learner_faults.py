@@ -9,8 +9,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import ITML, LDA, LFDA, MMC, NCA, IdealizedKernel
-from kernelmetric.learners._base import truncated
 from kernelmetric.learners._checks import check_choice, check_number, check_reach, check_spread
+from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._lfda import _local_scatter, local_scatters
 from kernelmetric.learners._pair_learner import differences, span
 from kernelmetric.learners._spectral import about_centres, orthonormal, shrunk

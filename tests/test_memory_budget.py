@@ -199,6 +199,11 @@ def test_a_container_may_see_its_group_at_the_root(machine):
     assert machine(files) == (1 * GB, 0)
 
 
+def test_a_part_of_what_is_free_is_left_to_libraries(monkeypatch):
+    monkeypatch.setattr(_machine, "_free_memory", lambda root, second: 10 * GB)
+    assert _machine.free_memory() == 8 * GB
+
+
 def test_the_memory_of_this_machine_is_known():
     assert 0 <= _machine.free_memory()
     assert 10**8 < _machine.total_memory() < 10**15

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from kernelmetric.compute import _native, nca_loss
-from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute import nca_loss
+from kernelmetric.compute.backends import _native
 
 LOW, HIGH = -70.0, 60.0
 
@@ -105,11 +105,3 @@ def test_the_environment_turns_the_compiled_passes_off():
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "None"
-
-
-def test_shares_of_equal_cost_hold_every_item_once():
-    costs = [9, 1, 1, 1, 8, 2, 2, 3]
-    with own_threads(1e12):
-        shares = over_threads(list, costs, cost=float)
-    assert sorted(item for share in shares for item in share) == sorted(costs)
-    assert max(map(sum, shares)) - min(map(sum, shares)) <= max(costs)

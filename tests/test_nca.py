@@ -7,8 +7,9 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric import NCA
+from kernelmetric import NCA, memory_budget
 from kernelmetric.compute import mine_softmax, nca_loss
+from kernelmetric.compute.reductions import _softmax, _symmetric
 from kernelmetric.learners._nca import softmax_start
 
 pytestmark = pytest.mark.usefixtures("deadline")
@@ -101,3 +102,46 @@ def test_the_start_of_nca_suits_the_number_of_points():
     ]
     assert length[0] == pytest.approx(4.0)
     assert length[1] > 8.0
+
+
+def by_definition(L, X, codes):
+    """The value and the gradient of NCA, from whole n × n matrices."""
+    E = X @ L.T
+    K = np.exp(-np.sum((E[:, None] - E) ** 2, axis=2))
+    np.fill_diagonal(K, 0.0)
+    P = K / K.sum(axis=1, keepdims=True)
+    alike = codes[:, None] == codes
+    p = np.sum(P * alike, axis=1)
+    W = P * (alike - p[:, None])
+    W = W + W.T
+    return -p.sum(), 2.0 * (W.sum(axis=1)[:, None] * E - W @ E).T @ X
+
+
+@pytest.mark.parametrize("budget", ["1GB", "100kB"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "sizes",
+    [[3] * 120, [1, 5, 300, 2, 2, 260, 40, 1], [300, 44, 100, 212, 5], [1, 1, 900, 1]],
+    ids=["all small", "small beside large", "rests of large ones", "one large"],
+)
+def test_classes_of_every_size_share_the_tiles_of_the_softmax(sizes, dtype, budget):
+    rng = np.random.default_rng(3)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    X, L = rng.normal(size=(len(codes), 5)), 0.5 * rng.normal(size=(4, 5))
+    expected, slope = by_definition(L, X, codes)
+    with memory_budget(budget):
+        value, gradient = nca_loss(L.astype(dtype), X.astype(dtype), codes)
+    tol = 1e-11 if dtype == np.float64 else 2e-4
+    assert value == pytest.approx(expected, rel=tol)
+    np.testing.assert_allclose(gradient, slope, rtol=0, atol=tol * np.abs(slope).max())
+
+
+def test_a_thousand_small_classes_take_few_tiles():
+    codes = np.repeat(np.arange(1000), 2)
+    E = np.zeros((2000, 3))
+    cut = _symmetric._cut(_softmax._class_blocks(codes, E), len(codes))
+    assert len(cut) < 40  # not two for each class
+    covered = np.zeros((2000, 2000), dtype=int)
+    for tile in cut:
+        covered[tile.rows, tile.columns] += 1
+    assert np.array_equal(np.triu(covered), np.triu(np.ones_like(covered)))

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -362,13 +362,22 @@ def test_a_derived_kernel_is_refused(labelled):
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_indefinite_metrics_have_no_coordinates_to_export(kernel, labelled):
-    X, y = labelled
-    metric = IdealizedKernel(kernel, C=10.0, psd="none").fit(X, y)
-    piped = make_pipeline(StandardScaler(), IdealizedKernel(kernel, C=10.0, psd="none")).fit(X, y)
+    _, y = labelled
+    X = np.random.RandomState(0).standard_normal((len(y), 40))  # more features than points
+    indefinite = IdealizedKernel(kernel, C=1e3, nu=0.8, psd="none")
+    metrics = [indefinite, make_pipeline(StandardScaler(), clone(indefinite))]
+    if kernel == "linear":
+        metrics.append(Kernelized(clone(indefinite), "rbf"))
     for call in (to_onnx, lambda m: compress(m, 5), lambda m: to_faiss(m, X)):
-        for given in (metric, piped):
+        for metric in metrics:
             with pytest.raises(ValueError, match=r"squared distances may be negative.*psd='solve'"):
-                call(given)
+                call(metric.fit(X, y))
+
+
+def test_a_metric_that_might_have_been_indefinite_and_is_not_is_exported(labelled, fresh):
+    metric = IdealizedKernel(C=10.0, psd="none").fit(*labelled)
+    assert (metric.signature_ == 1).all()
+    assert_the_same(metric, fresh)
 
 
 def test_a_transductive_metric_with_a_kernel_is_exported_without_a_prior_only(labelled, fresh):

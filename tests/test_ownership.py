@@ -8,14 +8,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from kernelmetric import DNE, KPCA, Kernelized, KernelTrick, Nystroem
-from kernelmetric.kernels import (
-    RBF,
-    FunctionKernel,
-    KernelAlignment,
-    PairwiseKernel,
-    Precomputed,
-    Rescaled,
-)
+from kernelmetric.kernels import RBF, FunctionKernel, PairwiseKernel, Precomputed, Rescaled
+from kernelmetric.selection import KernelAlignment
 
 
 def assert_same(Z, expected):

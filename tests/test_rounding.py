@@ -9,7 +9,8 @@ import pytest
 from sklearn.base import clone
 
 from kernelmetric import DNE, KPCA, Kernelized, KernelTrick, Nystroem
-from kernelmetric.kernels import FunctionKernel, KernelAlignment, Linear, Precomputed
+from kernelmetric.kernels import FunctionKernel, Linear, Precomputed
+from kernelmetric.selection import KernelAlignment
 from kernelmetric.spaces import RandomFeatures
 
 SPACES = [

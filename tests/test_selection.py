@@ -21,8 +21,9 @@ from kernelmetric.selection import (
     automatic_kernel,
     leave_one_out_errors,
 )
-from kernelmetric.selection._leave_one_out import RIDGES, coded_targets
+from kernelmetric.selection._leave_one_out import RIDGES
 from kernelmetric.selection._relevance import relevance_loss
+from kernelmetric.selection._targets import coded_targets, few_columns
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +70,62 @@ def test_the_closed_form_is_what_refitting_without_each_point_gives(p):
         assert found == pytest.approx(np.mean(squares), rel=1e-8)
 
 
+def classes_of(sizes):
+    """Labels of classes of these sizes, in no order."""
+    return np.random.RandomState(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_columns", "n_negative"),
+    [
+        ([1] * 40, 1, 0),
+        ([1] * 30 + [2, 3], 8, 5),
+        ([2] * 20, 20, 0),  # as many as there were, which are left as they are
+        ([0] * 10 + [2] * 10 + [3] * 5, 16, 0),
+        ([20, 20, 1], 3, 0),
+    ],
+)
+def test_few_columns_have_the_products_of_all(sizes, n_columns, n_negative):
+    codes = classes_of(sizes)
+    Y = np.where(codes[:, None] == np.arange(len(sizes)), 1.0, -1.0)
+    F, signs, own = few_columns(Y)
+    assert F.shape[1] == n_columns
+    assert np.count_nonzero(signs < 0) == n_negative
+    np.testing.assert_allclose(own * np.eye(len(Y)) + (F * signs) @ F.T, Y @ Y.T, atol=1e-12 * 40)
+
+
+def test_columns_that_are_no_classes_are_left_as_they_are():
+    rng = np.random.RandomState(0)
+    for Y in (rng.randn(30, 9), np.sign(rng.randn(30, 9)), np.ones((30, 9))):
+        F, signs, own = few_columns(Y)
+        assert F is Y
+        assert (signs == 1).all()
+        assert own == 0
+
+
+@pytest.mark.parametrize("sizes", [[1] * 40, [1] * 30 + [2, 3], [0] * 20 + [2] * 10 + [3] * 5])
+def test_many_classes_have_the_errors_of_their_columns_one_by_one(sizes):
+    codes = classes_of(sizes)
+    X = np.random.RandomState(1).randn(len(codes), 3)
+    Y = np.where(codes[:, None] == np.arange(len(sizes)), 1.0, -1.0)
+    K = RBF(gamma=0.3)(X)
+    alone = [leave_one_out_errors(K, column[:, None]) for column in Y.T]
+    np.testing.assert_allclose(leave_one_out_errors(K, Y), np.mean(alone, axis=0), rtol=1e-9)
+    at = np.array([-1.0, -2.0, 0.0, -3.0])
+    losses, gradients = zip(
+        *(relevance_loss(at, X, column[:, None]) for column in Y.T), strict=True
+    )
+    loss, gradient = relevance_loss(at, X, Y)
+    errors = np.exp(losses)
+    assert np.exp(loss) == pytest.approx(errors.mean(), rel=1e-9)
+    expected = errors @ np.array(gradients) / errors.sum()  # of the logarithm of the mean
+    np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-9)
+
+
 def test_labels_unrelated_to_the_points_cannot_be_predicted():
     rng = np.random.RandomState(0)
     X, y = rng.randn(60, 2), np.repeat([0, 1], 30)
-    _, Y = coded_targets(y, X)
+    Y = coded_targets(y, X).columns()
     K = RBF(gamma=100.0)(X)
     assert leave_one_out_errors(K, Y).min() > 0.99  # 1 is guessing
     H = np.eye(60) - 1 / 60
@@ -83,7 +136,7 @@ def test_labels_unrelated_to_the_points_cannot_be_predicted():
 def test_the_gradient_of_the_relevances_is_that_of_finite_differences(wine):
     X, y = wine
     X, y = X[::3, :5], y[::3]
-    _, Y = coded_targets(y, X)
+    Y = coded_targets(y, X).columns()
     at = np.append(np.random.RandomState(0).uniform(-3, 0, 5), -1.0)
     error = optimize.check_grad(
         lambda p: relevance_loss(p, X, Y)[0], lambda p: relevance_loss(p, X, Y)[1], at
@@ -93,7 +146,7 @@ def test_the_gradient_of_the_relevances_is_that_of_finite_differences(wine):
 
 def test_the_relevance_loss_is_the_logarithm_of_the_error(wine):
     X, y = wine
-    _, Y = coded_targets(y, X)
+    Y = coded_targets(y, X).columns()
     found, _ = relevance_loss(np.append(np.full(13, np.log(0.1)), np.log(0.01)), X, Y)
     assert np.exp(found) == pytest.approx(leave_one_out_errors(RBF(gamma=0.1)(X), Y, [0.01])[0])
 
@@ -104,7 +157,7 @@ def test_the_relevance_loss_is_the_logarithm_of_the_error(wine):
 def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine, chosen):
     X, y = wine
     kernel = chosen["wine"]
-    _, Y = coded_targets(y, X)
+    Y = coded_targets(y, X).columns()
     gamma, ridge = width_and_ridge(kernel)
     K = kernel(X) - ridge * np.eye(len(X))
     assert leave_one_out_errors(K, Y, [ridge])[0] == pytest.approx(kernel.loo_errors_.min())
@@ -142,6 +195,23 @@ def test_names_of_classes_do_not_matter(wine, chosen):
     assert width_and_ridge(LeaveOneOutRidge().bind(X, names)) == pytest.approx(
         width_and_ridge(chosen["wine"])
     )
+
+
+@pytest.mark.parametrize("max_samples", [500, 60])
+def test_the_order_of_the_names_of_odd_classes_does_not_matter(max_samples):
+    sizes = [11, 17, 9, 23, 15]
+    rng = np.random.RandomState(0)
+    y = rng.permutation(np.repeat(np.arange(5), sizes))
+    X = rng.randn(5, 3)[y] + 0.8 * rng.randn(75, 3)
+    chosen = LeaveOneOutRidge(max_samples).bind(X, y)
+    if max_samples > len(y):  # nor does the order of rows, unless it decides which are looked at
+        order = rng.permutation(len(y))
+        other = LeaveOneOutRidge(max_samples).bind(X[order], y[order])
+        assert other.candidates_ == pytest.approx(chosen.candidates_, rel=1e-6)
+    for names in ([4, 3, 2, 1, 0], [2, 0, 1, 4, 3]):
+        other = LeaveOneOutRidge(max_samples).bind(X, np.array(list("abcde"))[names][y])
+        assert other.candidates_ == pytest.approx(chosen.candidates_, rel=1e-6)
+        np.testing.assert_allclose(other.loo_errors_, chosen.loo_errors_, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (1e-3, 0.0), (1.0, 50.0)])
@@ -210,9 +280,9 @@ def test_a_continuous_target_is_regressed_itself():
     X, y = load_diabetes(return_X_y=True)
     assert (y == np.round(y)).all()  # whole numbers, but nearly each its own
     X, y = X[:120], y[:120]
-    key, Y = coded_targets(y, X)
-    assert Y.shape == (120, 1)
-    assert np.array_equal(key, y)
+    targets = coded_targets(y, X)
+    assert targets.columns().shape == (120, 1)
+    assert np.array_equal(targets.key, y)
     assert LeaveOneOutRidge().bind(X, y).loo_errors_.min() < 0.8  # 1 is predicting the mean
     model = make_pipeline(StandardScaler(), Kernelized(Ridge(), kernel="auto"))
     assert model.fit(X, y).score(X, y) > 0.3
@@ -220,7 +290,7 @@ def test_a_continuous_target_is_regressed_itself():
 
 def test_whole_numbers_with_many_rows_each_are_classes(wine):
     X, y = wine
-    _, Y = coded_targets(y.astype(float), X)
+    Y = coded_targets(y.astype(float), X).columns()
     assert np.array_equal(np.unique(Y), [-1.0, 1.0])
     assert Y.shape == (len(y), 3)
 
@@ -297,7 +367,7 @@ def test_a_sample_chooses_nearly_as_well_as_all_rows_and_always_the_same():
     def error(kernel, X, y):
         ridge = width_and_ridge(kernel)[1]
         K = kernel(X) - ridge * np.eye(len(X))
-        return leave_one_out_errors(K, coded_targets(y, X)[1], [ridge])[0]
+        return leave_one_out_errors(K, coded_targets(y, X).columns(), [ridge])[0]
 
     ratios = []
     for seed in range(3):

@@ -10,11 +10,9 @@ from sklearn.base import clone
 
 from kernelmetric.kernels import (
     RBF,
-    AlignedScales,
     Cosine,
     Delta,
     FunctionKernel,
-    KernelAlignment,
     Laplacian,
     Linear,
     PairwiseKernel,
@@ -24,6 +22,7 @@ from kernelmetric.kernels import (
     Rescaled,
     Sum,
 )
+from kernelmetric.selection import AlignedScales, KernelAlignment
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 
 JUNK = [np.inf, np.nan, 1e308, -1, 0, 1e-320, "x", None, object(), object, len, True]

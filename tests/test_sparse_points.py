@@ -8,7 +8,8 @@ from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import cosine_similarity
 
 from kernelmetric import DNE, KPCA, Kernelized, Nystroem
-from kernelmetric.kernels import RBF, Cosine, KernelAlignment, Linear, Rescaled
+from kernelmetric.kernels import RBF, Cosine, Linear, Rescaled
+from kernelmetric.selection import KernelAlignment
 
 SPACES = [
     KPCA(4, solver="randomized", random_state=0),

@@ -123,6 +123,19 @@ def test_columns_that_have_a_type_keep_it():
     assert typed(never).dtypes.tolist() == never.dtypes.tolist()
 
 
+@pytest.mark.parametrize("dtype", [object, "string"])
+@pytest.mark.parametrize("missing", ["NaN", "None", "NA"])
+def test_numbers_are_numbers_whatever_stands_for_those_missing(missing, dtype):
+    nothing = {"NaN": np.nan, "None": None, "NA": pd.NA}[missing]
+    column = typed(pd.DataFrame({"a": pd.Series(["1", nothing, "2"], dtype=dtype)}))["a"]
+    assert column.dtype == np.float64
+    np.testing.assert_array_equal(column, [1.0, np.nan, 2.0])
+    words = pd.Series(["1", nothing, "two"], dtype=dtype)
+    assert typed(pd.DataFrame({"a": words}))["a"].equals(words)
+    mixed = pd.Series(["1", nothing, 2], dtype=object)
+    assert typed(pd.DataFrame({"a": mixed}))["a"].equals(mixed)
+
+
 @pytest.mark.parametrize("name", ["a.parquet.gz", "a.npz.gz", "a.xlsx", "a.gz"])
 def test_other_kinds_of_files_are_refused_by_their_names(name, tmp_path):
     with pytest.raises(TableError, match=r"but expected a \.csv, \.tsv, \.txt"):

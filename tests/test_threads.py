@@ -16,8 +16,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from kernelmetric import NCA
 from kernelmetric.compute import _threads as room
-from kernelmetric.compute import nearest_neighbors, one_thread, own_threads
-from kernelmetric.compute._threads import over_threads
+from kernelmetric.compute import available_threads, nearest_neighbors, one_thread
+from kernelmetric.compute._execute import over_tiles
+from kernelmetric.compute._threads import _calm as calm
 
 LARGE = 1e12  # operations, so many that all threads are used
 
@@ -42,6 +43,23 @@ def two_threads():
         assert set(blas_threads()) == {2}
 
 
+def share(work, items, flops=LARGE):
+    """What the work gives for every item, by threads if there are so many operations."""
+    return over_tiles(work, items, flops=flops)
+
+
+def threads_used(_=None):
+    """How many threads work on ten items, each of which waits for another thread if it may."""
+    seen = set()
+
+    def look(item):
+        seen.add(threading.get_ident())
+        time.sleep(0.005)
+
+    share(look, range(10))
+    return len(seen)
+
+
 def points(n=60):
     rng = np.random.RandomState(0)
     y = np.arange(n) % 3
@@ -51,6 +69,17 @@ def points(n=60):
 def small_fit(number=0):
     X, y = points()
     return NCA(2, max_iter=3, tol=1e9).fit(X + number % 3, y).components_
+
+
+def fail_at(which, error):
+    """A tile function that fails at one of its items."""
+
+    def work(item):
+        if item == which:
+            raise error
+        return small_fit(item)
+
+    return work
 
 
 # --- several at once --------------------------------------------------------------------------
@@ -63,12 +92,15 @@ def test_fits_in_many_threads_leave_blas_as_it_was(n_threads):
     def work(number):
         start.wait()
         if number % 4 == 1:
-            with pytest.raises(RuntimeError, match="on purpose"), own_threads(LARGE):
-                small_fit(number)
-                raise RuntimeError("on purpose")
+            with pytest.raises(RuntimeError, match="on purpose"):
+                share(fail_at(2, RuntimeError("on purpose")), range(6))
         if number % 4 == 2:
-            with pytest.raises(KeyboardInterrupt), own_threads(0.0), own_threads(LARGE):
+            with pytest.raises(KeyboardInterrupt), one_thread():
+                small_fit(number)
                 raise KeyboardInterrupt
+        if number % 4 == 3:
+            with pytest.raises(KeyboardInterrupt):
+                share(fail_at(1, KeyboardInterrupt()), range(6))
         return small_fit(number)
 
     with ThreadPoolExecutor(n_threads) as pool:
@@ -79,17 +111,16 @@ def test_fits_in_many_threads_leave_blas_as_it_was(n_threads):
 
 
 def test_the_last_one_out_restores_in_whatever_order_they_leave():
-    first, second = own_threads(0.0), threading.Event()
-    entered, left = threading.Event(), threading.Event()
+    second, entered, left = threading.Event(), threading.Event(), threading.Event()
 
     def other():
-        with own_threads(0.0):
+        with calm():
             entered.set()
             second.wait(30)
         left.set()
 
     thread = threading.Thread(target=other)
-    with first:
+    with calm():
         thread.start()
         assert entered.wait(30)
         assert set(blas_threads()) == {1}
@@ -100,71 +131,60 @@ def test_the_last_one_out_restores_in_whatever_order_they_leave():
     assert set(blas_threads()) == {2}
 
 
-def test_a_fit_gets_as_many_threads_beside_others_as_alone():
-    """Else sums of floating-point numbers would depend on who else is at work."""
-    counts = []
-
-    def count():
-        with own_threads(LARGE):
-            counts.append(len(over_threads(list, range(10))))
-
-    count()
-    with own_threads(0.0):
-        thread = threading.Thread(target=count)
-        thread.start()
-        thread.join()
-    assert counts == [2, 2]
+def test_as_many_threads_beside_others_as_alone():
+    """Else a fit would be slow for as long as another one runs."""
+    assert threads_used() == 2
+    with calm(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(threads_used).result() == 2
+        assert pool.submit(available_threads).result() == 2
 
 
-def test_blocks_within_blocks_change_nothing():
-    with own_threads(LARGE):
-        outside = room._current()
-        with own_threads(0.0):
-            assert room._current() is outside
-        assert set(blas_threads()) == {1}
-        assert len(over_threads(list, range(6))) == 2
-    assert room._current() is None
+def test_blas_has_one_thread_while_ours_run_and_all_of_them_before_and_after():
+    assert share(lambda item: set(blas_threads()), range(3)) == [{1}] * 3
+    assert set(blas_threads()) == {2}
+    assert share(lambda item: set(blas_threads()), range(3), flops=10.0) == [{1}] * 3
+    assert set(blas_threads()) == {2}
 
 
-def test_small_steps_run_on_one_thread():
-    with own_threads(10.0):
-        assert over_threads(list, range(6)) == [list(range(6))]
-        assert set(blas_threads()) == {1}
+def test_small_work_runs_on_the_thread_that_asks():
+    here = threading.get_ident()
+    assert set(share(lambda item: threading.get_ident(), range(6), flops=10.0)) == {here}
 
 
 def test_work_shared_once_is_not_shared_again():
-    def inner(items):
-        with own_threads(LARGE):
-            return len(over_threads(list, range(10))), set(blas_threads())
+    def inner(item):
+        return threads_used(), set(blas_threads())
 
-    with own_threads(LARGE):
-        assert over_threads(inner, range(4)) == [(1, {1}), (1, {1})]
+    assert share(inner, range(4)) == [(1, {1})] * 4
 
 
-def test_an_error_in_any_share_comes_out_and_leaves_nothing_behind():
-    def fails(items):
-        if 1 in items:
-            raise RuntimeError("in a thread of ours")
+def test_an_error_in_any_share_comes_out_and_what_is_left_is_not_begun():
+    begun = []
 
-    with pytest.raises(RuntimeError, match="in a thread of ours"), own_threads(LARGE):
-        over_threads(fails, range(4))
-    assert room._current() is None
+    def fails(item):
+        begun.append(item)
+        time.sleep(0.001)
+        raise RuntimeError("in a thread of ours")
+
+    with pytest.raises(RuntimeError, match="in a thread of ours"):
+        share(fails, range(1000))
+    assert len(begun) < 1000
 
 
 def test_what_is_within_one_thread_has_one():
     with one_thread():
         assert {library.num_threads for library in ThreadpoolController().lib_controllers} == {1}
-        with own_threads(LARGE):
-            assert len(over_threads(list, range(6))) == 1
+        assert threads_used() == available_threads() == 1
+    assert available_threads() == 2
 
 
 def test_openmp_is_given_back_to_the_thread_that_gave_it():
     """Its setting belongs to a thread, that of BLAS to the process."""
-    openmp = [lib for lib in room._libraries(len(sys.modules)) if lib.user_api == "openmp"]
+    openmp = [lib for lib in room._libraries() if lib.user_api == "openmp"]
     if not openmp:
         pytest.skip("No library with OpenMP is loaded.")
     with threadpool_limits(3, user_api="openmp"):
-        with own_threads(0.0):
+        with calm():
             before = [library.num_threads for library in openmp]  # one, if a BLAS goes by it
             with one_thread():
                 assert {library.num_threads for library in openmp} == {1}
@@ -187,12 +207,10 @@ def test_a_blas_that_goes_by_openmp_is_calm_in_every_thread(monkeypatch):
         user_api, threading_layer = "blas", "openmp"
 
     library, blas = OpenMP(), Blas()
-    monkeypatch.setattr(room, "_libraries", lambda n_modules: [library, blas])
-    seen = []
-    with own_threads(LARGE):
-        over_threads(lambda items: seen.append(library.num_threads), range(9))
+    monkeypatch.setattr(room, "_libraries", lambda: (library, blas))
+    assert share(lambda item: library.num_threads, range(9)) == [1] * 9
+    with calm():
         assert library.num_threads == 1
-    assert seen == [1, 1, 1, 1]
     assert library.num_threads == 4
 
 
@@ -201,12 +219,15 @@ def test_a_blas_that_goes_by_openmp_is_calm_in_every_thread(monkeypatch):
 
 def test_a_limit_lifted_while_a_fit_runs_stays_lifted():
     theirs = threadpool_limits(1, user_api="blas")
-    with own_threads(0.0):
+    with calm():
         theirs.restore_original_limits()
     assert set(blas_threads()) == {2}
 
 
-def test_a_library_loaded_later_is_limited_too(monkeypatch):
+@pytest.mark.parametrize("dropped", [False, True])
+def test_a_library_loaded_later_is_limited_too(dropped, monkeypatch):
+    """Also where as many modules have been dropped as imported since the last look."""
+
     class Library:
         user_api, num_threads = "blas", 5
 
@@ -215,17 +236,20 @@ def test_a_library_loaded_later_is_limited_too(monkeypatch):
 
     late = Library()
     found = ThreadpoolController().lib_controllers
-    room._libraries.cache_clear()
-    with own_threads(0.0):
+    room._libraries_among.cache_clear()
+    monkeypatch.setitem(sys.modules, "a_module_that_is_dropped", sys)
+    with calm():
         pass
     monkeypatch.setattr(
         room, "ThreadpoolController", lambda: type("Found", (), {"lib_controllers": [*found, late]})
     )
+    if dropped:
+        del sys.modules["a_module_that_is_dropped"]
     monkeypatch.setitem(sys.modules, "a_module_with_a_blas_of_its_own", sys)
-    with own_threads(0.0):
+    with calm():
         assert late.num_threads == 1
     assert late.num_threads == 5
-    room._libraries.cache_clear()
+    room._libraries_among.cache_clear()
 
 
 # --- interrupts -------------------------------------------------------------------------------
@@ -240,19 +264,18 @@ def test_ctrl_c_at_any_moment_leaves_blas_as_it_was():
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         for number in range(20):
-            with own_threads(0.0):  # searches for libraries, in a callback that cannot raise
+            with calm():  # searches for libraries, in a callback that cannot raise
                 pass
             timer = threading.Timer(1e-4 * number, signal.raise_signal, (signal.SIGINT,))
             with pytest.raises(KeyboardInterrupt):
                 timer.start()
                 until = time.monotonic() + 30
                 while time.monotonic() < until:
-                    with own_threads(0.0):
-                        sum(range(50))
+                    share(lambda item: sum(range(50)), range(4), flops=LARGE * (number % 2))
             timer.join()
-            with own_threads(0.0):  # a traceback may have held a block open until now
-                assert room._current() is not None
-            assert room._current() is None
+            with calm():  # a traceback may have held a block open until now
+                pass
+            assert available_threads() == 2
             assert set(blas_threads()) == {2}
     finally:
         signal.signal(signal.SIGINT, previous)
@@ -268,7 +291,7 @@ def test_giving_back_is_done_again_where_it_was_interrupted(monkeypatch):
         restore()
 
     monkeypatch.setattr(room._BLAS, "_restore", interrupted)
-    with pytest.raises(KeyboardInterrupt), own_threads(0.0):
+    with pytest.raises(KeyboardInterrupt), calm():
         pass
     assert set(blas_threads()) == {2}
 
@@ -276,23 +299,15 @@ def test_giving_back_is_done_again_where_it_was_interrupted(monkeypatch):
 # --- other contexts, other processes ----------------------------------------------------------
 
 
-def test_a_context_handed_to_another_thread_does_not_bring_our_threads_along():
+def test_a_context_handed_to_another_thread_may_use_threads():
     """As asyncio does, and threads of Python builds without the global lock."""
-    counts = []
-
-    def count():
-        counts.append(len(over_threads(list, range(6))))
-        with own_threads(LARGE):
-            counts.append(len(over_threads(list, range(6))))
-
-    with own_threads(LARGE):
-        over_threads(list, range(6))
-        context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(count,))
-    thread.start()
-    thread.join()
-    context.run(count)  # after the end, in the same thread
-    assert counts == [1, 2, 1, 2]
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(context.run, threads_used).result() == 2
+    with one_thread():
+        inside = contextvars.copy_context()
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(inside.run, threads_used).result() == 1
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="There is no fork here.")
@@ -324,14 +339,13 @@ def test_a_forked_process_starts_with_all_threads():
     stay, entered = threading.Event(), threading.Event()
 
     def other():
-        with own_threads(0.0):
+        with calm():
             entered.set()
             stay.wait(60)
 
     def question():
         start = blas_threads()
-        with own_threads(LARGE):
-            inside = len(over_threads(list, range(8)))
+        inside = threads_used()
         return 10 * max(start) + inside if blas_threads() == start else 254
 
     thread = threading.Thread(target=other)
@@ -350,13 +364,15 @@ def test_a_forked_process_starts_with_all_threads():
 @needs_fork
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_process_forked_inside_a_block_does_not_wait_for_threads_it_does_not_have():
-    def question():
-        with own_threads(LARGE):
-            return len(over_threads(list, range(8)))
+    with calm():
+        assert threads_used() == 2
+        assert in_a_child(threads_used) == 2
 
-    with own_threads(LARGE):
-        over_threads(list, range(8))  # the pool has started
-        assert in_a_child(question) == 2
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_process_forked_by_a_tile_works_alone():
+    assert share(lambda item: in_a_child(threads_used), range(2)) == [1, 1]
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
@@ -381,12 +397,9 @@ def test_a_learner_that_fails_in_a_thread_does_not_keep_blas():
     X, _ = points()
 
     def work(_):
-        with pytest.raises(RuntimeError, match="gave up"), own_threads(LARGE):
-            nearest_neighbors(X, 3)
-            over_threads(fail, range(4))
-
-    def fail(items):
-        raise RuntimeError("gave up")
+        nearest_neighbors(X, 3)
+        with pytest.raises(RuntimeError, match="gave up"):
+            share(fail_at(0, RuntimeError("gave up")), range(4))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))

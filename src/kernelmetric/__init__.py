@@ -33,17 +33,15 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
-    AlignedScales,
     Cosine,
     Delta,
-    KernelAlignment,
     Laplacian,
     Linear,
     Polynomial,
 )
 from kernelmetric.learners import LEARNERS as _LEARNERS
 from kernelmetric.learners._registry import *  # noqa: F403
-from kernelmetric.selection import LeaveOneOutRidge
+from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 from kernelmetric.transductive import TransductiveDistance
@@ -91,7 +89,8 @@ _MOVED = {
     for room, names in {
         "evaluation": "assert_kernelizable compare_tricks pair_counting_accuracy",
         "graphs": "neighbor_graph",
-        "kernels": "AlignedSum FunctionKernel PairwiseKernel Precomputed Product Rescaled Sum "
+        "selection": "AlignedSum",
+        "kernels": "FunctionKernel PairwiseKernel Precomputed Product Rescaled Sum "
         "as_kernel polynomial_degrees rbf_widths",
         "transductive": "GraphLaplacian IsomapPenalty KernelPenalty LLEPenalty NormalizedLaplacian "
         "PaperCost RobustCost WarpedPenalty tangent_distance tangent_neighbors tangent_vectors",

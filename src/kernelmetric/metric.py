@@ -3,6 +3,10 @@
 Whatever was learned, from labels or from pairs, linear or through a kernel, ends in a map to
 coordinates in which the Euclidean distance *is* the learned distance. Everything else follows
 from ``transform``: distances, scores, the learned kernel, a function for other people's code.
+
+Where the matrix of a metric has negative eigenvalues, some coordinates count against the others:
+``signature_`` has a sign, +1 or -1, for every row of ``components_``, and squared distances and
+inner products are sums with these signs. A metric without ``signature_`` has none that is -1.
 """
 
 from __future__ import annotations
@@ -12,16 +16,26 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import like, namespace, pair_squares, require_memory, squared_distances
+from kernelmetric.compute import (
+    like,
+    namespace,
+    pair_squares,
+    require_memory,
+    squared_distances,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.graphs import check_rows
 
 
 class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """What a learned metric can do, given its ``transform``.
 
-    Classes that mix it in define ``transform(X)``, and end their fit with ``components_``.
+    Classes that mix it in define ``transform(X)``, and end their fit with ``components_`` and, if
+    some of its rows count negatively, ``signature_``.
     """
 
     components_: Any
@@ -39,12 +53,11 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         array of shape (n, m)
-            ``|L a - L b|``, never negative, zero on the diagonal when B is None.
+            ``|L a - L b|``, never negative, zero on the diagonal when B is None. With a
+            ``signature_``, the root of the absolute value of the square, with its sign.
         """
         _require_pairs(A, B)
-        return self._root(
-            lambda embed: squared_distances(embed(A), None if B is None else embed(B))
-        )
+        return self._root(squared_distances, *self._embed_both(A, B))
 
     def pairwise_kernels(self, A: Any, B: Any | None = None) -> Any:
         """The learned kernel: inner products of the learned coordinates.
@@ -59,15 +72,15 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         Returns
         -------
         array of shape (n, m)
-            ``⟨L a, L b⟩``: positive semi-definite, usable as ``SVC(kernel=...)``.
+            ``⟨L a, L b⟩``: positive semi-definite, usable as ``SVC(kernel=...)``; indefinite with
+            a ``signature_``.
         """
         _require_pairs(A, B)
 
-        def products(embed: Any) -> Any:
-            E = embed(A)
-            return E @ (E if B is None else embed(B)).T
+        def products(E: Any, F: Any = None) -> Any:
+            return E @ (E if F is None else F).T
 
-        return self._signed(products)
+        return self._signed(products, *self._embed_both(A, B))
 
     def pair_distance(self, pairs: Any, X: Any | None = None) -> Any:
         """Learned distance of every pair.
@@ -85,11 +98,13 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         array of shape (n_pairs,)
             The distances.
         """
-        return self._root(
-            lambda embed: (
-                _squares_of_points(embed, pairs) if X is None else _squares_of_rows(embed, pairs, X)
-            )
-        )
+        if X is None:
+            E, F = map(self._embed, _ends(pairs))
+            i = j = np.arange(E.shape[0])
+        else:
+            E = F = self._embed(X)
+            i, j = check_rows(pairs, "given", E.shape[0]).T
+        return self._root(lambda E, F: like(pair_squares(E, F, i, j), E), E, F)
 
     def pair_score(self, pairs: Any, X: Any | None = None) -> Any:
         """Similarity of every pair, minus its distance: higher is more alike.
@@ -131,10 +146,12 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         array of shape (d, d)
             In the coordinates the learner saw: the features for a linear learner, the
-            coordinates of the kernel's space for a kernelized one.
+            coordinates of the kernel's space for a kernelized one. With a ``signature_`` s it is
+            ``Lᵀ diag(s) L``, which has negative eigenvalues.
         """
         check_is_fitted(self)
-        return self.components_.T @ self.components_
+        L, signature = self.components_, getattr(self, "signature_", None)
+        return L.T @ (L if signature is None else like(signature, L)[:, None] * L)
 
     @property
     def _n_features_out(self) -> int:
@@ -146,23 +163,47 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         # set_output may have made it a data frame
         return embedded.to_numpy() if hasattr(embedded, "to_numpy") else embedded
 
-    @property
-    def _embed_negative(self) -> Any:
-        """Where the metric is indefinite, the embedding whose squared distances are taken off."""
-        return None
+    def _embed_both(self, A: Any, B: Any) -> list[Any]:
+        return [self._embed(points) for points in ([A] if B is None else [A, B])]
 
-    def _signed(self, term: Callable[[Any], Any]) -> Any:
-        """A quadratic term of the embedding, less that of the negative part if there is one."""
-        value, negative = term(self._embed), self._embed_negative
-        return value if negative is None else value - term(negative)
+    def _signed(self, term: Callable[..., Any], *embedded: Any) -> Any:
+        """A quadratic term of coordinates, less that of those whose sign is negative."""
+        if not _is_signed(self):
+            return term(*embedded)
+        positive = to_numpy(self.signature_) > 0
+        first, second = (
+            term(*(take_rows(E.T, np.flatnonzero(kept)).T for E in embedded))
+            for kept in (positive, ~positive)
+        )
+        return first - second
 
-    def _root(self, squares: Callable[[Any], Any]) -> Any:
+    def _root(self, squares: Callable[..., Any], *embedded: Any) -> Any:
         """Square root of a term; where it may be negative, of its absolute value with its sign."""
-        value = self._signed(squares)
+        value = self._signed(squares, *embedded)
         xp = namespace(value)
-        if self._embed_negative is None:
-            return xp.sqrt(value)
-        return xp.sign(value) * xp.sqrt(xp.abs(value))
+        return xp.sign(value) * xp.sqrt(xp.abs(value)) if _is_signed(self) else xp.sqrt(value)
+
+
+def refuse_signed(metric: Any) -> None:
+    """Refuse a metric whose squared distances may be negative: coordinates cannot hold them.
+
+    Parameters
+    ----------
+    metric : estimator
+        Anything fitted; of a pipeline and a search, what answers in the end.
+    """
+    while isinstance(metric, Pipeline) or hasattr(metric, "best_estimator_"):
+        metric = metric[-1] if isinstance(metric, Pipeline) else metric.best_estimator_
+    if _is_signed(metric) or _is_signed(getattr(metric, "learner_", None)):
+        raise ValueError(
+            f"Got {metric!r}, whose squared distances may be negative, but expected a metric that "
+            "is the Euclidean distance of its coordinates: try psd='solve' or psd='clip'."
+        )
+
+
+def _is_signed(metric: Any) -> bool:
+    signature = getattr(metric, "signature_", None)
+    return signature is not None and bool((to_numpy(signature) < 0).any())
 
 
 def _require_pairs(A: Any, B: Any) -> None:
@@ -175,19 +216,12 @@ def _require_pairs(A: Any, B: Any) -> None:
     )
 
 
-def _squares_of_points(embed: Any, pairs: Any) -> Any:
+def _ends(pairs: Any) -> tuple[Any, Any]:
+    """First and second points of pairs."""
     pairs = pairs if hasattr(pairs, "ndim") else np.asarray(pairs)
     if pairs.ndim != 3 or pairs.shape[1] != 2:
         raise ValueError(
             f"Got pairs of shape {tuple(pairs.shape)}, but expected (n_pairs, 2, n_features): two "
             "points each. For row numbers, pass X as well."
         )
-    A, B = embed(pairs[:, 0, :]), embed(pairs[:, 1, :])
-    each = np.arange(A.shape[0])
-    return like(pair_squares(A, B, each, each), A)
-
-
-def _squares_of_rows(embed: Any, pairs: Any, X: Any) -> Any:
-    E = embed(X)
-    rows = check_rows(pairs, "given", E.shape[0])
-    return like(pair_squares(E, E, rows[:, 0], rows[:, 1]), E)
+    return pairs[:, 0, :], pairs[:, 1, :]

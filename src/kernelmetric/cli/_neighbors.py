@@ -13,6 +13,7 @@ from kernelmetric.cli._study import telling_columns
 from kernelmetric.cli._talk import Talk, sentences
 from kernelmetric.compute import nearest_neighbors
 from kernelmetric.datasets import Table, TableError, features_of, open_table, require_columns, typed
+from kernelmetric.metric import refuse_signed
 
 if TYPE_CHECKING:
     import click
@@ -84,6 +85,7 @@ def find_neighbors(
     model: Any, table: Any, queries: Any, rows: np.ndarray, k: int, show: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     """The k nearest rows of a table for each query, with the columns to show."""
+    refuse_signed(model)
     frame = table.frame if isinstance(table, Table) else table
     require_columns(frame, show)
     X = features_of(table, model["table"])

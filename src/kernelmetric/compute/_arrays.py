@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, to_device
 from array_api_compat import device as device_of
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+
+from kernelmetric.compute.backends import backend_of
 
 
 def is_sparse(X: Any) -> bool:
@@ -30,11 +32,7 @@ def namespace(*arrays: Any) -> Any:
 
 def to_numpy(X: Any) -> np.ndarray:
     """NumPy copy or view of an array of any supported library, from any device."""
-    if is_numpy_array(X):
-        return X
-    if hasattr(X, "detach"):  # torch: leave the graph and the device first
-        X = X.detach().cpu()
-    return np.asarray(X)
+    return X if is_numpy_array(X) else backend_of(X).to_numpy(X)
 
 
 def like(values: Any, X: Any) -> Any:
@@ -46,38 +44,12 @@ def like(values: Any, X: Any) -> Any:
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
     """Rows of an array of any supported library, by a NumPy index array."""
-    if is_numpy_array(X) or is_sparse(X):
-        return X[rows]
-    xp = array_namespace(X)
-    return xp.take(X, xp.asarray(rows, device=device_of(X)), axis=0)
+    return backend_of(X).take_rows(X, rows)
 
 
 def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     """Put ``value`` at ``A[i, columns[i]]`` for every row i, in place where the library can."""
-    if is_numpy_array(A):
-        A[np.arange(len(columns)), columns] = value
-        return A
-    xp = array_namespace(A)
-    chosen = xp.asarray(columns, device=device_of(A))[:, None]
-    mask = xp.arange(A.shape[1], device=device_of(A))[None, :] == chosen
-    return xp.where(mask, xp.asarray(value, dtype=A.dtype, device=device_of(A)), A)
-
-
-def set_pairs(A: Any, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Any:
-    """Put ``values[p]`` at ``A[rows[p], columns[p]]``, in place where the library can."""
-    if is_numpy_array(A):
-        A[rows, columns] = values
-        return A
-    if len(rows) == 0:
-        return A
-    if hasattr(A, "index_put_"):  # torch, on its device
-        xp, device = array_namespace(A), device_of(A)
-        i, j = xp.asarray(rows, device=device), xp.asarray(columns, device=device)
-        A[i, j] = like(values, A)
-        return A
-    copy = np.array(to_numpy(A))
-    copy[rows, columns] = values
-    return like(copy, A)
+    return backend_of(A).set_entries(A, columns, value)
 
 
 def all_finite(K: Any) -> bool:
@@ -190,3 +162,24 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
             f"{estimator.n_features_in_} features as input."
         )
     return X
+
+
+def is_single(X: Any) -> bool:
+    """Whether X holds float32."""
+    return str(X.dtype).endswith("float32")
+
+
+def widened(X: Any) -> Any:
+    """X in float64, dense or sparse; what is wide already is untouched."""
+    if is_sparse(X):
+        return X.astype(np.float64, copy=False)
+    xp = array_namespace(X)
+    return xp.astype(X, xp.float64, copy=False)
+
+
+def in_library_of(array: Any, X: Any) -> Any:
+    """An array in the library of X and on its device; what lies there already is untouched."""
+    xp = namespace(X)
+    if is_array_api_obj(array) and namespace(array) is xp:
+        return to_device(array, device_of(X))
+    return xp.asarray(to_numpy(array), device=device_of(X))

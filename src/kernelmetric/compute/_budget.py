@@ -25,16 +25,14 @@ from itertools import pairwise
 from numbers import Real
 from typing import Any
 
-from array_api_compat import is_numpy_array
-
 from kernelmetric.compute._machine import free_memory as _free_memory
 from kernelmetric.compute._machine import total_memory
+from kernelmetric.compute.backends import backend_of
 
 _BUDGET: ContextVar[int | None] = ContextVar("kernelmetric_memory_budget", default=None)
 _BLOCKS: ContextVar[int | None] = ContextVar("kernelmetric_block_budget", default=None)
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _FRACTION_OF_TOTAL = 0.25
-_DEVICE_TILE_BYTES = 2**30
 _ALWAYS_ALLOWED = 64 * 10**6  # so little is not worth an estimate
 _ALWAYS_IN_BUDGET = 8 * 10**6  # nor this, of arrays in full, however small a block should be
 
@@ -156,7 +154,7 @@ def tile_rows(X: Any, n_columns: int, cache_bytes: int) -> int:
     int
         At least 32.
     """
-    n_bytes = cache_bytes if is_numpy_array(X) else _DEVICE_TILE_BYTES
+    n_bytes = backend_of(X).tile_bytes(cache_bytes)
     return max(32, n_bytes // (max(n_columns, 1) * itemsize_of(X)))
 
 

@@ -1,20 +1,27 @@
-"""Work on blocks of rows: cut under the memory budget here, described by who needs it.
+"""Work on blocks of rows or on tiles: run here, described by who needs it.
 
 A caller says what is done with some rows and what a row of it takes in memory. How many rows make
-a block, and in what order blocks are put together, is known in this room alone.
+a block, and in what order blocks are put together, is known in this room alone. Within it,
+reductions hand over functions of a tile, which threads may share: results are put together in an
+order fixed by the tiles, so they do not depend on how many threads there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
 from typing import Any, TypeVar
 
 from kernelmetric.compute._arrays import namespace
 from kernelmetric.compute._budget import current_budget, row_blocks
+from kernelmetric.compute._threads import in_threads, worth_threads
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_GROUPS = (16, 8, 4)  # in which tiles are summed: each has a sum of its own to begin and to add
+_FLOPS_PER_ENTRY = 1500  # of such a sum, that make it cheap
 
 
 def over_rows(
@@ -94,6 +101,106 @@ def sum_rows(
     for rows in blocks:
         total = tuple(a + b for a, b in zip(total, work(rows), strict=True))
     return total
+
+
+def over_tiles(
+    work: Callable[[Item], Result], tiles: Sequence[Item], *, flops: float, host: bool = True
+) -> list[Result]:
+    """What a tile function gives for every tile, in their order.
+
+    Parameters
+    ----------
+    work : callable
+        From a tile to a result; it writes into nothing that it did not make.
+    tiles : sequence
+        What there is to do.
+    flops : float
+        Floating-point operations of all together, to judge what threads are worth.
+    host : bool, default=True
+        False for arrays whose library has threads or a device of its own: one tile after another.
+
+    Returns
+    -------
+    list
+        One result a tile.
+    """
+    results: list[Result] = []
+    if host:
+        in_threads(work, tiles, flops, results.append)
+    else:
+        results.extend(map(work, tiles))
+    return results
+
+
+def sum_tiles(
+    work: Callable[[list[Item]], tuple[Any, ...]],
+    tiles: Sequence[Item],
+    *,
+    flops: float,
+    entries: float,
+    cost: Callable[[Item], float] = lambda tile: 1.0,
+    host: bool = True,
+) -> tuple[Any, ...]:
+    """The sums of what a function gives for groups of tiles.
+
+    Parameters
+    ----------
+    work : callable
+        From a list of tiles to their sums, a tuple of numbers and arrays that it made.
+    tiles : sequence
+        At least one. How they are grouped depends on them and on ``flops`` alone.
+    flops : float
+        Floating-point operations of all together, to judge what threads are worth.
+    entries : float
+        Numbers in the sums, which every group has to itself for a while.
+    cost : callable, default=None
+        What a tile costs, for groups of equal cost.
+    host : bool, default=True
+        As in :func:`over_tiles`.
+
+    Returns
+    -------
+    tuple
+        The sums.
+    """
+    if not (host and worth_threads(flops)):
+        n_groups = 1
+    else:
+        worth = flops / (_FLOPS_PER_ENTRY * max(entries, 1.0))
+        n_groups = next((number for number in _GROUPS if number <= worth), _GROUPS[-1])
+    total: list[Any] = []
+
+    def take(parts: tuple[Any, ...]) -> None:
+        if not total:
+            total.extend(parts)
+            return
+        for k, part in enumerate(parts):
+            total[k] += part
+
+    groups = _equal_shares(tiles, cost, n_groups)
+    if host:
+        in_threads(work, groups, flops, take)
+    else:
+        take(work(groups[0]))
+    return tuple(total)
+
+
+def _equal_shares(
+    items: Sequence[Item], cost: Callable[[Item], float], n_shares: int
+) -> list[list[Item]]:
+    """The dearest item first, each to the share that has the least so far; then as they came.
+
+    The dearest share comes first, for threads to begin with.
+    """
+    costs = [cost(item) for item in items]
+    shares: list[list[int]] = [[] for _ in range(min(n_shares, len(items)))]
+    totals = [0.0] * len(shares)
+    for i in sorted(range(len(items)), key=lambda i: -costs[i]):
+        least = totals.index(min(totals))
+        shares[least].append(i)
+        totals[least] += costs[i]
+    order = sorted(range(len(shares)), key=lambda share: -totals[share])
+    return [[items[i] for i in sorted(shares[share])] for share in order]
 
 
 def worth_keeping(n_bytes: float, *, share: float = 1.0) -> bool:

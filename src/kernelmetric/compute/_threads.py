@@ -1,14 +1,14 @@
-"""Blocks of rows on several threads, each with a single-threaded BLAS.
+"""The one owner of BLAS's threads, and tiles shared among threads of our own.
 
-A block is a small matrix product followed by elementwise work. BLAS would use all cores for the
+A tile is a small matrix product followed by elementwise work. BLAS would use all cores for the
 first and NumPy one for the second; a thread per core that does both keeps all of them busy. While
 they run, BLAS must stay calm: its own threads keep spinning for some milliseconds after every
 product, on the cores that ours need. As many threads are used as BLAS would have used, so whatever
-limits BLAS limits this too.
+limits BLAS limits this too. Between reductions BLAS has all its threads, for dense products.
 
 How many threads BLAS uses is a setting of the whole process, so it has one owner here: the first
 block of code that wants a calm BLAS limits it, the last one that leaves restores it, in whatever
-threads they run. What a context variable says is only which threads the code around us may use.
+threads they run.
 """
 
 from __future__ import annotations
@@ -16,51 +16,27 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from contextvars import ContextVar
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_THREADS: ContextVar[_Threads | None] = ContextVar("kernelmetric_threads", default=None)
+# Whether what runs here may start no threads: it has been told to use one, or is one of ours.
+_ALONE: ContextVar[bool] = ContextVar("kernelmetric_alone", default=False)
 _WORTH_THREADS = 2e8  # floating-point operations: some milliseconds, many times what threads cost
 
 
 @contextmanager
-def own_threads(flops: float) -> Iterator[None]:
-    """Take the threads from BLAS, for :func:`over_threads` to use.
-
-    Parameters
-    ----------
-    flops : float
-        Floating-point operations of one step. Small steps run on one thread altogether: threads
-        that wait for each other cost more than they give, on a busy machine many times more.
-
-    Yields
-    ------
-    None
-        Inside another such block nothing changes, so an optimiser takes them once for all steps.
-        Elsewhere it gets as many threads as it would get alone, so that sums of floating-point
-        numbers do not depend on who else is at work.
-    """
-    if _current() is not None:
-        yield
-        return
-    with (
-        _calm() as available,
-        _using(_Threads(available if flops > _WORTH_THREADS else 1)),
-    ):
-        yield
-
-
-@contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep what is inside on one thread: BLAS, OpenMP, and :func:`own_threads`.
+    """Keep what is inside on one thread: BLAS, OpenMP, and ours.
 
     On a few hundred rows the threads of a BLAS wait for each other, and where other programs run
     too that takes many times longer than the work.
@@ -70,19 +46,84 @@ def one_thread() -> Iterator[None]:
     None
         What was before is restored at the end, once nobody else wants a single thread.
     """
-    with _calm(openmp=True), _using(_Threads(1)):
+    with _alone(openmp=True):
         yield
 
 
 def available_threads() -> int:
-    """Threads that BLAS has now, which :func:`own_threads` would take; each has a block of its own.
+    """Threads that a reduction would use, each with a tile of its own.
 
     Returns
     -------
     int
         At least one.
     """
-    return max((count for _, count in _counts("blas")), default=1)
+    return 1 if _ALONE.get() else _BLAS.available()
+
+
+def worth_threads(flops: float) -> bool:
+    """Whether so many floating-point operations are worth more than one thread."""
+    return flops > _WORTH_THREADS
+
+
+def calm_if_small(flops: float) -> Any:
+    """One thread for BLAS in a ``with`` block of so few operations that more would only wait."""
+    return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
+
+
+def in_threads(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    flops: float,
+    take: Callable[[Result], Any],
+) -> None:
+    """Work on every item, by as many threads as are worth it, while BLAS has one.
+
+    Parameters
+    ----------
+    work : callable
+        From an item to a result.
+    items : sequence
+        Whoever is free takes the next one.
+    flops : float
+        Floating-point operations of all together. Little work runs on one thread altogether:
+        threads that wait for each other cost more than they give, on a busy machine many times
+        more.
+    take : callable
+        Gets the results, in the order of the items, in the calling thread.
+    """
+    if _ALONE.get():  # BLAS is calm already
+        for item in items:
+            take(work(item))
+        return
+    with _calm() as available:
+        n_threads = min(available, len(items)) if worth_threads(flops) else 1
+        if n_threads <= 1:
+            for item in items:
+                take(work(item))
+            return
+        context = copy_context()  # the memory budget, for one
+        context.run(_ALONE.set, True)
+        pool = _pool(os.getpid(), available, _libraries())
+        futures: deque[Future[Result]] = deque()
+        try:
+            futures.extend(pool.submit(context.copy().run, work, item) for item in items)
+            while futures:
+                take(futures[0].result())
+                futures.popleft()
+        finally:
+            for future in futures:
+                future.cancel()
+            wait(futures)
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int, n_threads: int, libraries: tuple[Any, ...]) -> ThreadPoolExecutor:
+    """Threads that are kept: a forked process has none of them, a library that came later gets new.
+
+    Fits at once share them, so that they are no more than there are cores.
+    """
+    return ThreadPoolExecutor(n_threads, "kernelmetric", _calm_thread)
 
 
 class _Blas:
@@ -106,6 +147,12 @@ class _Blas:
                 for library, _ in self._before:
                     _set(library, 1)
             return max((count for _, count in self._before), default=1)
+
+    def available(self) -> int:
+        """How many threads BLAS uses, or would use if nobody held it."""
+        with self._lock:
+            before = self._before if self._holders else _counts("blas")
+        return max((count for _, count in before), default=1)
 
     def give_back(self, holder: Any) -> None:
         """Restore BLAS if nobody else holds it."""
@@ -158,114 +205,27 @@ def _calm(*, openmp: bool = False) -> Iterator[int]:
 
 
 @contextmanager
-def _using(own: _Threads) -> Iterator[None]:
-    earlier = _THREADS.get()
-    try:
-        _THREADS.set(own)
-        yield
-    finally:
-        _THREADS.set(earlier)
-        own.end()
-
-
-def _current() -> _Threads | None:
-    """The threads of the code around us, unless another thread or process left us its own."""
-    own = _THREADS.get()
-    return own if own is not None and own.place == (os.getpid(), threading.get_ident()) else None
-
-
-class _Threads:
-    """So many threads, started when first used and kept for all steps of an optimiser."""
-
-    def __init__(self, count: int):
-        self.count = count
-        self.place: tuple[int, int] | None = (os.getpid(), threading.get_ident())
-        self._pool: ThreadPoolExecutor | None = None
-
-    def map(self, work: Callable[[list[Any]], Result], shares: list[list[Any]]) -> list[Result]:
-        """Work on each share in a thread of its own; this one takes the first."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.count - 1)
-
-        def alone(share: list[Any]) -> Result:
-            # What the work itself would share runs in its thread.
-            with _calm(), _using(_Threads(1)):
-                return work(share)
-
-        others = [self._pool.submit(alone, share) for share in shares[1:]]
+def _alone(*, openmp: bool = False) -> Iterator[None]:
+    """A calm BLAS, and no threads of ours."""
+    earlier = _ALONE.get()  # no token: a generator may be closed in another context
+    with _calm(openmp=openmp):
         try:
-            first = alone(shares[0])
+            _ALONE.set(True)
+            yield
         finally:
-            wait(others)
-        return [first, *(other.result() for other in others)]
-
-    def end(self) -> None:
-        """Stop them."""
-        self.place = None
-        if self._pool is not None:
-            self._pool.shutdown()
+            _ALONE.set(earlier)
 
 
-def over_threads(
-    work: Callable[[list[Any]], Result],
-    items: Sequence[Any],
-    *,
-    threads: bool = True,
-    cost: Callable[[Any], float] | None = None,
-) -> list[Result]:
-    """Share items among the threads of the enclosing :func:`own_threads`.
-
-    Parameters
-    ----------
-    work : callable
-        From a list of items to a result; called once per thread.
-    items : sequence
-        What there is to do. Each thread gets the same items always, so that sums of
-        floating-point numbers repeat.
-    threads : bool, default=True
-        False runs everything in this thread, for arrays whose library has threads of its own.
-    cost : callable, default=None
-        What an item costs, for shares of equal cost. Without it threads take items in turn, in
-        reverse order every second time, so that each gets its share of items that grow or shrink.
-
-    Returns
-    -------
-    list
-        One result per thread that had something to do, in the order of the threads.
-    """
-    own = _current()
-    n_threads = min(own.count, len(items)) if threads and own is not None else 1
-    if own is None or n_threads <= 1:
-        return [work(list(items))]
-    if cost is None:
-        turns = [items[i : i + n_threads] for i in range(0, len(items), n_threads)]
-        turns = [turn[::-1] if number % 2 else turn for number, turn in enumerate(turns)]
-        shares = [[turn[t] for turn in turns if t < len(turn)] for t in range(n_threads)]
-    else:
-        shares = _equal_shares(items, cost, n_threads)
-    return own.map(work, shares)
-
-
-def _equal_shares(
-    items: Sequence[Any], cost: Callable[[Any], float], n_shares: int
-) -> list[list[Any]]:
-    """The dearest item first, each to the share that has the least so far; then as they came."""
-    costs = [cost(item) for item in items]
-    shares: list[list[int]] = [[] for _ in range(n_shares)]
-    totals = [0.0] * n_shares
-    for i in sorted(range(len(items)), key=lambda i: -costs[i]):
-        least = totals.index(min(totals))
-        shares[least].append(i)
-        totals[least] += costs[i]
-    return [[items[i] for i in sorted(share)] for share in shares]
+def _calm_thread() -> None:
+    """One thread for a BLAS that goes by the setting of OpenMP in the calling thread."""
+    for library, _ in _counts("openmp") if _blas_has_openmp() else []:
+        library.set_num_threads(1)
 
 
 def _counts(user_api: str) -> list[tuple[Any, int]]:
     """Libraries of a kind, and how many threads each uses now."""
     counts = [
-        (library, library.num_threads)
-        for library in _libraries(len(sys.modules))
-        if library.user_api == user_api
+        (library, library.num_threads) for library in _libraries() if library.user_api == user_api
     ]
     return [(library, count) for library, count in counts if count]
 
@@ -282,11 +242,21 @@ def _set(library: Any, count: int) -> None:
 def _blas_has_openmp() -> bool:
     return any(
         library.user_api == "blas" and getattr(library, "threading_layer", "") == "openmp"
-        for library in _libraries(len(sys.modules))
+        for library in _libraries()
     )
 
 
 @lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> list[Any]:
-    """Libraries with threads of their own; looked for again, in 10 ms, after further imports."""
-    return ThreadpoolController().lib_controllers
+def _libraries_among(n_modules: int, last: str) -> tuple[Any, ...]:
+    return tuple(ThreadpoolController().lib_controllers)
+
+
+def _libraries() -> tuple[Any, ...]:
+    """Libraries with threads of their own; looked for again, in 10 ms, after further imports.
+
+    What was imported last is asked too: their number alone is the same again where a module is
+    dropped and another one imported.
+    """
+    while True:
+        with suppress(RuntimeError):  # another thread has imported something meanwhile
+            return _libraries_among(len(sys.modules), next(reversed(sys.modules)))

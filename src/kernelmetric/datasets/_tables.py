@@ -336,14 +336,17 @@ def _open_text(path: Path) -> Table:
 def _typed(column: Any) -> Any:
     if column.dtype.kind in "iufcbmM":
         return column
-    texts = [value for value in column.to_numpy(dtype=object) if value == value]
+    there = column.notna()  # what is missing may be NaN, None or NA
+    texts = column[there].tolist()
     if not all(isinstance(text, str) for text in texts) or not are_plain_numbers(texts):
         return column
     if any(map(is_code, texts)):
         return column
     if len(texts) == len(column) and all(map(_WHOLE.fullmatch, texts)):
         return column.astype(np.int64)
-    return column.astype(np.float64)
+    numbers = column.astype(object)
+    numbers[~there] = np.nan
+    return numbers.astype(np.float64)
 
 
 def _open_npz(path: Path) -> Table:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.metrics import rand_score
 
 from kernelmetric.compute import is_sparse, nearest_neighbors, sum_rows, take_rows, to_numpy
+from kernelmetric.metric import refuse_signed
 
 
 def recall_at_k(metric: Any, X: Any, y: Any, k: int | Sequence[int] = 1) -> float | np.ndarray:
@@ -151,6 +152,7 @@ def pair_counting_accuracy(labels_true: Any, labels_pred: Any) -> float:
 
 def _retrieval(metric: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """Coordinates, class codes, and the size of every point's class."""
+    refuse_signed(metric)
     Z = X if metric is None else metric.transform(X)
     if not hasattr(Z, "dtype") or is_sparse(Z):  # lists, data frames
         Z = np.asarray(Z.toarray() if is_sparse(Z) else Z)

@@ -16,7 +16,6 @@ from kernelmetric.experiments._defaults import CLASSIFIERS
 from kernelmetric.experiments._problems import GROUPS, Problem, folds
 from kernelmetric.experiments._table import Method, Smoke, Table
 from kernelmetric.kernelized import Kernelized
-from kernelmetric.kernels import KernelAlignment
 from kernelmetric.learners import (
     DLA,
     DNE,
@@ -31,6 +30,7 @@ from kernelmetric.learners import (
     RCA,
     IdealizedKernel,
 )
+from kernelmetric.selection import KernelAlignment
 from kernelmetric.transductive import TransductiveDistance
 
 _N_PCA = 50  # as many components as linear learners see

@@ -175,7 +175,10 @@ def _clustering(metric: Any, split: Split) -> float:
     """Share of pairs on which k-means, told the number of classes, agrees with them."""
     n_classes = int(split.y_train.max()) + 1
     means = KMeans(n_classes, n_init=10, random_state=0)
-    return pair_counting_accuracy(split.y_train, means.fit_predict(metric.transform(split.X_train)))
+    E = metric.transform(split.X_train)
+    if getattr(metric, "signature_", None) is not None:
+        E = E[:, metric.signature_ > 0]  # k-means knows no negative distances
+    return pair_counting_accuracy(split.y_train, means.fit_predict(E))
 
 
 def _alignments(metric: Any, kernel: Any, split: Split) -> str:

@@ -17,15 +17,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from kernelmetric.experiments._problems import GROUPS, Problem, folds
 from kernelmetric.experiments._table import Method, Smoke, Table
 from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernels import (
-    Delta,
-    Kernel,
-    KernelAlignment,
-    as_kernel,
-    polynomial_degrees,
-    rbf_widths,
-)
+from kernelmetric.kernels import Delta, Kernel, as_kernel, polynomial_degrees, rbf_widths
 from kernelmetric.learners import DNE, LMNN, NCA
+from kernelmetric.selection import KernelAlignment
 
 #: The learners, each to the tolerance of its final fit and to that of a search.
 LEARNERS = {"NCA": (NCA(), NCA(tol=1e-4)), "LMNN": (LMNN(), LMNN(tol=1e-2)), "DNE": (DNE(), DNE())}

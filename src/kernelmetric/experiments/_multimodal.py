@@ -19,18 +19,10 @@ from kernelmetric.evaluation import measured
 from kernelmetric.experiments._cells import resumed_cells
 from kernelmetric.experiments._problems import Problem, folds, make_gaussians, split_of, stored
 from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernels import (
-    RBF,
-    AlignedScales,
-    Delta,
-    Kernel,
-    KernelAlignment,
-    Rescaled,
-    rbf_widths,
-)
+from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, rbf_widths
 from kernelmetric.learners import LMNN
 from kernelmetric.report import Cell
-from kernelmetric.selection import LeaveOneOutRidge
+from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 
 _MOST_CLUSTERS = 8  # of a class
 _LEAST_SILHOUETTE = 0.1  # of clusters worth the name
@@ -51,7 +43,7 @@ class Clustered(Kernel):
     --------
     >>> import numpy as np
     >>> from kernelmetric.experiments import Clustered
-    >>> from kernelmetric.kernels import KernelAlignment
+    >>> from kernelmetric import KernelAlignment
     >>> X = np.random.RandomState(0).standard_normal((40, 1)) + 20 * (np.arange(40) % 4)[:, None]
     >>> kernel = Clustered(KernelAlignment(centered=True)).bind(X, np.arange(40) % 2)
     >>> bool(kernel.alignment_ > 0.9)  # four clusters are what it sees

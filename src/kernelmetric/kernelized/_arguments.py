@@ -1,4 +1,4 @@
-"""What a kernelized learner's fit gets besides coordinates and labels."""
+"""What the fit of a kernelized learner, and of a search for one, gets besides X and y."""
 
 from __future__ import annotations
 
@@ -47,6 +47,20 @@ def learner_arguments(
                 raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
             arguments[key] = pairs
     return arguments
+
+
+def search_arguments(search: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the learner's fit gets in every fold of a search, and what the splitter gets."""
+    if get_config()["enable_metadata_routing"]:
+        routed = process_routing(search, "fit", **params)
+        return dict(routed["learner"]["fit"]), dict(routed["splitter"]["split"])
+    for name in ("similar", "dissimilar"):
+        if params.get(name) is not None:
+            raise ValueError(
+                f"Got {name} pairs, but expected labels: the row numbers of pairs mean nothing in "
+                "a fold."
+            )
+    return {k: v for k, v in params.items() if k != "groups"}, {"groups": params.get("groups")}
 
 
 @contextmanager

@@ -56,18 +56,7 @@ def listed_kernels(kernels: Any) -> list[Any]:
 
 
 def listed_ranks(n_components: Any) -> list[int | None]:
-    """The ranks to try.
-
-    Parameters
-    ----------
-    n_components : int, None or list of them
-        As in :class:`KernelizedCV`.
-
-    Returns
-    -------
-    list of int or None
-        At least one, each positive.
-    """
+    """The ranks to try: at least one, each positive or None."""
     alone = n_components is None or isinstance(n_components, Integral | str | bytes)
     try:
         listed = [n_components] if alone else list(n_components)
@@ -128,20 +117,7 @@ def listed_folds(
 
 
 def check_search(search: Any, judge: Any) -> Any:
-    """Refuse parameters of a search that mean nothing; its scorer.
-
-    Parameters
-    ----------
-    search : KernelizedCV
-        About to be fitted.
-    judge : estimator
-        What is scored.
-
-    Returns
-    -------
-    callable
-        ``scorer(estimator, E, y) -> float``.
-    """
+    """Refuse parameters of a search that mean nothing; the scorer(estimator, E, y) -> float."""
     check_learner(search)
     if search.estimator is not None:
         check_estimator(search, "estimator", "KNeighborsClassifier(3)")

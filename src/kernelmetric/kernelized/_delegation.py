@@ -32,6 +32,37 @@ def inner_has(*methods: str):
     return check
 
 
+def attribute_of(part: str, name: str, meaning: str) -> Any:
+    """A property that is the attribute of a part."""
+
+    def attribute(self: Any) -> Any:
+        return getattr(getattr(self, part), name)
+
+    return property(attribute, doc=meaning)
+
+
+def _delegated(name: str, summary: str, shape: str) -> Any:
+    """A method of the inner estimator, there where that has it."""
+
+    def method(self: Any, X: Any) -> Any:
+        return self._through(name, X)
+
+    method.__name__, method.__qualname__ = name, f"Predictions.{name}"
+    method.__doc__ = f"""{summary}
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape {shape}
+            One for each point.
+        """
+    return available_if(inner_has(name))(method)
+
+
 class Predictions:
     """``predict`` and its kin, wherever the inner estimator has them.
 
@@ -46,95 +77,24 @@ class Predictions:
     def _through(self, method: str, X: Any) -> Any:
         raise NotImplementedError
 
-    @available_if(inner_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """What the inner estimator predicts for X.
+    predict = _delegated("predict", "Predictions of the inner estimator.", "(n_samples,)")
+    predict_proba = _delegated(
+        "predict_proba", "Class probabilities by the inner estimator.", "(n_samples, n_classes)"
+    )
+    predict_log_proba = _delegated(
+        "predict_log_proba", "Logarithms of class probabilities.", "(n_samples, n_classes)"
+    )
+    decision_function = _delegated(
+        "decision_function", "Decision values of the inner estimator.", "(n_samples, ...)"
+    )
+    score_samples = _delegated(
+        "score_samples",
+        "Score of every point by the inner density, or outlier detector: the lower, the stranger.",
+        "(n_samples,)",
+    )
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            Predictions.
-        """
-        return self._through("predict", X)
-
-    @available_if(inner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities by the inner estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Probabilities.
-        """
-        return self._through("predict_proba", X)
-
-    @available_if(inner_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Decision values of the inner estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array
-            Decision values.
-        """
-        return self._through("decision_function", X)
-
-    @available_if(inner_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of class probabilities by the inner estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Logarithms of probabilities.
-        """
-        return self._through("predict_log_proba", X)
-
-    @available_if(inner_has("score_samples"))
-    def score_samples(self, X: Any) -> Any:
-        """Score of every point by the inner outlier detector or density.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            Scores: the lower, the stranger.
-        """
-        return self._through("score_samples", X)
-
-    @property
-    def classes_(self) -> Any:
-        """Classes known to the inner classifier."""
-        return self._inner.classes_
-
-    @property
-    def offset_(self) -> Any:
-        """What the inner outlier detector takes from its scores to decide."""
-        return self._inner.offset_
+    classes_ = attribute_of("_inner", "classes_", "Classes known to the inner classifier.")
+    offset_ = attribute_of("_inner", "offset_", "What an outlier detector takes from its scores.")
 
 
 class BestMetric(Metric):
@@ -168,20 +128,10 @@ class BestMetric(Metric):
         check_is_fitted(self)
         return self._best.get_mahalanobis_matrix()
 
-    @property
-    def components_(self) -> Any:
-        """The learner's map on the coordinates of the space."""
-        return self._best.components_
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features seen in fit."""
-        return self._best.n_features_in_
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """Names of the features seen in fit."""
-        return self._best.feature_names_in_
+    components_ = attribute_of("_best", "components_", "The learner's map on the coordinates.")
+    n_features_in_ = attribute_of("_best", "n_features_in_", "Number of features seen in fit.")
+    feature_names_in_ = attribute_of("_best", "feature_names_in_", "Names of these features.")
+    _n_features_out = attribute_of("_best", "_n_features_out", "Number of learned coordinates.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "best_estimator_")
@@ -193,7 +143,3 @@ class BestMetric(Metric):
                 f"This {type(self).__name__} holds no fitted metric: expected fit with refit=True."
             )
         return vars(self)["best_estimator_"]
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._best._n_features_out

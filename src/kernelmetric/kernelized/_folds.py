@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from kernelmetric.compute import block_budget, current_budget, to_numpy
+from kernelmetric.compute import block_budget, to_numpy, within_budget
 from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
@@ -142,7 +143,7 @@ def stream(
         return
     n_chunks = min(len(kernels), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
     tasks = [(number, start) for number in range(len(folds)) for start in range(n_chunks)]
-    share = current_budget() // n_jobs
+    share = int(within_budget(math.inf)) // n_jobs
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
         # neighbours in the list cost about the same, so a chunk takes every n-th kernel
         delayed(_run_apart)(trial, folds[number], kernels[start::n_chunks], ranks, share)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import (
-    check_points,
-    namespace,
-    require_memory,
-    row_blocks,
-    unchanged_on_failure,
-)
+from kernelmetric.compute import check_points, map_rows, require_memory, unchanged_on_failure
 from kernelmetric.graphs import as_pairs
 from kernelmetric.kernelized._arguments import learner_arguments, naming
-from kernelmetric.kernelized._delegation import Predictions, in_dtype_of, inner_has
+from kernelmetric.kernelized._delegation import Predictions, attribute_of, in_dtype_of, inner_has
+from kernelmetric.kernelized._folded import FoldedMap, can_fold, coordinates, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
-from kernelmetric.kernelized._parts import adopt_tags, checked_kernel, fresh_space, tags_of
+from kernelmetric.kernelized._parts import checked_kernel, fresh_space, metric_tags
 from kernelmetric.kernelized._tuples import (
     are_tuples,
     coordinates_of_tuples,
@@ -73,6 +68,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         The fitted learner.
     components_ : array of shape (n_components, rank)
         The learner's map, on the coordinates of the space.
+    signature_ : array of shape (n_components,) or None
+        The learner's signs of the rows of ``components_``, where its metric is indefinite.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
@@ -211,8 +208,12 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Returns
         -------
         array of shape (n_samples, n_components)
-            One block of rows at a time is in memory besides the result.
+            One block of rows at a time is in memory besides the result. For learners of this
+            library the first call multiplies the maps of space and learner, once for all calls.
         """
+        check_is_fitted(self)
+        if can_fold(self.space_, self.learner_) and not are_tuples(X):
+            return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
 
     def get_mahalanobis_matrix(self) -> Any:
@@ -247,24 +248,17 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         """
         return self.learner_.score(self._coordinates(X), *(() if y is None else (y,)))
 
-    @property
-    def components_(self) -> Any:
-        """The learner's map on the coordinates of the space."""
-        return self.learner_.components_
-
-    @property
-    def labels_(self) -> Any:
-        """Labels given by the wrapped clusterer."""
-        return self.learner_.labels_
+    components_ = attribute_of("learner_", "components_", "The learner's map on the coordinates.")
+    labels_ = attribute_of("learner_", "labels_", "Labels given by the wrapped clusterer.")
 
     @property
     def _inner(self) -> Any:
         return getattr(self, "learner_", self.learner)
 
     @property
-    def _embed_negative(self) -> Any:
-        negative = getattr(self.learner_, "_embed_negative", None)
-        return None if negative is None else lambda X: self._apply(negative, X)
+    def signature_(self) -> Any:
+        """Signs of the rows of ``components_``, where the learner has any; else None."""
+        return getattr(self.learner_, "signature_", None)
 
     @property
     def _n_features_out(self) -> int:
@@ -306,19 +300,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = tags_of(self.learner, tags)
-        adopt_tags(tags, inner)
-        tags.target_tags = inner.target_tags
-        tags.non_deterministic = inner.non_deterministic
-        if tags.transformer_tags is not None:
-            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        try:
-            kernel = automatic_kernel(self.kernel)
-        except ValueError:  # fit will say what is wrong; asking for tags must not
-            return tags
-        tags.input_tags.pairwise = kernel.pairwise
-        tags.input_tags.sparse = kernel.accepts_sparse
-        return tags
+        return metric_tags(tags, self.learner, self.learner, lambda: [self.kernel])
 
     def _fit(
         self,
@@ -350,9 +332,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
                 tuples, y = tuples_of_pairs(as_pairs(*given, X.shape[0]))
                 similar = dissimilar = None
             space = self._fresh_space(X.shape[0]).set_params(kernel=clone(kernel))
-            with config_context(transform_output="default", assume_finite=True):  # X was checked
-                # the labels of tuples are no point's labels
-                Z = space.fit_transform(X, y if tuples is None else None)
+            # the labels of tuples are no point's labels
+            Z = fit_coordinates(space, X, y if tuples is None else None)
             arguments = learner_arguments(self, space, X, similar, dissimilar, fit_params)
             data: tuple[Any, ...] = (Z, y)
             if tuples is not None:
@@ -367,6 +348,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
                     raise
                 interrupted = stop  # the learner kept the best map so far, and so do we
             self.kernel_, self.space_, self.learner_ = space.kernel_, space, learner
+            self._folded = FoldedMap()
         if interrupted is not None:
             raise interrupted
         return Z, result
@@ -374,37 +356,39 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     def _fresh_space(self, n_samples: int) -> Any:
         return fresh_space(self.space, self.kernel, n_samples, self.random_state)
 
+    @cached_property
+    def _folded(self) -> FoldedMap:  # of a metric that was not fitted, but copied or loaded
+        return FoldedMap()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
+
+    def _checked(self, X: Any) -> Any:
+        return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+
     def _coordinates(self, X: Any) -> Any:
+        check_is_fitted(self)
         if are_tuples(X):
             points, rows = points_of_tuples(X)
             return coordinates_of_tuples(self._coordinates(points), rows)
-        check_is_fitted(self)
-        X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
-        return self._of_checked(X)
-
-    def _of_checked(self, X: Any) -> Any:
-        with config_context(transform_output="default", assume_finite=True):
-            return self.space_.transform(X)
+        return coordinates(self.space_, self._checked(X))
 
     def _through(self, method: str, X: Any) -> Any:
         return self._apply(lambda Z: getattr(self.learner_, method)(Z), X)
 
+    @config_context(transform_output="default")
     def _apply(self, function: Any, X: Any) -> Any:
         """Space, then a function of coordinates, one block of rows at a time."""
-        check_is_fitted(self)
         if are_tuples(X):
             return function(self._coordinates(X))
-        X = check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+        check_is_fitted(self)
+        X = self._checked(X)
         width = self.space_._n_features_out + X.shape[1]
-        with config_context(transform_output="default"):
-            blocks = [
-                function(self._of_checked(X[rows, :]))
-                for rows in row_blocks(X.shape[0], 4 * 8 * width)
-            ]
-        if len(blocks) == 1:
-            return blocks[0]
-        xp = namespace(blocks[0])
-        return np.concatenate(blocks) if xp is np else xp.concat(blocks, axis=0)
+
+        def work(rows: slice) -> Any:
+            return function(coordinates(self.space_, X[rows, :]))
+
+        return map_rows(work, X.shape[0], 4 * 8 * width)
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.

@@ -6,7 +6,7 @@ import math
 from numbers import Integral
 from typing import Any
 
-from kernelmetric.compute import current_budget
+from kernelmetric.compute import worth_keeping
 from kernelmetric.kernels import Kernel, Linear, Polynomial
 
 _FRACTION_RANK = 256  # what KPCA itself expects of a fraction of the variance
@@ -14,21 +14,9 @@ _LIMITS = ("n_components", "n_landmarks", "n_features")  # parameters that bound
 
 
 def coordinates_rank(space: Any, kernel: Kernel, n_samples: int, n_features: int) -> int:
-    """The most coordinates that a space may give.
+    """The most coordinates that a space, not fitted, may give for points of this shape.
 
-    Parameters
-    ----------
-    space : Space
-        Not fitted.
-    kernel : Kernel
-        Its kernel, bound or not.
-    n_samples, n_features : int
-        Shape of the training points.
-
-    Returns
-    -------
-    int
-        A bound; for a fraction of the variance a guess, because nobody knows it yet.
+    A bound; for a fraction of the variance a guess, because nobody knows it yet.
     """
     bounds = [n_samples, _feature_space_dimension(kernel, n_features)]
     params = space.get_params(deep=False)
@@ -45,21 +33,8 @@ def coordinates_rank(space: Any, kernel: Kernel, n_samples: int, n_features: int
 def fit_bytes(kernel: Kernel, space: Any, learner: Any, n_samples: int, n_features: int) -> int:
     """Bytes that a fit of :class:`Kernelized` takes at its peak, besides the data.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Not bound.
-    space : Space
-        Not fitted.
-    learner : estimator
-        Counted where it has an estimate itself.
-    n_samples, n_features : int
-        Shape of the training points.
-
-    Returns
-    -------
-    int
-        One step comes after the other: the largest counts, with what is held meanwhile.
+    One step comes after the other: the largest counts, with what is held meanwhile. A learner
+    counts where it has an estimate itself.
     """
     choosing = bytes_of(kernel, n_samples, n_features)
     spanning = bytes_of(space, n_samples, n_features)
@@ -77,30 +52,14 @@ def bytes_of(part: Any, n_samples: int, n_features: int) -> int:
 def search_bytes(
     kernels: list[Kernel], space: Any, learner: Any, n_samples: int, n_features: int, n_test: int
 ) -> int:
-    """Bytes that one fold of a search takes at its peak, besides the points.
+    """Bytes that one fold of a search takes at its peak, besides the points, n_test of them scored.
 
-    Parameters
-    ----------
-    kernels : list of Kernel
-        The candidates, not bound.
-    space : Space
-        Of the highest rank, not fitted.
-    learner : estimator
-        Counted where it has an estimate itself.
-    n_samples, n_features : int
-        Shape of the points to train on.
-    n_test : int
-        Number of points to score on.
-
-    Returns
-    -------
-    int
-        The distances are held throughout where they fit the memory budget; the candidate that
-        takes most counts.
+    The space is of the highest rank. The distances are held throughout where they fit the memory
+    budget; the candidate that takes most counts.
     """
     n = n_samples
     block = 8 * n * (n + n_test)
-    distances = block if 2 * block + 16 * n * n <= current_budget() else 0
+    distances = block if worth_keeping(2 * block + 16 * n * n) else 0
     peaks = []
     for kernel in kernels:
         rank = coordinates_rank(space, kernel, n, n_features)

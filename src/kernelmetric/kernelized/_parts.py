@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import clone
@@ -25,25 +26,25 @@ def tags_of(thing: Any, fallback: Any) -> Any:
     return get_tags(thing) if is_estimator(thing) else fallback
 
 
-def adopt_tags(tags: Any, inner: Any) -> None:
-    """Let an estimator be of the kind that the one inside it is."""
-    tags.estimator_type = inner.estimator_type
-    tags.classifier_tags = inner.classifier_tags
-    tags.regressor_tags = inner.regressor_tags
+def metric_tags(tags: Any, learner: Any, judge: Any, kernels: Callable[[], list[Any]]) -> Any:
+    """Tags of a metric: it learns as its learner, predicts as its judge, takes what kernels do."""
+    learned, judged = tags_of(learner, tags), tags_of(judge, tags)
+    for name in ("estimator_type", "classifier_tags", "regressor_tags"):
+        setattr(tags, name, getattr(judged, name))
+    tags.target_tags, tags.non_deterministic = learned.target_tags, learned.non_deterministic
+    if tags.transformer_tags is not None:
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+    try:
+        known = [automatic_kernel(kernel) for kernel in kernels()]
+    except ValueError:  # fit will say what is wrong; asking for tags must not
+        return tags
+    tags.input_tags.pairwise = all(kernel.pairwise for kernel in known)
+    tags.input_tags.sparse = all(kernel.accepts_sparse for kernel in known)
+    return tags
 
 
 def check_estimator(owner: Any, name: str, example: str) -> None:
-    """Refuse a parameter that is no estimator.
-
-    Parameters
-    ----------
-    owner : estimator
-        Whose parameter it is.
-    name : str
-        Name of the parameter.
-    example : str
-        What to try.
-    """
+    """Refuse a parameter of an owner that is no estimator, with an example of what to try."""
     value = getattr(owner, name)
     if isinstance(value, type):
         raise ValueError(
@@ -58,13 +59,7 @@ def check_estimator(owner: Any, name: str, example: str) -> None:
 
 
 def check_learner(owner: Any) -> None:
-    """Refuse a learner that is no estimator, or that means something else inside a kernel.
-
-    Parameters
-    ----------
-    owner : Kernelized or KernelizedCV
-        Whose ``learner`` it is.
-    """
+    """Refuse a learner that is no estimator, or that means something else inside a kernel."""
     check_estimator(owner, "learner", "LMNN()")
     outer, learner = type(owner).__name__, owner.learner
     params = learner.get_params(deep=True)
@@ -91,20 +86,7 @@ def check_learner(owner: Any) -> None:
 
 
 def checked_kernel(metric: Any, y: Any) -> Kernel:
-    """The kernel of a Kernelized, not bound, once all parts are seen to be what they should.
-
-    Parameters
-    ----------
-    metric : Kernelized
-        About to be fitted.
-    y : array-like or None
-        The labels.
-
-    Returns
-    -------
-    Kernel
-        What its ``kernel`` stands for.
-    """
+    """The kernel of a metric about to be fitted, not bound, once all its parts are in order."""
     check_learner(metric)
     kernel = automatic_kernel(metric.kernel)
     if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
@@ -131,23 +113,9 @@ def _has_own_kernel(part: Any) -> bool:
 
 
 def fresh_space(space: Any, kernel: Any, n_samples: int, random_state: Any) -> Any:
-    """The space that a parameter stands for, not fitted and without a kernel.
+    """The space that a parameter stands for: new, not fitted, and without a kernel.
 
-    Parameters
-    ----------
-    space : Space or 'auto'
-        The parameter.
-    kernel : str, Kernel or callable
-        The kernel beside it, for the message.
-    n_samples : int
-        Number of training points, by which 'auto' goes.
-    random_state : int, RandomState or None
-        For the automatic space.
-
-    Returns
-    -------
-    Space
-        A new one.
+    'auto' goes by the number of training points; the kernel beside it is named in messages.
     """
     if isinstance(space, str):
         if space == "auto":

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn import config_context, get_config
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.model_selection import check_cv
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_method_params,
@@ -24,6 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from kernelmetric.compute import check_labels, check_points, require_memory, take_rows, to_numpy
+from kernelmetric.kernelized._arguments import search_arguments
 from kernelmetric.kernelized._candidates import (
     check_search,
     listed_folds,
@@ -34,11 +36,7 @@ from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_h
 from kernelmetric.kernelized._folds import Fold, Outcome, Trial, stream
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
-from kernelmetric.kernelized._parts import (
-    adopt_tags,
-    is_estimator,
-    tags_of,
-)
+from kernelmetric.kernelized._parts import fresh_space, is_estimator, metric_tags
 from kernelmetric.kernelized._results import cv_results, report_failures
 from kernelmetric.selection import automatic_kernel
 from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
@@ -62,8 +60,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     kernels : list, str, Kernel or callable, default=None
         The candidates: a list of anything :class:`Kernelized` takes as its kernel, or one of
         them. Two names stand for families: 'rbf', which None means too, for the 21 widths
-        σ = 1000, ..., 0.01 of [1]_, and 'poly' for the
-        polynomial kernels of degrees 1 to 5.
+        σ = 1000, ..., 0.01 of [1]_, and 'poly' for the polynomial kernels of degrees 1 to 5.
     cv : int, splitter or iterable, default=3
         The folds, as in ``GridSearchCV``: an integer means stratified folds without shuffling.
     n_components : int, None or list of them, default=None
@@ -202,13 +199,13 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         """
         scorer = check_search(self, self._judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
-        points, labels = self._check_data(X, y, kernels)
+        points, labels = self._check_data(X, y)
         require_memory(
             self.estimate_memory(*points.shape),
             f"KernelizedCV({type(self.learner).__name__}) on {points.shape[0]} points",
             "try fewer processes (n_jobs), or a lower rank, such as n_components=50.",
         )
-        fit_params, split_params = self._routed(params)
+        fit_params, split_params = search_arguments(self, params)
         folds = [
             self._fold(points, labels, train, test, fit_params)
             for train, test in listed_folds(self.cv, self._judge, X, labels, split_params)
@@ -275,9 +272,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         n_folds = min(max(n_folds, 2), n_samples)
         n_test = -(-n_samples // n_folds)
         shape = n_samples - n_test, n_features, n_test
-        space = self._space(shape[0])
-        if highest is not None:
-            space.set_params(n_components=highest)
+        space = self._candidate(None, highest, shape[0])._fresh_space(shape[0])
         n_jobs = min(effective_n_jobs(self.n_jobs), n_folds * len(kernels))
         rows = 8 * n_folds * n_samples * n_features
         folds = rows + n_jobs * search_bytes(kernels, space, self.learner, *shape)
@@ -295,30 +290,18 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         MetadataRouter
             ``fit`` of this class to ``fit`` of the learner and ``split`` of the splitter.
         """
+        splitter = check_cv(self.cv, classifier=is_classifier(self._judge))
+        to_fit, to_split = (MethodMapping().add(caller="fit", callee=c) for c in ("fit", "split"))
         router = MetadataRouter(owner=type(self).__name__)
-        fit_to_fit = MethodMapping().add(caller="fit", callee="fit")
-        fit_to_split = MethodMapping().add(caller="fit", callee="split")
-        return router.add(learner=self.learner, method_mapping=fit_to_fit).add(
-            splitter=check_cv(self.cv, classifier=is_classifier(self._judge)),
-            method_mapping=fit_to_split,
-        )
+        router.add(learner=self.learner, method_mapping=to_fit)
+        return router.add(splitter=splitter, method_mapping=to_split)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        learner = tags_of(self.learner, tags)
-        adopt_tags(tags, tags_of(self._judge, tags))
-        tags.target_tags = learner.target_tags
+        kernels = partial(listed_kernels, self.kernels)
+        tags = metric_tags(super().__sklearn_tags__(), self.learner, self._judge, kernels)
         tags.target_tags.required = True
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False  # learners know one label for each point
-        tags.non_deterministic = learner.non_deterministic
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        try:
-            kernels = [automatic_kernel(kernel) for kernel in listed_kernels(self.kernels)]
-        except ValueError:  # fit will say what is wrong; asking for tags must not
-            return tags
-        tags.input_tags.pairwise = all(kernel.pairwise for kernel in kernels)
-        tags.input_tags.sparse = all(kernel.accepts_sparse for kernel in kernels)
         return tags
 
     # --- what there is to search ----------------------------------------------------------------
@@ -337,15 +320,14 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     def _through(self, method: str, X: Any) -> Any:
         return getattr(self._inner, method)(to_numpy(self._embed(X)))
 
-    def _check_data(self, X: Any, y: Any, kernels: list[Any]) -> tuple[Any, Any]:
+    def _check_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Points that folds can be cut from, and labels; nothing is written into this object."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 "candidates are scored by it."
             )
-        sparse = all(automatic_kernel(kernel).accepts_sparse for kernel in kernels)
-        probe = self._candidate(kernels[0], None, 0)
+        probe, sparse = Kernelized(self.learner), get_tags(self).input_tags.sparse
         points = check_points(probe, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
         check_consistent_length(X, y)
         if is_classifier(self._judge):
@@ -355,30 +337,16 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         return points, y
 
-    def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the learner's fit gets, and what the splitter gets."""
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", **params)
-            return dict(routed["learner"]["fit"]), dict(routed["splitter"]["split"])
-        for name in ("similar", "dissimilar"):
-            if params.get(name) is not None:
-                raise ValueError(
-                    f"Got {name} pairs, but expected labels: the row numbers of pairs mean nothing "
-                    "in a fold."
-                )
-        params = dict(params)
-        return params, {"groups": params.pop("groups", None)}
-
     def _candidate(self, kernel: Any, rank: int | None, n_samples: int) -> Kernelized:
         """The candidate as an estimator, for a training set of this size."""
-        metric = Kernelized(clone(self.learner), kernel, self.space, random_state=self.random_state)
-        if rank is None:
-            return metric
-        return metric.set_params(space=self._space(n_samples).set_params(n_components=rank))
+        space = self.space
+        if rank is not None:
+            space = self._space(n_samples).set_params(n_components=rank)
+        return Kernelized(clone(self.learner), kernel, space, random_state=self.random_state)
 
     def _space(self, n_samples: int) -> Any:
         """A fresh space whose coordinates can be cut."""
-        space = self._candidate(None, None, n_samples)._fresh_space(n_samples)
+        space = fresh_space(self.space, None, n_samples, self.random_state)
         own = space.get_params().get("n_components", "none")
         cuts = listed_ranks(self.n_components) != [None]
         if own == "none" or (cuts and not (own is None or isinstance(own, Integral))):

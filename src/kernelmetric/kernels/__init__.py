@@ -9,24 +9,27 @@ leaves the original as it was::
 
 Kernels written here, all of them positive semi-definite for every legal parameter::
 
-    _base.py          what every kernel can do: call, diag, bind, anchors, + and *
+    _base.py          what every kernel can do: call, diag, bind, anchors, + and *; Sum, Product
+    _terms.py         several kernels in a list: parameters k0, k1, ..., values on the same points
+    _points.py        checks of points and numbers
     _radial.py        RBF and Delta (the ridge), functions of the squared distance
     _laplacian.py     Laplacian, a function of the L1 distance
     _dot.py           Linear, Polynomial, Cosine, functions of the inner product
-    _compose.py       Sum and Product of kernels
+    _rescaled.py      Rescaled: features multiplied by scales first
     _families.py      the stock families: widths of RBF, degrees of Polynomial
-    _ideal.py         the kernel that the labels would like
     _idealized_gram.py  steps from a Gram matrix towards the ideal one
-    _alignment.py     KernelAlignment: the sum of kernels nearest to it
-    _scales.py        AlignedScales: features of noise turned down, by alignment
     _precomputed.py   Precomputed: X itself holds the kernel values
     _function.py      FunctionKernel (any callable), PairwiseKernel (scikit-learn's names)
     _names.py         as_kernel: from what a user writes to a kernel
+
+Kernels that learn from labels what they are, as ``KernelAlignment`` does, are in ``selection``.
 """
 
-from kernelmetric.kernels._alignment import AlignedSum, KernelAlignment
-from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._compose import Product, Sum
+import importlib
+import warnings
+from typing import Any
+
+from kernelmetric.kernels._base import Kernel, Product, Sum
 from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
 from kernelmetric.kernels._families import polynomial_degrees, rbf_widths
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
@@ -41,17 +44,15 @@ from kernelmetric.kernels._laplacian import Laplacian
 from kernelmetric.kernels._names import as_kernel
 from kernelmetric.kernels._precomputed import Precomputed
 from kernelmetric.kernels._radial import RBF, Delta, RadialKernel
-from kernelmetric.kernels._scales import AlignedScales, Rescaled
+from kernelmetric.kernels._rescaled import Rescaled
+from kernelmetric.kernels._terms import values_of
 
 __all__ = [
     "RBF",
-    "AlignedScales",
-    "AlignedSum",
     "Cosine",
     "Delta",
     "FunctionKernel",
     "Kernel",
-    "KernelAlignment",
     "Laplacian",
     "Linear",
     "PairwiseKernel",
@@ -69,4 +70,16 @@ __all__ = [
     "idealized_gram",
     "polynomial_degrees",
     "rbf_widths",
+    "values_of",
 ]
+
+_MOVED = ("AlignedScales", "AlignedSum", "KernelAlignment")
+
+
+def __getattr__(name: str) -> Any:
+    """What moved to the room above, for one version; its name in a string, as rooms import down."""
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message = f"{name} has moved: import it from kernelmetric or from kernelmetric.selection."
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return getattr(importlib.import_module("kernelmetric.selection"), name)

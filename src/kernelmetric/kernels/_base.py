@@ -1,25 +1,29 @@
-"""What every kernel can do: be called on two blocks, be bound to data, compose."""
+"""What every kernel can do: be called on two blocks, be bound to data, be added and multiplied.
+
+A sum or a product of kernels is a kernel, and kernels are added and multiplied: neither can be
+written without the other, so both are here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
 
 from kernelmetric.compute import (
+    added,
     all_finite,
-    is_numpy,
-    is_sparse,
+    map_rows,
+    multiplied,
     namespace,
-    row_blocks,
     take_rows,
 )
-
-if TYPE_CHECKING:
-    from kernelmetric.kernels._compose import Product, Sum
+from kernelmetric.kernels._points import as_points, check_number, largest_entry, same_dtype
+from kernelmetric.kernels._terms import Terms, check_terms, values_of
 
 _DIAGONAL_ROWS = 64  # rows per block when only the diagonal of K is wanted
 
@@ -28,7 +32,8 @@ class Kernel(BaseEstimator):
     """Base class of kernels: k(x, y) evaluated on two blocks of points.
 
     A subclass stores its parameters and writes one formula, ``_evaluate(A, B)``. Where a
-    parameter may be left to the data it also defines ``is_bound`` and ``bind``.
+    parameter may be left to the data it also defines ``is_bound``, and ``_from_data(X, y)``, which
+    returns the parameters that ``bind`` sets.
 
     Attributes
     ----------
@@ -50,6 +55,11 @@ class Kernel(BaseEstimator):
     def is_bound(self) -> bool:
         """Whether every parameter is a number, so that the kernel can be evaluated."""
         return True
+
+    @property
+    def is_radial(self) -> bool:
+        """Whether it is a function of the squared distance, ``of_squared_distances(D2)``."""
+        return False
 
     def __call__(self, A: Any, B: Any = None) -> Any:
         """Evaluate the kernel between the rows of A and of B.
@@ -108,9 +118,12 @@ class Kernel(BaseEstimator):
         Returns
         -------
         Kernel
-            A new kernel; this one is unchanged. Binding a concrete kernel gives an equal one.
+            A new kernel, of the same class unless a class says otherwise; this one is unchanged.
+            Binding a concrete kernel gives an equal one.
         """
-        return clone(self)
+        known, params = self._from_data(X, y), self.get_params(deep=False)
+        others = {name: params[name] for name in params if name not in known}
+        return type(self)(**known, **clone(others, safe=False))
 
     def anchors(self, X: Any, indices: Any = None) -> Any:
         """Return what to hand over as B so that the columns of K are points of X.
@@ -129,17 +142,38 @@ class Kernel(BaseEstimator):
         """
         return X if indices is None else take_rows(X, indices)
 
-    def __add__(self, other: Any) -> Sum:
-        from kernelmetric.kernels._compose import add
+    def of_squared_distances(self, D2: Any) -> Any:
+        """Kernel values from squared distances, where the kernel is radial.
 
-        return add(self, other) if isinstance(other, Kernel) else NotImplemented
+        Parameters
+        ----------
+        D2 : array of shape (n, m)
+            Squared Euclidean distances; left unchanged.
+
+        Returns
+        -------
+        array of shape (n, m)
+            Kernel values.
+        """
+        self._require_bound()
+        return self._at_distances(D2)
+
+    def __add__(self, other: Any) -> Sum:
+        """The sum, with the terms of sums side by side."""
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        terms = [term for kernel in (self, other) for term in _weighted_terms(kernel)]
+        return _checked(Sum([kernel for _, kernel in terms], [weight for weight, _ in terms]))
 
     def __mul__(self, other: Any) -> Sum | Product:
-        from kernelmetric.kernels._compose import multiply, scale
-
+        """The product, with factors side by side; with a number, the weighted kernel."""
         if isinstance(other, Kernel):
-            return multiply(self, other)
-        return scale(self, other) if isinstance(other, Real) else NotImplemented
+            factors = [list(k.kernels) if isinstance(k, Product) else [k] for k in (self, other)]
+            return _checked(Product(factors[0] + factors[1]))
+        if not isinstance(other, Real):
+            return NotImplemented
+        factor, terms = check_number("weight", other), _weighted_terms(self)
+        return _checked(Sum([kernel for _, kernel in terms], [factor * w for w, _ in terms]))
 
     def __rmul__(self, other: Any) -> Sum | Product:
         return self.__mul__(other)
@@ -147,11 +181,20 @@ class Kernel(BaseEstimator):
     def _evaluate(self, A: Any, B: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define _evaluate(A, B).")
 
+    def _at_distances(self, D2: Any) -> Any:
+        raise TypeError(f"Got {self!r}, but expected a kernel of the distance: try RBF().")
+
     def _diagonal(self, A: Any) -> Any:
         xp = namespace(A)
-        slices = row_blocks(A.shape[0], 1, most=_DIAGONAL_ROWS)
-        blocks = [self._evaluate(A[rows, :], None) for rows in slices]
-        return xp.concat([xp.linalg.diagonal(block) for block in blocks])
+
+        def diagonal(rows: slice) -> Any:  # a copy: a view would keep its whole block
+            return xp.asarray(xp.linalg.diagonal(self._evaluate(A[rows, :], None)), copy=True)
+
+        return map_rows(diagonal, A.shape[0], 1, most=_DIAGONAL_ROWS)
+
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
+        """Parameters that ``bind`` sets; the others are copied."""
+        return {}
 
     def _require_bound(self) -> None:
         if not self.is_bound:
@@ -180,60 +223,168 @@ class Kernel(BaseEstimator):
         )
 
 
-def as_points(A: Any, kernel: Kernel) -> Any:
-    """Two-dimensional floating-point block; lists, frames and integers become float64."""
-    if is_sparse(A):
-        if not kernel.accepts_sparse:
-            raise TypeError(
-                f"Got sparse points, but {type(kernel).__name__} expected a dense array: try "
-                "X.toarray(), or a kernel that takes sparse data (Linear, Polynomial, RBF, Cosine)."
+class _Composition(Terms, Kernel):
+    """Kernel made of kernels: what they give, combined."""
+
+    @property
+    def accepts_sparse(self) -> bool:
+        """Whether every term accepts sparse points."""
+        self._check_terms()
+        return all(kernel.accepts_sparse for kernel in self.kernels)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether every term can be evaluated."""
+        self._check_terms()
+        return all(kernel.is_bound for kernel in self.kernels)
+
+    @property
+    def is_radial(self) -> bool:
+        """Whether every term is a function of the squared distance."""
+        self._check_terms()
+        return all(kernel.is_radial for kernel in self.kernels)
+
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
+        self._check_terms()
+        return {"kernels": [kernel.bind(X, y) for kernel in self.kernels]}
+
+    def _terms(self) -> list[Kernel]:
+        return list(self.kernels)
+
+    def _combined(self, values: Iterable[Any]) -> Any:
+        """One array from those of the terms, which may be overwritten."""
+        raise NotImplementedError
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        return self._combined(values_of(self._terms(), A, B))
+
+    def _at_distances(self, D2: Any) -> Any:
+        return self._combined(kernel._at_distances(D2) for kernel in self._terms())
+
+    def _diagonal(self, A: Any) -> Any:
+        return self._combined(kernel._diagonal(A) for kernel in self._terms())
+
+    def _require_bound(self) -> None:
+        self._check_terms()
+        super()._require_bound()
+
+    def _check_terms(self) -> None:
+        check_terms(self.kernels, type(self).__name__, Kernel)
+
+
+class Sum(_Composition):
+    r"""Weighted sum of kernels.
+
+    .. math:: k(x, y) = \sum_i w_i k_i(x, y), \qquad w_i \ge 0
+
+    Its feature space is the terms' feature spaces side by side. All radial terms (RBF, Delta),
+    also those of nested sums, share one block of squared distances.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        The terms.
+    weights : list of float, default=None
+        Non-negative weights; None means ones.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import RBF, Linear
+    >>> kernel = 0.5 * RBF(gamma=1.0) + Linear()
+    >>> kernel
+    0.5 * RBF(gamma=1.0) + Linear()
+    >>> kernel([[0.0], [1.0]]).round(3)
+    array([[0.5  , 0.184],
+           [0.184, 1.5  ]])
+    >>> kernel.get_params()["k0__gamma"]
+    1.0
+    """
+
+    def __init__(self, kernels: Any, weights: Any = None):
+        self.kernels = kernels
+        self.weights = weights
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        try:
+            weights = self._weights()
+        except (TypeError, ValueError):  # a mistake should be seen as it was written
+            return super().__repr__(N_CHAR_MAX)
+        terms = []
+        for weight, kernel in zip(weights, self.kernels, strict=False):
+            inside = f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
+            terms.append(inside if weight == 1 else f"{weight:.6g} * {inside}")
+        text = " + ".join(terms) if terms else "Sum([])"
+        return text if len(text) <= N_CHAR_MAX else text[: N_CHAR_MAX - 3] + "..."
+
+    def _weights(self) -> list[float]:
+        if self.weights is None:
+            return [1.0] * len(self.kernels)
+        if np.ndim(self.weights) != 1 or len(self.weights) != len(self.kernels):
+            raise ValueError(
+                f"Got weights={self.weights!r} for {len(self.kernels)} kernels, but expected "
+                "one weight per kernel."
             )
-        A = A.tocsr()
-        return A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
-    if not is_array_api_obj(A):
-        A = np.asarray(A)
-    xp = namespace(A)
-    if A.ndim != 2:
-        raise ValueError(
-            f"Got an array of shape {tuple(A.shape)}, but expected a 2D array with points in rows: "
-            "try X.reshape(1, -1) for a single point."
-        )
-    if is_numpy(A):
-        return A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
-    return A if xp.isdtype(A.dtype, "real floating") else xp.astype(A, xp.float64)
+        return [check_number("weight", weight) for weight in self.weights]
+
+    def _flat(self) -> Iterator[tuple[float, Kernel]]:
+        for weight, kernel in zip(self._weights(), self.kernels, strict=True):
+            if isinstance(kernel, Sum):
+                yield from ((weight * inner, term) for inner, term in kernel._flat())
+            else:
+                yield weight, kernel
+
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
+        return super()._from_data(X, y) | {"weights": self._weights()}
+
+    def _terms(self) -> list[Kernel]:
+        return [kernel for _, kernel in self._flat()]
+
+    def _combined(self, values: Iterable[Any]) -> Any:
+        terms = zip(self._flat(), values, strict=True)
+        return reduce(added, (K if w == 1.0 else multiplied(K, w) for (w, _), K in terms))
 
 
-def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:
-    """Cast A and B to the wider of their two dtypes: torch and SciPy multiply only equal ones."""
-    if A.dtype == B.dtype:
-        return A, B
-    if is_sparse(A) or is_sparse(B):
-        dtype = np.result_type(A.dtype, B.dtype)
-        return A.astype(dtype, copy=False), B.astype(dtype, copy=False)
-    xp = namespace(A, B)
-    dtype = xp.result_type(A, B)
-    return xp.astype(A, dtype, copy=False), xp.astype(B, dtype, copy=False)
+class Product(_Composition):
+    r"""Product of kernels.
+
+    .. math:: k(x, y) = \prod_i k_i(x, y)
+
+    Its feature space is the tensor product of the factors' feature spaces.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        The factors.
+
+    Examples
+    --------
+    >>> from kernelmetric.kernels import Linear, RBF
+    >>> kernel = RBF(gamma=1.0) * Linear()
+    >>> kernel
+    RBF(gamma=1.0) * Linear()
+    >>> kernel([[1.0], [2.0]]).round(3)
+    array([[1.   , 0.736],
+           [0.736, 4.   ]])
+    """
+
+    def __init__(self, kernels: Any):
+        self.kernels = kernels
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parts = [f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels]
+        text = " * ".join(parts) if parts else "Product([])"
+        return text if len(text) <= N_CHAR_MAX else text[: N_CHAR_MAX - 3] + "..."
+
+    def _combined(self, values: Iterable[Any]) -> Any:
+        return reduce(multiplied, values)
 
 
-def largest_entry(A: Any) -> float:
-    """Largest absolute entry of a block, dense or sparse, for messages."""
-    if is_sparse(A):
-        return float(abs(A).max())
-    xp = namespace(A)
-    return float(xp.max(xp.abs(A)))
+def _weighted_terms(kernel: Kernel) -> list[tuple[float, Kernel]]:
+    if isinstance(kernel, Sum):
+        return list(zip(kernel._weights(), kernel.kernels, strict=True))
+    return [(1.0, kernel)]
 
 
-def check_number(name: str, value: Any, *, positive: bool = False) -> float:
-    """``value`` as a float that is finite and non-negative (or positive), else a ValueError."""
-    try:
-        number = float(value) if isinstance(value, Real) else np.nan
-    except OverflowError:  # an integer beyond the floating-point numbers
-        number = np.inf
-    good = np.isfinite(number) and (number > 0 if positive else number >= 0)
-    if not good:
-        kind = "positive" if positive else "non-negative"
-        raise ValueError(
-            f"Got {name}={value!r}, but expected a finite {kind} number: "
-            "other values do not give a positive semi-definite kernel."
-        )
-    return number
+def _checked(kernel: Any) -> Any:
+    kernel._check_terms()
+    return kernel

@@ -10,7 +10,8 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from kernelmetric.compute import device_of, is_sparse, namespace
-from kernelmetric.kernels._base import Kernel, check_number
+from kernelmetric.kernels._base import Kernel
+from kernelmetric.kernels._points import check_number
 
 _HIGHEST_DEGREE = 10_000  # far beyond what floating-point numbers can take
 
@@ -74,21 +75,7 @@ class Polynomial(Kernel):
         """Whether gamma is a number (None is the number 1)."""
         return self.gamma is None or isinstance(self.gamma, Real)
 
-    def bind(self, X: Any, y: Any = None) -> Polynomial:
-        """Return the kernel with gamma a number.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,), default=None
-            Ignored.
-
-        Returns
-        -------
-        Polynomial
-            A new kernel with its parameters checked.
-        """
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         known = self.gamma is None or isinstance(self.gamma, Real)
         if not known and not (isinstance(self.gamma, str) and self.gamma == "auto"):
             raise ValueError(
@@ -97,7 +84,7 @@ class Polynomial(Kernel):
             )
         gamma = self.gamma if known else 1.0 / X.shape[1]
         degree, gamma, coef0 = self._checked(gamma)
-        return Polynomial(degree=degree, gamma=gamma, coef0=coef0)
+        return {"degree": degree, "gamma": gamma, "coef0": coef0}
 
     def _checked(self, gamma: Any) -> tuple[int, float, float]:
         if not isinstance(self.degree, Integral) or not 1 <= self.degree <= _HIGHEST_DEGREE:

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from kernelmetric.compute import device_of, is_numpy, is_sparse, namespace, take_rows, to_numpy
+from kernelmetric.compute import in_library_of, is_sparse, like, namespace, take_rows
 from kernelmetric.kernels._base import Kernel
 
 
@@ -48,21 +48,7 @@ class FunctionKernel(Kernel):
         self.params = params
         self.form = form
 
-    def bind(self, X: Any, y: Any = None) -> FunctionKernel:
-        """Return the kernel, once the function is seen to work on rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,), default=None
-            Ignored.
-
-        Returns
-        -------
-        FunctionKernel
-            A new kernel whose form is known.
-        """
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         A, _ = self._check_blocks(X, None)
         if not (self.params is None or isinstance(self.params, dict)):
             raise ValueError(
@@ -70,7 +56,7 @@ class FunctionKernel(Kernel):
                 "kernel function: try {'gamma': 0.5}."
             )
         params = None if self.params is None else dict(self.params)
-        return FunctionKernel(self.function, params=params, form=self._form(A))
+        return {"function": self.function, "params": params, "form": self._form(A)}
 
     def _form(self, A: Any) -> str:
         if isinstance(self.form, str) and self.form in ("blocks", "points"):
@@ -102,7 +88,6 @@ class FunctionKernel(Kernel):
 
     def _evaluate(self, A: Any, B: Any) -> Any:
         B = A if B is None else B
-        xp = namespace(A)
         shape = (A.shape[0], B.shape[0])
         if self._form(A) == "points":
             rows = [[float(self._call(a, b)) for b in _rows(B)] for a in _rows(A)]
@@ -114,15 +99,13 @@ class FunctionKernel(Kernel):
                 f"Got {_describe(K)} from the kernel function on blocks of {shape[0]} and "
                 f"{shape[1]} points, but expected an array of shape {shape}."
             )
-        if not is_array_api_obj(K) or is_numpy(K) != is_numpy(A):
-            K = xp.asarray(to_numpy(K), device=device_of(A))
-        return xp.astype(K, A.dtype, copy=True)  # the function may keep its own array
+        # A copy: the function may keep its own array.
+        return namespace(A).astype(in_library_of(K, A), A.dtype, copy=True)
 
     def _diagonal(self, A: Any) -> Any:
         if self._form(A) == "blocks":
             return super()._diagonal(A)
-        values = np.asarray([float(self._call(a, a)) for a in _rows(A)])
-        return namespace(A).asarray(values, dtype=A.dtype, device=device_of(A))
+        return like([float(self._call(a, a)) for a in _rows(A)], A)
 
 
 class PairwiseKernel(Kernel):
@@ -156,7 +139,7 @@ class PairwiseKernel(Kernel):
                 f"Got metric={self.metric!r}, but expected one of "
                 f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}."
             )
-        if not is_numpy(A):
+        if not isinstance(A, np.ndarray):
             raise TypeError(
                 f"Got {type(A).__name__}, but scikit-learn's kernel {self.metric!r} expected NumPy "
                 "arrays: try a kernel of this library, such as RBF."

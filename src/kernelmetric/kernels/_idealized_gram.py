@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from kernelmetric.compute import row_blocks, to_numpy
+from kernelmetric.compute import sum_rows, to_numpy
 
 
 def ideal_gram(y: Any, class_weight: Any = None) -> np.ndarray:
@@ -163,11 +163,12 @@ def gram_alignment(kernel: Any, X: Any, codes: np.ndarray) -> float:
     float
         The alignment.
     """
-    product = square = 0.0
-    for rows in row_blocks(X.shape[0], 3 * 8 * X.shape[0]):
+
+    def products(rows: slice) -> tuple[float, float]:
         K = to_numpy(kernel(X[rows, :], X)).astype(np.float64)
-        product += float(np.sum(K[codes[rows, None] == codes]))
-        square += float(np.sum(K * K))
+        return float(np.sum(K[codes[rows, None] == codes])), float(np.sum(K * K))
+
+    product, square = sum_rows(products, X.shape[0], 3 * 8 * X.shape[0])
     return _cosine(product, square, float(np.sum(np.bincount(codes).astype(float) ** 2)))
 
 

@@ -6,12 +6,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import is_numpy, namespace, take_rows, to_numpy
-from kernelmetric.kernels._base import Kernel, all_finite, check_number
-from kernelmetric.kernels._radial import exp_of_negative, ones
+from kernelmetric.compute import all_finite, exp_of_negative, l1_distances, take_rows, to_numpy
+from kernelmetric.kernels._base import Kernel
+from kernelmetric.kernels._points import check_number, ones
 
 _MEDIAN_ROWS = 400  # 80 000 pairs settle a median to well under a percent
 
@@ -45,27 +44,13 @@ class Laplacian(Kernel):
         """Whether gamma is a number."""
         return isinstance(self.gamma, Real)
 
-    def bind(self, X: Any, y: Any = None) -> Laplacian:
-        """Return the kernel with its width taken from X.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,), default=None
-            Ignored.
-
-        Returns
-        -------
-        Laplacian
-            A new kernel whose gamma is a number.
-        """
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if isinstance(self.gamma, Real):
-            return Laplacian(gamma=check_number("gamma", self.gamma))
+            return {"gamma": check_number("gamma", self.gamma)}
         if self.gamma in (None, "auto"):
-            return Laplacian(gamma=1.0 / X.shape[1])
+            return {"gamma": 1.0 / X.shape[1]}
         if self.gamma == "median":
-            return Laplacian(gamma=1.0 / _median_l1(X))
+            return {"gamma": 1.0 / _median_l1(X)}
         raise ValueError(
             f"Got gamma={self.gamma!r}, but expected a number, 'auto' or 'median': "
             "try gamma='median'."
@@ -75,7 +60,7 @@ class Laplacian(Kernel):
         return check_number("gamma", self.gamma)
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        D1 = l1_distances(A, A if B is None else B)
+        D1 = l1_distances(A, B)
         if not all_finite(D1):
             raise ValueError(
                 "Got L1 distances that overflow, but expected finite numbers: "
@@ -87,26 +72,12 @@ class Laplacian(Kernel):
         return ones(A)
 
 
-def l1_distances(A: Any, B: Any) -> Any:
-    """L1 distances between the rows of A and of B: O(n m d) time, O(n m) memory."""
-    if is_numpy(A):
-        return cdist(A, B, "cityblock").astype(A.dtype, copy=False)
-    xp = namespace(A, B)
-    if hasattr(xp, "cdist"):  # torch
-        return xp.cdist(A, B, p=1.0)
-    D1 = xp.abs(A[:, 0][:, None] - B[:, 0][None, :])
-    for column in range(1, A.shape[1]):  # one feature at a time: never an n × m × d array
-        D1 = D1 + xp.abs(A[:, column][:, None] - B[:, column][None, :])
-    return D1
-
-
 def _median_l1(X: Any) -> float:
     n = X.shape[0]
     if n > _MEDIAN_ROWS:
         X = take_rows(X, check_random_state(0).choice(n, _MEDIAN_ROWS, replace=False))
-    sample = to_numpy(X)
     with np.errstate(all="ignore"):
-        D1 = cdist(sample, sample, "cityblock")
+        D1 = l1_distances(to_numpy(X).astype(np.float64))
         D1 = D1[D1 > 0]
         median = float(np.median(D1)) if len(D1) else 1.0
     if not np.isfinite(median):

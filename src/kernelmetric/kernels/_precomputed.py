@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from sklearn.base import clone
 
-from kernelmetric.compute import device_of, is_numpy, namespace, row_blocks
-from kernelmetric.kernels._base import Kernel, all_finite, as_points
+from kernelmetric.compute import all_finite, in_library_of, is_single, namespace, over_rows
+from kernelmetric.kernels._base import Kernel
+from kernelmetric.kernels._points import as_points
 
-_ASYMMETRY = {4: 1e-4, 8: 1e-8}  # tolerated, relative to the largest entry, by itemsize
+_ASYMMETRY, _SINGLE_ASYMMETRY = 1e-8, 1e-4  # tolerated, relative to the largest entry
 
 
 class Precomputed(Kernel):
@@ -34,22 +34,7 @@ class Precomputed(Kernel):
 
     pairwise = True
 
-    def bind(self, X: Any, y: Any = None) -> Precomputed:
-        """Return the kernel, once X is seen to be a Gram matrix.
-
-        Parameters
-        ----------
-        X : array of shape (n, n)
-            Gram matrix of the training points: square, symmetric, finite. O(n²) time, one block
-            of rows in memory.
-        y : array of shape (n,), default=None
-            Ignored.
-
-        Returns
-        -------
-        Precomputed
-            A new kernel.
-        """
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         X = as_points(X, self)
         n = X.shape[0]
         if n != X.shape[1]:
@@ -64,16 +49,17 @@ class Precomputed(Kernel):
             )
         xp = namespace(X)
         largest = float(xp.max(xp.abs(X))) if n else 0.0
-        asymmetry = 0.0
-        for rows in row_blocks(n, 4 * 8 * n):
-            difference = xp.abs(X[rows, :] - X[:, rows].T)
-            asymmetry = max(asymmetry, float(xp.max(difference)))
-        if asymmetry > _ASYMMETRY[4 if X.dtype == xp.float32 else 8] * largest:
+
+        def differences(rows: slice) -> float:
+            return float(xp.max(xp.abs(X[rows, :] - X[:, rows].T)))
+
+        asymmetry = max(over_rows(differences, n, 4 * 8 * n), default=0.0)
+        if asymmetry > (_SINGLE_ASYMMETRY if is_single(X) else _ASYMMETRY) * largest:
             raise ValueError(
                 f"Got a precomputed kernel with |K - Kᵀ| up to {asymmetry:.3g}, but expected a "
                 "symmetric Gram matrix: try (K + K.T) / 2 if that is round-off."
             )
-        return clone(self)
+        return {}
 
     def anchors(self, X: Any, indices: Any = None) -> Any:
         """Return the columns of training points: their indices.
@@ -106,14 +92,7 @@ class Precomputed(Kernel):
         return A, B
 
     def _evaluate(self, A: Any, B: Any) -> Any:
-        if B is None:
-            return A
-        if is_numpy(A):
-            return A[:, np.asarray(B)]
-        xp = namespace(A)
-        if is_numpy(B):
-            B = xp.asarray(B, device=device_of(A))
-        return xp.take(A, B, axis=1)
+        return A if B is None else namespace(A).take(A, in_library_of(B, A), axis=1)
 
     def _diagonal(self, A: Any) -> Any:
         if A.shape[0] != A.shape[1]:

@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
-    device_of,
-    is_numpy,
+    exp_of_negative,
     is_sparse,
     median_squared_distance,
     namespace,
     squared_distances,
 )
-from kernelmetric.kernels._base import Kernel, check_number
+from kernelmetric.kernels._base import Kernel
+from kernelmetric.kernels._points import check_number, ones
 
-# exp below this is zero for every purpose, but makes denormal numbers, and a GEMM on denormals
-# runs an order of magnitude slower.
-_LEAST_EXPONENT = {4: -40.0, 8: -300.0}
 _DELTA_FRACTION = 0.01
 _LEAST_SPREAD = 1e-290  # one over a squared distance below this overflows, or nearly
 
@@ -32,28 +29,16 @@ class RadialKernel(Kernel):
     """
 
     accepts_sparse = True
-
-    def of_squared_distances(self, D2: Any) -> Any:
-        """Kernel values from squared distances.
-
-        Parameters
-        ----------
-        D2 : array of shape (n, m)
-            Squared Euclidean distances; left unchanged.
-
-        Returns
-        -------
-        array of shape (n, m)
-            exp(-γ D2).
-        """
-        self._require_bound()
-        return exp_of_negative(D2, self._gamma())
+    is_radial = True
 
     def _gamma(self) -> float:
         raise NotImplementedError(f"{type(self).__name__} must define _gamma().")
 
     def _evaluate(self, A: Any, B: Any) -> Any:
         return exp_of_negative(squared_distances(A, B), self._gamma(), overwrite=True)
+
+    def _at_distances(self, D2: Any) -> Any:
+        return exp_of_negative(D2, self._gamma())
 
     def _diagonal(self, A: Any) -> Any:
         return ones(A)
@@ -104,21 +89,7 @@ class RBF(RadialKernel):
         """Whether gamma is a number."""
         return isinstance(self.gamma, Real) and self.sigma is None
 
-    def bind(self, X: Any, y: Any = None) -> RBF:
-        """Return the kernel with its width taken from X.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,), default=None
-            Ignored.
-
-        Returns
-        -------
-        RBF
-            A new kernel whose gamma is a number.
-        """
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.gamma is not None and self.sigma is not None:
             raise ValueError(
                 f"Got gamma={self.gamma!r} and sigma={self.sigma!r}, but expected one of them: "
@@ -126,19 +97,21 @@ class RBF(RadialKernel):
             )
         if self.sigma is not None:
             sigma = check_number("sigma", self.sigma, positive=True)
-            return RBF(gamma=_inverse_square("sigma", sigma, 2.0 * X.shape[1]))
-        if isinstance(self.gamma, Real):
-            return RBF(gamma=check_number("gamma", self.gamma))
-        if self.gamma in (None, "median"):
-            return RBF(gamma=_inverse(median_distance(X)))
-        if self.gamma == "scale":
-            return RBF(gamma=_inverse(X.shape[1] * _variance(X)))
-        if self.gamma == "auto":
-            return RBF(gamma=1.0 / X.shape[1])
-        raise ValueError(
-            f"Got gamma={self.gamma!r}, but expected a number, 'median', 'scale' or 'auto': "
-            "try gamma='median'."
-        )
+            gamma = _inverse_square("sigma", sigma, 2.0 * X.shape[1])
+        elif isinstance(self.gamma, Real):
+            gamma = check_number("gamma", self.gamma)
+        elif self.gamma in (None, "median"):
+            gamma = _inverse(median_distance(X))
+        elif self.gamma == "scale":
+            gamma = _inverse(X.shape[1] * _variance(X))
+        elif self.gamma == "auto":
+            gamma = 1.0 / X.shape[1]
+        else:
+            raise ValueError(
+                f"Got gamma={self.gamma!r}, but expected a number, 'median', 'scale' or 'auto': "
+                "try gamma='median'."
+            )
+        return {"gamma": gamma, "sigma": None}
 
     def _gamma(self) -> float:
         return check_number("gamma", self.gamma)
@@ -181,41 +154,14 @@ class Delta(RadialKernel):
         """Whether the width is a number."""
         return isinstance(self.width, Real)
 
-    def bind(self, X: Any, y: Any = None) -> Delta:
-        """Return the kernel with its width taken from X.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,), default=None
-            Ignored.
-
-        Returns
-        -------
-        Delta
-            A new kernel whose width is a number.
-        """
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.width is None:
-            return Delta(width=_DELTA_FRACTION * float(np.sqrt(median_distance(X))))
-        return Delta(width=check_number("width", self.width, positive=True))
+            return {"width": _DELTA_FRACTION * float(np.sqrt(median_distance(X)))}
+        return {"width": check_number("width", self.width, positive=True)}
 
     def _gamma(self) -> float:
         width = check_number("width", self.width, positive=True)
         return _inverse_square("width", width, 2.0)
-
-
-def exp_of_negative(D2: Any, gamma: float, *, overwrite: bool = False) -> Any:
-    """exp(-gamma D2), in the memory of D2 where that is allowed."""
-    xp = namespace(D2)
-    least = _LEAST_EXPONENT[4 if D2.dtype == xp.float32 else 8]
-    gamma = min(gamma, float(xp.finfo(D2.dtype).max))  # infinity times zero is not a number
-    if not is_numpy(D2):
-        return xp.exp(xp.clip(D2 * -gamma, least, None))
-    with np.errstate(over="ignore"):
-        out = np.multiply(D2, -gamma, out=D2 if overwrite else None)
-    np.maximum(out, least, out=out)
-    return np.exp(out, out=out)
 
 
 def median_distance(X: Any) -> float:
@@ -224,13 +170,6 @@ def median_distance(X: Any) -> float:
         return 1.0  # no pair of points says anything about a width
     median = median_squared_distance(X)
     return median if median > _LEAST_SPREAD else 1.0  # below: for float64 the points coincide
-
-
-def ones(A: Any) -> Any:
-    """Ones, one per row of A, in its library and dtype."""
-    if is_sparse(A):
-        return np.ones(A.shape[0], dtype=A.dtype)
-    return namespace(A).ones(A.shape[0], dtype=A.dtype, device=device_of(A))
 
 
 def _variance(X: Any) -> float:

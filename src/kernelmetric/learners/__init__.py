@@ -10,7 +10,8 @@ eigenproblem: :class:`LDA`, :class:`LFDA`, :class:`DNE`, :class:`DLA`, :class:`L
 """
 
 from kernelmetric.learners import _registry
-from kernelmetric.learners._base import GradientLearner, Learner
+from kernelmetric.learners._base import Learner
+from kernelmetric.learners._descent import GradientLearner
 from kernelmetric.learners._registry import *  # noqa: F403
 from kernelmetric.learners._spectral import SpectralLearner
 

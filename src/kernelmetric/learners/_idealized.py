@@ -7,33 +7,27 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import check_points, like, to_numpy
+from kernelmetric.compute import like
 from kernelmetric.graphs import Pairs
-from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
-from kernelmetric.learners._checks import LARGEST, as_matrix, check_choice, check_number, warn
+from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
+from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
-from kernelmetric.learners._indefinite import SignedMetric, factor
-from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairLearner, span
+from kernelmetric.learners._pair_learner import SAMPLED_BYTES
+from kernelmetric.learners._space_learner import SpaceLearner
 from kernelmetric.solvers import (
-    CallbackSupportMixin,
-    Iterations,
     PairDual,
     PairSolution,
     pair_bytes,
     solve_pairs,
     with_callbacks,
 )
-from kernelmetric.spaces import KPCA
 
-_FULL_RANK_ROWS = 2000  # as Kernelized has it
-_LOW_RANK = 256
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
 
-class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
+class IdealizedKernel(SpaceLearner):
     r"""A metric from similar and dissimilar pairs, by quadratic programming.
 
     Similar pairs shall not be farther apart than they are in the prior metric, and dissimilar
@@ -50,8 +44,8 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
     Parameters
     ----------
     kernel : str, Kernel or callable, default='linear'
-        'linear' learns on X as given. Any other kernel learns on its kernel principal components
-        (all of them up to 2,000 points, 256 beyond), as ``Kernelized(IdealizedKernel(), kernel)``.
+        'linear' learns on X as given. Any other kernel learns on the coordinates of its automatic
+        space (all up to 2,000 points, 256 beyond), as ``Kernelized(IdealizedKernel(), kernel)``.
     C : float or 'auto', default='auto'
         Weight of the slacks, C_S and C_D, free of units. 'auto' takes a power of ten from 10 to
         10⁸ whose metric tells best the similar from the dissimilar pairs of points left out: the
@@ -86,8 +80,10 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
     Attributes
     ----------
     components_ : array of shape (rank, n_features)
-        The map L with LᵀL = M, of its positive part for 'clip' and 'none'; on the coordinates of
-        ``space_`` where there is one.
+        The map L with LᵀL = M, of its positive part for 'clip'; on the coordinates of ``space_``
+        where there is one.
+    signature_ : ndarray of shape (rank,)
+        For psd='none', the signs s with M = Lᵀ diag(s) L: +1, and -1 from some row on.
     pairs_ : Pairs
         The pairs that were used, similar ones first in what follows.
     alpha_ : ndarray of shape (n_pairs,)
@@ -124,7 +120,7 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         The gaps on the way.
     solver_ : str
         'interior' or 'first-order'.
-    space_ : KPCA or None
+    space_ : Space or None
         The space, for a kernel that is not linear.
     n_features_in_ : int
         Number of features seen in fit.
@@ -133,8 +129,9 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
     -----
     With psd='none' squared distances may be negative. Then :meth:`pairwise_distances` and
     :meth:`pair_distance` return the square root of the absolute value with the sign of the
-    square, which keeps the order; :meth:`pairwise_kernels` is indefinite; and :meth:`transform`,
-    whose distances cannot be negative, gives the coordinates of the positive part.
+    square, which keeps the order; :meth:`pairwise_kernels` is indefinite; and Euclidean distances
+    of :meth:`transform` are another metric, because there a -1 of ``signature_`` counts as +1. Its
+    columns of sign +1 alone are coordinates of the positive part.
 
     O(N r²) a step for N pairs in r dimensions; a block of pairs in memory.
 
@@ -217,7 +214,7 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
             The fitted metric.
         """
         self._check_parameters()
-        X, Z, basis = self._coordinates_of(X, y)
+        X, Z, basis = self._learned_on(X, y)
         self.pairs_, codes = self._check_pairs(Z, y, similar, dissimilar, pairs)
         prior = self._check_prior(Z, basis)
         self.scale_ = float(np.mean(self._problem(Z, self.pairs_, 1.0, prior, psd=False).d2))
@@ -231,12 +228,11 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         problem = self._problem(unit, self.pairs_, self.C_, prior, psd=self.psd == "solve")
 
         def attributes(M: np.ndarray) -> dict[str, Any]:
-            L, N = _maps(M, basis)
-            return {"components_": like(L, X), "negative_components_": like(N, X)}
+            L, signs = self._map_of(M, basis)
+            return {"components_": like(L, X)} | ({} if signs is None else {"signature_": signs})
 
-        report = Iterations(self, self.max_iter, attributes, X, y)
-        report.start(problem.metric(problem.matrix(problem.upper)))
-        with report.kept():
+        start = problem.metric(problem.matrix(problem.upper))
+        with self._watched(start, attributes, X, y) as report:
             found = solve_pairs(
                 problem,
                 tol=self.tol,
@@ -246,13 +242,19 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
                     len(report.loss_curve) < self.max_iter and report(metric, gap)
                 ),
             )
-        self.loss_curve_ = report.loss_curve
-        report.finish()
         self.upper_ = problem.upper / self.scale_
         self._store_solution(found)
-        self._store_metric(found.metric, X, basis)
+        L, signs = self._map_of(found.metric, basis)
+        if not L[0].any():
+            warn(
+                "IdealizedKernel ended in the zero metric: the dissimilar pairs are of points that "
+                "coincide, and nothing holds them apart."
+            )
+        self._store(L, X)
+        if signs is not None:
+            self.signature_ = signs
         if codes is not None:
-            self._store_alignments(X, codes)
+            self.alignment_before_, self.alignment_after_ = self._alignments(X, codes)
         return self
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
@@ -270,28 +272,15 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
         int
             An estimate, within a factor of two, for pairs from labels.
         """
-        n, r, space = n_samples, min(n_samples, n_features), 0
+        n, r, spanning = n_samples, min(n_samples, n_features), 0
         if not self._is_linear():
-            rank = _rank_for(n)
-            r, space = rank or n, KPCA(rank, kernel=self.kernel).estimate_memory(n, n_features)
+            space = self._space(n, self.kernel)
+            r, spanning = space.n_components or n, space.estimate_memory(n, n_features)
         N = min(2 * min(self.n_neighbors, n) * n, n * (n - 1) // 2)
         # one after the other: the median of sampled distances, the choice of C, the solution
         choice = pair_bytes(min(N, MOST_PAIRS), r) if isinstance(self.C, str) else 0
         steps = SAMPLED_BYTES, choice, pair_bytes(N, r)
-        return space + 8 * 4 * n * r + max(steps)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        try:
-            kernel = as_kernel(self.kernel)
-        except ValueError:  # fit will say what is wrong; asking for tags must not
-            return tags
-        tags.input_tags.pairwise = kernel.pairwise
-        tags.input_tags.sparse = kernel.accepts_sparse and not self._is_linear()
-        return tags
-
-    def _is_linear(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "linear"
+        return spanning + 8 * 4 * n * r + max(steps)
 
     def _check_parameters(self) -> None:
         check_number(self, "tol", Real, low=0)
@@ -320,22 +309,6 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
 
     def _chooses_C(self) -> bool:
         return isinstance(self.C, str) and self.C == "auto"
-
-    def _coordinates_of(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Validated points, the coordinates to learn on, and their basis in the features."""
-        if self._is_linear():
-            self.space_ = None
-            X = self._check_points(X)
-            return X, *span(X)
-        kernel = as_kernel(self.kernel)
-        X = check_points(
-            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
-        )
-        self._require_memory(X)
-        self.space_ = KPCA(_rank_for(X.shape[0]), kernel=kernel, random_state=self.random_state)
-        with config_context(transform_output="default"):
-            Z = self.space_.fit_transform(X, y)
-        return X, to_numpy(Z).astype(np.float64), None
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         limited = isinstance(self.radius, str) or (self.radius or np.inf) < LARGEST**1.5
@@ -385,37 +358,7 @@ class IdealizedKernel(CallbackSupportMixin, SignedMetric, PairLearner):
                 ConvergenceWarning,
             )
 
-    def _store_metric(self, M: np.ndarray, X: Any, basis: np.ndarray | None) -> None:
-        L, N = _maps(M, basis)
-        if not L.any():
-            warn(
-                "IdealizedKernel ended in the zero metric: the dissimilar pairs are of points that "
-                "coincide, and nothing holds them apart."
-            )
-        self._store(L, X)
-        self.negative_components_ = like(N, X)
-
-    def _store_alignments(self, X: Any, codes: np.ndarray) -> None:
-        E = to_numpy(self._about_origin(X)).astype(np.float64)
-        E = E / (np.max(np.abs(E)) or 1.0)  # no alignment depends on it, but sums of squares do
-        M = to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)
-        M = M / (np.max(np.abs(M)) or 1.0)
-        self.alignment_after_ = form_alignment(E, M, codes)
-        if self.space_ is None:
-            P = np.eye(len(M)) if self.prior is None else as_matrix(self.prior, "prior")
-            P = P / (np.max(np.abs(P)) or 1.0)
-            self.alignment_before_ = form_alignment(E, P, codes)
-        else:
-            self.alignment_before_ = gram_alignment(self.space_.kernel_, X, codes)
-
-
-def _rank_for(n_samples: int) -> int | None:
-    """Rank of the space of a kernel: all of it for few points."""
-    return None if n_samples <= _FULL_RANK_ROWS else _LOW_RANK
-
-
-def _maps(M: np.ndarray, basis: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """The maps of the positive and of the negative part of a metric, on the features."""
-    L, N = factor(M), factor(-M)
-    L = L if len(L) else np.zeros((1, len(M)))
-    return (L, N) if basis is None else (L @ basis, N @ basis)
+    def _map_of(self, M: np.ndarray, basis: np.ndarray | None) -> tuple[np.ndarray, Any]:
+        """The map of a solution on the features, and the signs of its rows unless all are +1."""
+        L, signs = signed_factor(M) if self.psd == "none" else (factor(M), None)
+        return L if basis is None else L @ basis, signs

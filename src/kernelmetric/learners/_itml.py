@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric.compute import like, sampled_squared_distances
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
-from kernelmetric.learners._indefinite import factor
+from kernelmetric.learners._factors import factor
 from kernelmetric.learners._itml_solvers import LogDetProblem, descend, project_in_turn
 from kernelmetric.learners._pair_learner import (
     SAMPLED_BYTES,
@@ -20,12 +20,12 @@ from kernelmetric.learners._pair_learner import (
     all_or_random_pairs,
     span,
 )
-from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
+from kernelmetric.solvers import with_callbacks
 
 _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
 
 
-class ITML(CallbackSupportMixin, PairLearner):
+class ITML(PairLearner):
     r"""Information-theoretic metric learning: the metric nearest to a prior that respects pairs.
 
     Similar pairs shall be within a squared distance u, dissimilar ones beyond l, at the price of
@@ -256,13 +256,10 @@ class ITML(CallbackSupportMixin, PairLearner):
         return float(u), float(l)
 
     def _minimise(self, problem: LogDetProblem, leave: Any, X: Any, y: Any) -> np.ndarray:
-        report = Iterations(self, self.max_iter, lambda L: {"components_": like(leave(L), X)}, X, y)
         L = np.eye(problem.Y.shape[1])
-        report.start(L)
-        with report.kept():
+        with self._watched(L, lambda L: {"components_": like(leave(L), X)}, X, y) as report:
             L = _SOLVERS[self.solver](problem, L, report, self.max_iter, self.tol)
-        self.loss_curve_, self.n_iter_ = report.loss_curve, len(report.loss_curve)
-        report.finish()
+        self.n_iter_ = len(report.loss_curve)
         self.loss_, self.duality_gap_ = problem.certificate(L)
         self.converged_ = self.duality_gap_ <= self.tol
         if not self.converged_:

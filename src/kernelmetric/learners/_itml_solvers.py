@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import row_blocks
+from kernelmetric.compute import map_rows, sum_rows
 from kernelmetric.learners._pair_learner import differences
 from kernelmetric.solvers import Iterations, minimize_lbfgs
+
+_MOST_ROWS = 16384  # pairs of a block
 
 
 class LogDetProblem:
@@ -42,6 +42,7 @@ class LogDetProblem:
         gamma: float,
     ):
         self.Y, self.rows, self.signs, self.bounds, self.gamma = Y, rows, signs, bounds, gamma
+        self._size = len(rows), 4 * 8 * Y.shape[1]  # of all pairs, and of one in memory
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L; infinite where L is singular."""
@@ -68,29 +69,37 @@ class LogDetProblem:
 
     def multipliers(self, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The α of every pair, and its bound ξ with the slack."""
-        x = np.empty(len(self.rows))
-        for block in self._blocks():
-            x[block] = self._ratios(differences(self.Y, self.rows[block]) @ L.T, block)
+        x = self._ratios(self.squares(L), slice(None))
         return self.signs * self.gamma * (1.0 - 1.0 / x) / self.bounds, x * self.bounds
 
     def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """What slacks cost, and ``Σ s α δδᵀ``."""
-        value, A = 0.0, np.zeros((len(L), len(L)))
-        for block in self._blocks():
-            delta = differences(self.Y, self.rows[block])
-            x = self._ratios(delta @ L.T, block)
-            value += self.gamma * float(np.sum(x - 1.0 - np.log(x)))
-            weights = self.gamma * (1.0 - 1.0 / x) / self.bounds[block]
-            A += (weights[:, None] * delta).T @ delta
-        return value, A
 
-    def _ratios(self, E: np.ndarray, block: slice) -> np.ndarray:
+        def sums(block: slice) -> tuple[float, np.ndarray]:
+            delta = differences(self.Y, self.rows[block])
+            x = self._ratios(_squares(delta @ L.T), block)
+            weights = self.gamma * (1.0 - 1.0 / x) / self.bounds[block]
+            value = self.gamma * float(np.sum(x - 1.0 - np.log(x)))
+            return value, (weights[:, None] * delta).T @ delta
+
+        return sum_rows(sums, *self._size, most=_MOST_ROWS)
+
+    def _ratios(self, squares: np.ndarray, block: slice) -> np.ndarray:
         """Squared distances in units of the bounds; one for pairs that need no slack."""
-        x = np.sum(E * E, axis=1) / self.bounds[block]
+        x = squares / self.bounds[block]
         return np.where((self.signs[block] * (x - 1.0) > 0) & (x > 0), x, 1.0)
 
-    def _blocks(self) -> Iterator[slice]:
-        return row_blocks(len(self.rows), 4 * 8 * self.Y.shape[1], most=16384)
+    def squares(self, L: np.ndarray) -> np.ndarray:
+        """Squared distance of every pair."""
+
+        def work(block: slice) -> np.ndarray:
+            return _squares(differences(self.Y, self.rows[block]) @ L.T)
+
+        return map_rows(work, *self._size, most=_MOST_ROWS)
+
+
+def _squares(E: np.ndarray) -> np.ndarray:
+    return np.sum(E * E, axis=1)
 
 
 def descend(
@@ -150,9 +159,6 @@ def _project_once(
 def _to_visit(
     problem: LogDetProblem, L: np.ndarray, alpha: np.ndarray, xi: np.ndarray
 ) -> np.ndarray:
-    distances = np.empty(len(xi))
-    for block in problem._blocks():
-        E = differences(problem.Y, problem.rows[block]) @ L.T
-        distances[block] = np.sum(E * E, axis=1)
+    distances = problem.squares(L)
     violated = problem.signs * (distances - xi) > 0
     return np.flatnonzero((distances > 0) & (violated | (alpha > 0)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import class_neighbors, row_blocks, squared_distances, to_numpy
+from kernelmetric.compute import class_neighbors, map_rows, squared_distances, to_numpy
 from kernelmetric.learners._base import BLOCK_BYTES, as_gram
 from kernelmetric.learners._checks import check_elsewhere, check_number
 from kernelmetric.learners._spectral import (
@@ -165,14 +165,14 @@ def _local_scatter(Z: np.ndarray, where: np.ndarray, scales: np.ndarray) -> np.n
     """``½ Σ_ij A_ij (z_i - z_j)(z_i - z_j)ᵀ`` of one class."""
     n = len(Z)
     tiny = np.finfo(np.float64).tiny
-    product, degrees = np.zeros_like(Z), np.zeros(n)
-    for rows in row_blocks(n, 4 * 8 * n, most=max(32, BLOCK_BYTES // (8 * n))):
+
+    def part(rows: slice) -> np.ndarray:
         A = squared_distances(where[rows], where)
         # Repeated points have no scale: their affinity is one with themselves, else none.
         with np.errstate(over="ignore"):  # exp(-inf) is the affinity of none
             A /= np.maximum(scales[rows, None] * scales, tiny)
         np.exp(-A, out=A)
-        product[rows] = A @ Z
-        degrees[rows] = np.sum(A, axis=1)
-    S = Z.T @ (degrees[:, None] * Z - product)
+        return np.sum(A, axis=1)[:, None] * Z[rows] - A @ Z
+
+    S = Z.T @ map_rows(part, n, 4 * 8 * n, most=max(32, BLOCK_BYTES // (8 * n)))
     return 0.5 * (S + S.T)

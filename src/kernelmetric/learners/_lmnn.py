@@ -8,22 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import (
-    available_threads,
-    like,
-    namespace,
-    own_threads,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute import available_threads, namespace, take_rows, to_numpy
 from kernelmetric.graphs import target_neighbors
-from kernelmetric.learners._base import (
-    BLOCK_BYTES,
-    GradientLearner,
-    as_gram,
-    in_single,
-    truncated,
-)
+from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import (
     LARGEST,
     as_matrix,
@@ -32,6 +19,8 @@ from kernelmetric.learners._checks import (
     check_number,
     warn,
 )
+from kernelmetric.learners._descent import Descent, Found, GradientLearner, in_single
+from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._margin import (
     FIRST_CORNER,
     MarginProblem,
@@ -71,7 +60,7 @@ class LargeMargin(GradientLearner):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> LargeMargin:
+    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> GradientLearner:
         """Learn the map from labelled points.
 
         Parameters
@@ -92,11 +81,11 @@ class LargeMargin(GradientLearner):
         object
             The fitted learner.
         """
-        self._check_parameters()
-        check_number(self, "n_neighbors", Integral, low=1)
-        check_number(self, "c", Real, low=0, high=LARGEST)
-        X, codes = self._check_training(X, y)
-        gram = as_gram(gram)
+        return self._fit(X, y, gram, neighbors=neighbors)
+
+    def _descent(
+        self, X: Any, codes: np.ndarray, gram: Gram | None, neighbors: Any = None
+    ) -> Descent:
         rank = self._check_n_components(X.shape[1])
         self._warn_if_wide(X.shape)
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
@@ -117,25 +106,15 @@ class LargeMargin(GradientLearner):
         start = self._whole(basis.enter(start))
         if not (self.warm_start and hasattr(self, "_corner")):
             self._corner = FIRST_CORNER
-        report = Iterations(
-            self,
-            self.max_iter,
-            lambda L: {"components_": like(basis.leave(self._reduce(L, rank)), X)},
-            X,
-            y,
-        )
-        report.start(start)
-        with own_threads(4.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
-            L, self.converged_ = self._minimise(problem, start, report)
-        L = self._reduce(L, rank)
-        self._store(basis.leave(L), X)
-        self.loss_ = exact.value(L)
-        self.loss_curve_ = report.loss_curve
-        self.n_iter_ = len(report.loss_curve)
-        self.converged_ = self.converged_ or report.stopped
-        report.finish()
-        self._warn_unless_converged()
-        return self
+
+        def minimise(report: Iterations) -> Found:
+            L, good, self._corner = self._descend(
+                problem, start, report, self.max_iter, self.tol, self._corner
+            )
+            L = self._reduce(L, rank)
+            return L, exact.value(L), good
+
+        return Descent(start, minimise, lambda L: basis.leave(self._reduce(L, rank)))
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
@@ -160,7 +139,9 @@ class LargeMargin(GradientLearner):
         return super().estimate_memory(n_samples, n_features) + blocks + listed
 
     def _check_parameters(self) -> None:
-        self._check_iteration_parameters()
+        super()._check_parameters()
+        check_number(self, "n_neighbors", Integral, low=1)
+        check_number(self, "c", Real, low=0, high=LARGEST)
 
     def _start_rank(self, rank: int) -> int:
         raise NotImplementedError
@@ -168,12 +149,9 @@ class LargeMargin(GradientLearner):
     def _warn_if_wide(self, shape: tuple[int, int]) -> None:
         """Say that so many features let the map fit any labels, where that is so."""
 
-    def _minimise(self, problem: MarginProblem, start: np.ndarray, report: Iterations):
+    def _descend(self, problem: MarginProblem, *how: Any) -> tuple[np.ndarray, bool, float]:
         """Descend on L with L-BFGS, the corner of the hinge narrowing from stage to stage."""
-        L, good, self._corner = descend(
-            problem, start, report, self.max_iter, self.tol, self._corner
-        )
-        return L, good
+        return descend(problem, *how)
 
     def _suited(self, problem: MarginProblem) -> MarginProblem:
         """The problem in the precision to descend in; it is judged in that of the data."""
@@ -328,13 +306,8 @@ class LMNN(LargeMargin):
                 "learning. Try sklearn.decomposition.PCA(50) before, or Kernelized(LMNN())."
             )
 
-    def _minimise(self, problem: MarginProblem, start: np.ndarray, report: Iterations):
-        if self.solver == "lbfgs":
-            return super()._minimise(problem, start, report)
-        L, good, self._corner = descend_convex(
-            problem, start, report, self.max_iter, self.tol, self._corner
-        )
-        return L, good
+    def _descend(self, problem: MarginProblem, *how: Any) -> tuple[np.ndarray, bool, float]:
+        return (descend if self.solver == "lbfgs" else descend_convex)(problem, *how)
 
     def _suited(self, problem: MarginProblem) -> MarginProblem:
         return problem.astype("float64") if self.solver == "projected" else super()._suited(problem)

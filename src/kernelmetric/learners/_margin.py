@@ -13,11 +13,19 @@ from kernelmetric.compute import (
     lmnn_hinge_on,
     mine_impostors,
     namespace,
+    product,
     take_rows,
     to_numpy,
 )
 from kernelmetric.learners._base import centered, frobenius
-from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs, minimize_projected
+from kernelmetric.learners._factors import factor
+from kernelmetric.solvers import (
+    Gram,
+    Iterations,
+    minimize_lbfgs,
+    minimize_projected,
+    positive_part,
+)
 
 # The hinge is smoothed by a quadratic corner that narrows from stage to stage; L-BFGS and FISTA
 # both need a continuous gradient.
@@ -29,6 +37,7 @@ _ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimat
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
 _FEW_POINTS = 300  # up to here, looking at all impostors costs less than keeping a list
+_ROUNDING = 1e-14  # eigenvalues of M below this share of the largest are no part of it
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 
 
@@ -91,20 +100,20 @@ class MarginProblem:
         E = self._embedded(L)
         n = len(self.codes)
         if self.few or len(pairs) > _DENSE_ABOVE * n**2:
-            value, product = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
+            value, sums = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
         else:
-            value, product = lmnn_hinge_on(pairs, E, E, self.targets, self.c, corner)
+            value, sums = lmnn_hinge_on(pairs, E, E, self.targets, self.c, corner)
         penalty, penalty_gradient = frobenius(L, None)
-        gradient = 2.0 * to_numpy(product.T @ self.points) + self.reg * penalty_gradient
+        gradient = 2.0 * to_numpy(product(sums.T, self.points)) + self.reg * penalty_gradient
         return value + self.reg * penalty, gradient
 
     def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to M, where the objective is convex."""
         X = self.points
-        L = like(factor(M), X)
-        value, product = lmnn_hinge(X @ L.T, X, self.targets, self.codes, self.c, corner)
+        L = like(factor(M, _ROUNDING), X)
+        value, sums = lmnn_hinge(product(X, L.T), X, self.targets, self.codes, self.c, corner)
         identity = np.eye(len(M))
-        gradient = to_numpy(X.T @ product).astype(np.float64) + self.reg * identity
+        gradient = to_numpy(product(X.T, sums)).astype(np.float64) + self.reg * identity
         return value + self.reg * float(np.trace(M)), gradient
 
     def best_length(self, L: np.ndarray) -> float:
@@ -132,7 +141,7 @@ class MarginProblem:
         return mine_impostors(E, self.targets, self.codes, self.c, **options)
 
     def _embedded(self, L: np.ndarray) -> Any:
-        return self.points @ like(L, self.points).T
+        return product(self.points, like(L, self.points).T)
 
 
 def descend(
@@ -219,12 +228,12 @@ def descend_convex(
         stage_tol = 0.5 * tol if finish else max(0.5 * tol, _STAGE_TOL * corner)
         minimum, step = minimize_projected(
             lambda M: problem.of_matrix(M, width),  # noqa: B023 (used before width changes)
-            _project_psd,
+            lambda M: positive_part(0.5 * (M + M.T)),
             M,
             max_iter=max(max_iter - done, 1),
             converged=good_enough,
             step=step,
-            report=lambda M, value: report(factor(M), value),
+            report=lambda M, value: report(factor(M, _ROUNDING), value),
         )
         M, done = minimum.x, done + minimum.n_iter
         exact = problem.of_matrix(M, 0.0)[0]
@@ -232,22 +241,7 @@ def descend_convex(
         good = near and minimum.converged and stage_tol <= 0.5 * tol
         stuck = minimum.n_iter == 0  # no step leads to a finite value
         if good or report.stopped or done >= max_iter or stuck:
-            return factor(M), good, corner
+            return factor(M, _ROUNDING), good, corner
         finish = finish or near
         if not near:
             corner *= _CORNER_FACTOR
-
-
-def factor(M: np.ndarray) -> np.ndarray:
-    """L with ``LᵀL = M``, from the eigenvectors with positive eigenvalues."""
-    values, V = linalg.eigh(M)
-    keep = values > max(values[-1], 0.0) * len(values) * np.finfo(np.float64).eps
-    if not np.any(keep):
-        return np.zeros((1, len(M)))
-    # torch takes no views with negative strides
-    return (V[:, keep] * np.sqrt(values[keep])).T[::-1].copy()
-
-
-def _project_psd(M: np.ndarray) -> np.ndarray:
-    L = factor(0.5 * (M + M.T))
-    return L.T @ L

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import like, own_threads, softmax_reduction, to_numpy
-from kernelmetric.learners._base import GradientLearner, as_gram, truncated
+from kernelmetric.compute import like, softmax_reduction, to_numpy
+from kernelmetric.learners._descent import Descent, Found, GradientLearner
+from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start
 from kernelmetric.learners._spectral import about_centres, orthonormal
-from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
+from kernelmetric.solvers import Gram, Iterations
 
 
 class MCML(GradientLearner):
@@ -85,28 +86,9 @@ class MCML(GradientLearner):
         self.tol = tol
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, *, gram: Any = None) -> MCML:
-        """Learn the metric from labelled points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-
-        Returns
-        -------
-        MCML
-            The fitted learner.
-        """
-        self._check_iteration_parameters()
-        X, codes = self._check_training(X, y)
+    def _descent(self, X: Any, codes: np.ndarray, gram: Gram | None) -> Descent:
         rank = self._check_n_components(X.shape[1])
-        coordinates = orthonormal(X, as_gram(gram))
+        coordinates = orthonormal(X, gram)
         problem = CollapsedClasses(like(coordinates.Z, X), codes, self.reg / coordinates.size**2)
         if not problem.counted.any():
             raise ValueError(
@@ -114,19 +96,12 @@ class MCML(GradientLearner):
             )
         start = softmax_start(np.eye(coordinates.Z.shape[1]), coordinates.Z)
 
-        def attributes(L: np.ndarray) -> dict[str, Any]:
-            return {"components_": like(truncated(L, rank) @ coordinates.basis, X)}
+        def minimise(report: Iterations) -> Found:
+            found = self._lbfgs(problem.objective, start, report)
+            self.gap_ = problem.gap(found[0])
+            return found
 
-        report = Iterations(self, self.max_iter, attributes, X, y)
-        report.start(start)
-        with own_threads(6.0 * X.shape[0] ** 2 * len(start)), report.kept():
-            found = minimize_lbfgs(
-                problem.objective, start, max_iter=self.max_iter, tol=self.tol, report=report
-            )
-        self.gap_ = problem.gap(found.x)
-        self._store(truncated(found.x, rank) @ coordinates.basis, X)
-        self._store_descent(found, report)
-        return self
+        return Descent(start, minimise, lambda L: truncated(L, rank) @ coordinates.basis)
 
 
 class CollapsedClasses:

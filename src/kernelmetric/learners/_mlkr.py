@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import like, own_threads, softmax_reduction, to_numpy
-from kernelmetric.learners._base import GradientLearner, as_gram, centered, frobenius
+from kernelmetric.compute import like, softmax_reduction, to_numpy
+from kernelmetric.learners._base import centered, frobenius
+from kernelmetric.learners._descent import Descent, GradientLearner
 from kernelmetric.learners._nca import softmax_start
-from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
+from kernelmetric.solvers import Gram, with_callbacks
 
 
 class MLKR(GradientLearner):
@@ -113,7 +114,7 @@ class MLKR(GradientLearner):
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, gram: Any = None) -> MLKR:
+    def fit(self, X: Any, y: Any, *, gram: Any = None) -> GradientLearner:
         """Learn the map from points and their targets.
 
         Parameters
@@ -130,12 +131,18 @@ class MLKR(GradientLearner):
         MLKR
             The fitted learner.
         """
-        self._check_iteration_parameters()
+        return self._fit(X, y, gram)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if isinstance(self.init, str) and self.init == "lda":
             raise ValueError("Got init='lda', but MLKR has no classes: try 'pca'.")
+
+    def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         X = self._check_points(X)
-        Y = like(_standardized(y, X), X)
-        gram = as_gram(gram)
+        return X, like(_standardized(y, X), X)
+
+    def _descent(self, X: Any, Y: Any, gram: Gram | None) -> Descent:
         rank = self._check_n_components(X.shape[1])
         no_classes = np.zeros(X.shape[0], dtype=np.intp)
         start = self._start(X, no_classes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
@@ -146,15 +153,7 @@ class MLKR(GradientLearner):
             penalty, penalty_gradient = frobenius(L, gram)
             return value + self.reg * penalty, to_numpy(gradient) + self.reg * penalty_gradient
 
-        report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
-        report.start(start)
-        with own_threads(6.0 * X.shape[0] ** 2 * start.shape[0]), report.kept():
-            found = minimize_lbfgs(
-                objective, start, max_iter=self.max_iter, tol=self.tol, report=report
-            )
-        self._store(found.x, X)
-        self._store_descent(found, report)
-        return self
+        return Descent(start, lambda report: self._lbfgs(objective, start, report), lambda L: L)
 
 
 def mlkr_loss(L: Any, X: Any, Y: Any) -> tuple[float, Any]:

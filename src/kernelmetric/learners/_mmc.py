@@ -9,22 +9,17 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import like, row_blocks
+from kernelmetric.compute import like, sum_rows
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_number, warn
-from kernelmetric.learners._indefinite import factor
-from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, span
-from kernelmetric.solvers import (
-    CallbackSupportMixin,
-    Iterations,
-    minimize_lbfgs,
-    with_callbacks,
-)
+from kernelmetric.learners._factors import factor
+from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, differences, span
+from kernelmetric.solvers import minimize_lbfgs, with_callbacks
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
 
 
-class MMC(CallbackSupportMixin, PairLearner):
+class MMC(PairLearner):
     r"""Dissimilar pairs far apart, while similar ones stay near: the metric of Xing et al.
 
     .. math:: \max_{M \succeq 0}\; \frac{1}{N_D} \sum_D \sqrt{\delta^\top M \delta}
@@ -195,10 +190,12 @@ class MMC(CallbackSupportMixin, PairLearner):
     def _whitening(self, Z: np.ndarray) -> np.ndarray:
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""
         rows = self.pairs_.similar
-        S = np.zeros((Z.shape[1], Z.shape[1]))
-        for block in row_blocks(len(rows), 3 * 8 * Z.shape[1]):
-            delta = Z[rows[block, 0]] - Z[rows[block, 1]]
-            S += delta.T @ delta / len(rows)
+
+        def scatter(block: slice) -> np.ndarray:
+            delta = differences(Z, rows[block])
+            return delta.T @ delta / len(rows)
+
+        S = sum_rows(scatter, len(rows), 3 * 8 * Z.shape[1])
         floor = self.reg * max(float(np.trace(S)) / len(S), 1e-12 * float(np.mean(Z * Z)))
         if self.diagonal:
             return np.diag(np.maximum(np.diag(S) + floor, 1e-300) ** -0.5)
@@ -209,11 +206,9 @@ class MMC(CallbackSupportMixin, PairLearner):
 
     def _maximise(self, problem: FarApart, leave: Any, X: Any, y: Any) -> np.ndarray:
         L = problem.start()
-        report = Iterations(self, self.max_iter, lambda L: {"components_": like(leave(L), X)}, X, y)
-        report.start(L)
         self.n_iter_ = 0
         tol = 1e-7
-        with report.kept():
+        with self._watched(L, lambda L: {"components_": like(leave(L), X)}, X, y) as report:
             while self.n_iter_ < self.max_iter and not report.stopped:
                 left = self.max_iter - self.n_iter_
                 found = minimize_lbfgs(problem.loss, L, max_iter=left, tol=tol, report=report)
@@ -224,8 +219,6 @@ class MMC(CallbackSupportMixin, PairLearner):
                 tol *= 1e-2
             if self.n_iter_ < self.max_iter and not report.stopped:
                 L = problem.polished(L, self.tol)
-        self.loss_curve_ = report.loss_curve
-        report.finish()
         return L
 
 
@@ -296,12 +289,14 @@ class FarApart:
 
     def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """The mean distance, and its derivative with respect to LᵀL."""
-        value, G = 0.0, np.zeros_like(L)
-        for block in row_blocks(len(self.rows), 5 * 8 * self.Y.shape[1], most=16384):
-            delta = self.Y[self.rows[block, 0]] - self.Y[self.rows[block, 1]]
+
+        def sums(block: slice) -> tuple[float, np.ndarray]:
+            delta = differences(self.Y, self.rows[block])
             E = delta * L if self.diagonal else delta @ L.T
             distances = np.sqrt(np.einsum("pi,pi->p", E, E) + self.floor)
-            value += float(np.sum(distances))
             half = 0.5 / distances
-            G += half @ (delta * delta) if self.diagonal else (delta * half[:, None]).T @ delta
+            G = half @ (delta * delta) if self.diagonal else (delta * half[:, None]).T @ delta
+            return float(np.sum(distances)), G
+
+        value, G = sum_rows(sums, len(self.rows), 5 * 8 * self.Y.shape[1], most=16384)
         return value / self.n_pairs, G / self.n_pairs

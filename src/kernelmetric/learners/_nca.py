@@ -7,25 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import (
-    like,
-    own_threads,
-    softmax_bytes,
-    squared_distances,
-    take_rows,
-    to_numpy,
-)
-from kernelmetric.learners._base import GradientLearner, as_gram, centered
+from kernelmetric.compute import softmax_bytes, squared_distances, take_rows, to_numpy
+from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import check_choice, check_number
+from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._nca_solvers import (
-    Descent,
     NCAProblem,
     descend_batches,
     descend_exactly,
     descend_truncated,
     refuse_device,
 )
-from kernelmetric.solvers import Iterations, minimize_lbfgs, with_callbacks
+from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs
 
 # Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
 # at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.
@@ -147,48 +140,6 @@ class NCA(GradientLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, *, gram: Any = None) -> NCA:
-        """Learn the map from labelled points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        gram : array of shape (n_features, n_features), default=None
-            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
-
-        Returns
-        -------
-        NCA
-            The fitted learner.
-        """
-        self._check_iteration_parameters()
-        check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
-        check_number(self, "batch_size", Integral, low=2)
-        check_number(self, "eps", Real, low=0, high=1, above=True)
-        X, codes = self._check_training(X, y)
-        gram = as_gram(gram)
-        rank = self._check_n_components(X.shape[1])
-        # From the start on: threads of BLAS that were busy before would go on spinning for a while.
-        with own_threads(6.0 * X.shape[0] ** 2 * rank):
-            start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
-            order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-            problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
-            report = Iterations(self, self.max_iter, lambda L: {"components_": like(L, X)}, X, y)
-            report.start(start)
-            with report.kept():
-                L, self.loss_, converged = self._descend(problem, start, report)
-        self._store(L, X)
-        self.loss_curve_ = report.loss_curve
-        self.n_iter_ = len(report.loss_curve)
-        self.converged_ = converged or report.stopped
-        report.finish()
-        self._warn_unless_converged()
-        return self
-
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
 
@@ -206,7 +157,20 @@ class NCA(GradientLearner):
         """
         return super().estimate_memory(n_samples, n_features) + softmax_bytes(n_samples)
 
-    def _descend(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Descent:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
+        check_number(self, "batch_size", Integral, low=2)
+        check_number(self, "eps", Real, low=0, high=1, above=True)
+
+    def _descent(self, X: Any, codes: np.ndarray, gram: Gram | None) -> Descent:
+        rank = self._check_n_components(X.shape[1])
+        start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
+        order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
+        problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
+        return Descent(start, lambda report: self._descend(problem, start, report), lambda L: L)
+
+    def _descend(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Found:
         n = len(problem.codes)
         if n >= _COARSE_ABOVE and isinstance(self.init, str) and not self.warm_start:
             some = problem.subset(np.linspace(0, n - 1, _COARSE_ROWS).astype(int))

@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     Listed,
-    is_numpy,
     like,
     mine_softmax,
     namespace,
@@ -20,11 +19,11 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.learners._base import frobenius, in_single
+from kernelmetric.learners._base import frobenius
+from kernelmetric.learners._descent import Found, in_single
 from kernelmetric.solvers import Gram, Iterations, finite_or_none, minimize_lbfgs, refuse_start
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
-Descent = tuple[np.ndarray, float, bool]  # the map, the objective there, whether it converged
 
 _ROUGH_TOL = 1e-6  # where float32 hands over to float64: its objective is good to 1e-7
 _LONGEST_LIST = 0.05  # share of all pairs above which looking at all of them is cheaper
@@ -91,7 +90,7 @@ class NCAProblem:
 
 def descend_exactly(
     problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
-) -> Descent:
+) -> Found:
     """L-BFGS over all pairs: in float32 as far as that can tell, the finish in float64."""
     rough = max(tol, _ROUGH_TOL)
     stages = [(problem, tol)]
@@ -114,7 +113,7 @@ def descend_truncated(
     tol: float,
     *,
     eps: float,
-) -> Descent:
+) -> Found:
     """L-BFGS over near pairs, listed anew after every round; the value at the end is exact.
 
     A round that did not lower the certified objective met points that were not listed: it is
@@ -153,7 +152,7 @@ def descend_batches(
     *,
     batch_size: int,
     random_state: Any,
-) -> Descent:
+) -> Found:
     """Adam on batches, each a problem of its own.
 
     An iteration is a pass over the points, several where a pass has fewer than fifty batches.
@@ -196,8 +195,9 @@ def descend_batches(
 
 def refuse_device(points: Any, solver: str) -> None:
     """Refuse arrays of other libraries where only NumPy can do the work."""
-    if not is_numpy(points):
+    library = type(points).__module__.split(".")[0]
+    if library != "numpy":
         raise ValueError(
-            f"Got {type(points).__module__.split('.')[0]} points with solver={solver!r}, but "
-            "expected NumPy arrays: on a device, solver='lbfgs' over all pairs is fast."
+            f"Got {library} points with solver={solver!r}, but expected NumPy arrays: on a "
+            "device, solver='lbfgs' over all pairs is fast."
         )

@@ -9,13 +9,13 @@ from scipy import linalg
 
 from kernelmetric.compute import check_labels, to_numpy
 from kernelmetric.graphs import Pairs, as_pairs
-from kernelmetric.learners._base import Learner
 from kernelmetric.learners._checks import as_matrix
+from kernelmetric.learners._descent import IterativeLearner
 
 SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their differences
 
 
-class PairLearner(Learner):
+class PairLearner(IterativeLearner):
     """A learner that takes labels, or pairs that are known to be alike or to differ."""
 
     learns_from = "pairs"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.metric import refuse_signed
 from kernelmetric.report._plots import PALETTE, _in_a_plane, _pyplot
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def plot_neighbors(
     (5, 'learned metric')
     """
     plt = _pyplot()
+    refuse_signed(metric)
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     if not 0 <= point < len(X):
         raise ValueError(f"Got point={point}, but expected a row number from 0 to {len(X) - 1}.")

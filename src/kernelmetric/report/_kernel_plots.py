@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelmetric.compute import map_rows, to_numpy
-from kernelmetric.kernels import RBF, AlignedSum, Kernel, Polynomial, Sum
+from kernelmetric.kernels import RBF, Kernel, Polynomial, Sum
 from kernelmetric.report._plots import PALETTE, _pyplot
+from kernelmetric.selection import AlignedSum
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +41,7 @@ def plot_kernel_weights(kernel: Sum, *, labels: Any = None, ax: Axes | None = No
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kernelmetric.kernels import KernelAlignment
+    >>> from kernelmetric import KernelAlignment
     >>> from kernelmetric.report import plot_kernel_weights
     >>> kernel = KernelAlignment(centered=True).bind(*load_iris(return_X_y=True))
     >>> len(plot_kernel_weights(kernel).patches)

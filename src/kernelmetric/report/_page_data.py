@@ -11,6 +11,7 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.metric import refuse_signed
 
 MOST_POINTS = 2_000  # drawn: more hide each other, and the page grows by 200 bytes for each
 GRAM_ROWS = 150  # a matrix of them has about a pixel for each pair
@@ -60,6 +61,7 @@ def choose_points(metric: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> Poin
     Points
         At most ``MOST_POINTS``.
     """
+    refuse_signed(metric)
     parts = [np.asarray(X)] + ([] if X_test is None else [np.asarray(X_test)])
     total = sum(map(len, parts))
     keep = [np.arange(len(part)) for part in parts]

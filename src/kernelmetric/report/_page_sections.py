@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import to_numpy
-from kernelmetric.kernels import AlignedSum
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_charts import bars_svg, curve_svg
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, relevance
 from kernelmetric.report._text import html_text
+from kernelmetric.selection import AlignedSum
 
 _LISTED_ERRORS = 12
 _LISTED_FEATURES = 12

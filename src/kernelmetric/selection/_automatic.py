@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelmetric.kernels import Kernel, KernelAlignment, as_kernel
+from kernelmetric.kernels import Kernel, as_kernel
+from kernelmetric.selection._alignment import KernelAlignment
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 
 _LEARNED = {"auto": LeaveOneOutRidge, "aligned": KernelAlignment}

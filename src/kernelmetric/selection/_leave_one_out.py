@@ -8,29 +8,27 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from scipy import linalg
-from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute import (
     is_sparse,
-    own_threads,
+    l1_distances,
+    one_thread,
     squared_distances,
     take_rows,
     to_numpy,
 )
 from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled
 from kernelmetric.selection._relevance import relevances
+from kernelmetric.selection._targets import coded_targets, few_columns
 
 RIDGES = 10.0 ** np.arange(-4, 2)
 FALLBACK_RIDGE = 0.1  # where labels cannot choose
 _GAIN = 0.9  # scales must lower the error this far on points they were not learned from
 _LEAST_ROWS = 40  # for learning scales: half of them must still say something
 _FEWEST_ROWS = 8  # for choosing anything at all
-_CALM_ROWS = 250  # up to which BLAS is kept to one thread
-_ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no classes
+_ROWS_OF_ONE_THREAD = 250  # more are worth all threads of BLAS
 
 
 class Family(NamedTuple):
@@ -101,13 +99,9 @@ class Choice(NamedTuple):
     grid: Grid
 
 
-def _l1(X: np.ndarray) -> np.ndarray:
-    return cdist(X, X, "cityblock")
-
-
 FAMILIES = (
     Family(RBF, squared_distances, 2.0 ** np.arange(-4, 5)),
-    Family(Laplacian, _l1, 2.0 ** np.arange(-2, 5)),
+    Family(Laplacian, l1_distances, 2.0 ** np.arange(-2, 5)),
 )
 
 
@@ -179,9 +173,9 @@ class LeaveOneOutRidge(Kernel):
         median = RBF(gamma="median").bind(X)  # also refuses points whose distances overflow
         if y is None:
             return median
-        key, Y = coded_targets(y, X)
-        rows = self._rows(key)
-        Y = Y[rows]
+        targets = coded_targets(y, X)
+        rows = self._rows(targets.key)
+        Y = targets.columns(rows)
         sample = take_rows(X, rows)
         if not is_sparse(sample):
             sample = to_numpy(sample).astype(np.float64)
@@ -189,9 +183,9 @@ class LeaveOneOutRidge(Kernel):
         if len(rows) < _FEWEST_ROWS or not unlike:
             return median + FALLBACK_RIDGE * Delta().bind(X)
         # Threads that wait for each other cost more than they give on matrices of few rows.
-        calm = own_threads(0.0) if len(rows) <= _CALM_ROWS else nullcontext()
-        with np.errstate(all="ignore"), calm:  # far points may underflow; evaluation says the rest
-            choice = choose(sample, Y, key[rows])
+        threads = one_thread() if len(rows) <= _ROWS_OF_ONE_THREAD else nullcontext()
+        with np.errstate(all="ignore"), threads:  # far points may underflow, and are seen later
+            choice = choose(sample, Y, targets.key[rows])
         bound = choice.kernel.bind(X)
         bound.__dict__.update(
             candidates_=choice.candidates,
@@ -258,53 +252,21 @@ def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> 
     Returns
     -------
     ndarray of shape (r,)
-        Mean over points and columns. O(n³ + r n² p) time.
+        Mean over points and columns. O(n³ + r n² p) time; of p classes, only those of several
+        points cost more than one.
     """
     values, U = linalg.eigh(K + 1.0, check_finite=False)
     values = np.maximum(values, 0.0)  # round-off of a singular Gram matrix
-    targets, squares = U.T @ Y, U**2
+    F, signs, own = few_columns(Y)
+    targets, squares = U.T @ F, U**2
     errors = []
     for ridge in ridges:
         shrunk = 1.0 / (values + ridge)
-        residuals = (U @ (shrunk[:, None] * targets)) / (squares @ shrunk)[:, None]
-        errors.append(np.mean(residuals**2))
+        diagonal = squares @ shrunk
+        residuals = (U @ (shrunk[:, None] * targets)) / diagonal[:, None]
+        total = np.sum(residuals**2 * signs) + own * np.sum(squares @ shrunk**2 / diagonal**2)
+        errors.append(total / Y.size)
     return np.array(errors)
-
-
-def coded_targets(y: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """What ridge regression predicts for the labels or targets y.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,) or (n, p)
-        Labels, or continuous targets.
-    X : array of shape (n, d)
-        The points, for the count.
-
-    Returns
-    -------
-    key : ndarray of shape (n,)
-        Class codes, or the target, to sort by.
-    Y : ndarray of shape (n, p)
-        A column of ±1 for each class; or the targets, standardized.
-    """
-    y = np.asarray(to_numpy(y) if is_array_api_obj(y) else y)
-    check_consistent_length(X, y)
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
-    table = y.reshape(len(y), -1)
-    classes, codes = np.unique(table[:, 0], return_inverse=True)
-    if table.shape[1] > 1 or _is_continuous(table[:, 0], len(classes)):
-        table = table.astype(np.float64)
-        spread = table.std(axis=0)
-        return table[:, 0], (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return codes, np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-
-
-def _is_continuous(y: np.ndarray, n_values: int) -> bool:
-    if y.dtype.kind != "f" or n_values < 3:
-        return False
-    return bool(np.any(y != np.round(y))) or n_values * _ROWS_PER_VALUE > len(y)
 
 
 def search(X: Any, Y: np.ndarray, family: Family) -> Grid:
@@ -379,9 +341,15 @@ def _gains_of_scales(
     The error on the points that scales were learned from is far too good where features are
     many.
     """
-    # Alternating along a fixed direction within each class: the order of rows does not matter.
-    direction = np.random.RandomState(0).standard_normal(X.shape[1])
-    order = np.lexsort((X @ direction, key))
+    # Alternating along a fixed direction within each class, classes in the order of their first
+    # points there: neither the order of rows nor the names of classes matter.
+    along = X @ np.random.RandomState(0).standard_normal(X.shape[1])
+    if key.dtype.kind == "i":
+        first = np.full(key.max() + 1, np.inf)
+        np.minimum.at(first, key, along)
+        order = np.lexsort((along, key, np.bincount(key)[key], first[key]))
+    else:
+        order = np.lexsort((along, key))
     halves = order[::2], order[1::2]
     learned = [np.sqrt(relevances(X[half], Y[half], starts)) for half in halves]
     gains = []

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import clone
 
-from kernelmetric.compute import current_budget, is_sparse, namespace, squared_distances
-from kernelmetric.kernels import Kernel, Precomputed, RadialKernel, Sum
+from kernelmetric.compute import all_finite, namespace, squared_distances, widened, worth_keeping
+from kernelmetric.kernels import Precomputed
 from kernelmetric.selection._automatic import automatic_kernel
 from kernelmetric.spaces import KPCA, Space
 
@@ -20,7 +20,7 @@ from kernelmetric.spaces import KPCA, Space
 class KernelPath:
     """Coordinates of two sets of points under many kernels, at many ranks.
 
-    Kernels that are functions of the squared distance (``RBF``, ``Delta`` and their sums) are
+    Kernels that are functions of the squared distance (``RBF``, ``Delta``, sums, products) are
     computed from one block of distances. Coordinates along principal components are nested: those
     of rank r are the first r columns of those of a higher rank, so one basis serves all ranks.
 
@@ -78,9 +78,9 @@ class KernelPath:
         bound = automatic_kernel(kernel).bind(self.X, self.y)
         space = clone(self.space).set_params(kernel=bound, **self._highest_rank())
         blocks = [self.X, self.X_new]
-        if isinstance(space, KPCA) and is_radial(bound) and self.distances is not None:
+        if isinstance(space, KPCA) and bound.is_radial and self.distances is not None:
             space.set_params(kernel=Precomputed())
-            blocks = [of_squared_distances(bound, D2) for D2 in self.distances]
+            blocks = [bound.of_squared_distances(D2) for D2 in self.distances]
         with config_context(transform_output="default"):
             Z, Z_new = space.fit_transform(blocks[0]), space.transform(blocks[1])
         xp = namespace(Z)
@@ -110,14 +110,13 @@ class KernelPath:
         """Squared distances of X and X_new to X, in float64; None where they cannot be held."""
         n, m = self.X.shape[0], self.X_new.shape[0]
         # besides the distances: K, its centred copy and the eigenvectors, and K of the new points
-        if 8 * (4 * n * n + 2 * m * n) > current_budget():
+        if not worth_keeping(8 * (4 * n * n + 2 * m * n)):
             return None
-        X, X_new = _as_float64(self.X), _as_float64(self.X_new)
+        X, X_new = widened(self.X), widened(self.X_new)
         with np.errstate(all="ignore"):
             D2, D2_new = squared_distances(X, X), squared_distances(X_new, X)
-            xp = namespace(D2)
-            finite = bool(xp.isfinite(xp.sum(D2))) and bool(xp.isfinite(xp.sum(D2_new)))
-        return (D2, D2_new) if finite else None  # the kernel itself says best what is wrong
+        # Where they overflow, the kernel itself says best what is wrong.
+        return (D2, D2_new) if all_finite(D2) and all_finite(D2_new) else None
 
     @property
     def _own_rank(self) -> Any:
@@ -128,49 +127,3 @@ class KernelPath:
             return {}
         wanted = [self._own_rank if rank is None else rank for rank in self.ranks]
         return {"n_components": max(wanted) if all(rank is not None for rank in wanted) else None}
-
-
-def is_radial(kernel: Kernel) -> bool:
-    """Whether a kernel is a function of the squared distance.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A kernel.
-
-    Returns
-    -------
-    bool
-        True for radial kernels and for sums of nothing else.
-    """
-    if isinstance(kernel, Sum):
-        return all(is_radial(term) for term in kernel.kernels)
-    return isinstance(kernel, RadialKernel)
-
-
-def of_squared_distances(kernel: Any, D2: Any) -> Any:
-    """Kernel values from squared distances.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Bound, and radial in the sense of :func:`is_radial`.
-    D2 : array of shape (n, m)
-        Squared Euclidean distances; left unchanged.
-
-    Returns
-    -------
-    array of shape (n, m)
-        Kernel values.
-    """
-    if not isinstance(kernel, Sum):
-        return kernel.of_squared_distances(D2)
-    terms = zip(kernel.weights, kernel.kernels, strict=True)
-    return sum(weight * of_squared_distances(term, D2) for weight, term in terms)
-
-
-def _as_float64(X: Any) -> Any:
-    if is_sparse(X):
-        return X.astype(np.float64)
-    xp = namespace(X)
-    return xp.astype(X, xp.float64, copy=False)

@@ -6,12 +6,13 @@ distance, and no width removes them. A scale for each feature can.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import linalg, optimize
 
 from kernelmetric.compute import squared_distances
+from kernelmetric.selection._targets import few_columns
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
@@ -48,22 +49,26 @@ def relevance_loss(
     K = np.exp(-np.minimum(squared_distances(X * np.sqrt(w)), 300.0))
     G = _inverse(K + 1.0, ridge)
     diagonal = np.diag(G)[:, None]
-    alpha = G @ Y
+    F, signs, own = few_columns(Y)
+    alpha = G @ F
     residuals = alpha / diagonal
-    squares = residuals**2
-    # d mean r² = tr(M dK): the first term through GY, the second through the diagonal of G.
-    M = (G * (2.0 * squares.sum(axis=1) / diagonal[:, 0])) @ G
-    M -= alpha @ (G @ (2.0 * residuals / diagonal)).T
+    squares = np.sum(residuals**2 * signs, axis=1)
+    if own:
+        squares += own * np.sum((G / diagonal) ** 2, axis=1)
+    # d mean r² = tr(M dK): the first term through the diagonal of G, the others through GY.
+    M = G * (2.0 * squares / diagonal[:, 0])
+    if own:
+        M -= own * (G @ (G * (2.0 / diagonal[:, 0] ** 2)))
+    M = M @ G
+    M -= (alpha * signs) @ (G @ (2.0 * residuals / diagonal)).T
     trace = np.trace(M)
     P = K * (M + M.T) / 2.0
     moved = 2.0 * (P.sum(axis=1) @ X**2) - 2.0 * np.einsum("if,if->f", X, P @ X)
     gradient = np.append(-w * moved, ridge * trace) / squares.sum()
-    return float(np.log(squares.mean())), gradient
+    return float(np.log(squares.sum() / Y.size)), gradient
 
 
-def relevances(
-    X: np.ndarray, Y: np.ndarray, starts: Sequence[tuple[float, float]], *, max_iter: int = 30
-) -> np.ndarray:
+def relevances(X: np.ndarray, Y: np.ndarray, starts: Sequence[tuple[float, float]]) -> np.ndarray:
     r"""Relevance of each feature, by descent on the leave-one-out error from common widths.
 
     Minimises ``relevance_loss`` plus :math:`\frac1n \sum_f \log^2(w_f / \gamma)`, so that features
@@ -77,42 +82,72 @@ def relevances(
         Targets.
     starts : sequence of pairs of floats
         Where to begin: common inverse widths γ, each with a ridge. The best end is taken.
-    max_iter : int, default=30
-        The most iterations of L-BFGS from each start.
 
     Returns
     -------
     ndarray of shape (d,)
         Relevances with geometric mean one.
     """
-    ends = [_descend(X, Y, gamma, ridge, max_iter) for gamma, ridge in starts]
-    _, logs = min(ends, key=lambda end: end[0])
+    n, d = X.shape
+    ends = [
+        descend(
+            lambda parameters: relevance_loss(parameters, X, Y),
+            np.append(np.full(d, np.log(gamma)), np.log(ridge)),
+            d,
+            prior=_PRIOR / n,
+            about=np.log(gamma),
+        )
+        for gamma, ridge in starts
+    ]
+    _, parameters = min(ends, key=lambda end: end[0])
+    logs = parameters[:-1]
     return np.exp(logs - logs.mean())
 
 
-def _descend(
-    X: np.ndarray, Y: np.ndarray, gamma: float, ridge: float, max_iter: int
+def descend(
+    loss: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    n_features: int,
+    *,
+    prior: float,
+    about: float | None = None,
 ) -> tuple[float, np.ndarray]:
-    """The smallest objective found from one start, and the log-relevances there."""
-    n, d = X.shape
-    start = np.append(np.full(d, np.log(gamma)), np.log(ridge))
+    """The least of a loss of log-relevances found from a start, with a prior that they are alike.
+
+    Parameters
+    ----------
+    loss : callable
+        From parameters to its value and a gradient of its own, which is changed.
+    start : ndarray of shape (d,) or (d + 1,)
+        Logarithms of the relevances of features, all the same; then perhaps that of a ridge.
+    n_features : int
+        The number d of features.
+    prior : float
+        Weight of the squared distance of the logarithms from what they should be.
+    about : float, default=None
+        What they should be; None means their mean.
+
+    Returns
+    -------
+    value : float
+        The loss with the prior.
+    parameters : ndarray
+        Where it is so small, after 30 iterations of L-BFGS at most.
+    """
 
     def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = relevance_loss(parameters, X, Y)
-        away = parameters[:-1] - start[:-1]
-        gradient[:-1] += 2.0 * _PRIOR / n * away
-        return value + _PRIOR / n * float(away @ away), gradient
+        value, gradient = loss(parameters)
+        logs = parameters[:n_features]
+        away = logs - (logs.mean() if about is None else about)
+        gradient[:n_features] += 2.0 * prior * away
+        return value + prior * float(away @ away), gradient
 
-    low, high = _LOG_BOUNDS
+    low, high = start[0] + _LOG_BOUNDS[0], start[0] + _LOG_BOUNDS[1]
+    bounds = [(low, high)] * n_features + [_LOG_RIDGE_BOUNDS] * (len(start) - n_features)
     found = optimize.minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(start[0] + low, start[0] + high)] * d + [_LOG_RIDGE_BOUNDS],
-        options={"maxiter": max_iter},
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 30}
     )
-    return float(found.fun), found.x[:-1]
+    return float(found.fun), found.x
 
 
 def _inverse(K: np.ndarray, ridge: float) -> np.ndarray:

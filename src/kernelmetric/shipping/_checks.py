@@ -16,9 +16,8 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from kernelmetric.kernelized import Kernelized
-from kernelmetric.kernels import AlignedSum
 from kernelmetric.learners import Learner
+from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._cross_checks import FURTHER
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.solvers import Gram
@@ -77,14 +76,13 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
     RandomFeatures: {"frequencies_": "finite d p", "amplitudes_": "finite 1 p"},
     Learner: {
         "components_": "finite r k",
-        "negative_components_": "finite m k",
+        "signature_": "sign r",
         "eigenvalues_": "number *",
         "alpha_": "finite p",
         "upper_": "finite p",
         "slacks_": "finite *",
         "chunks_": "code *",
     },
-    Kernelized: {"signature_": "sign r"},
     AlignedSum: {
         "S_": "finite m m",
         "b_": "finite m",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -14,10 +13,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import is_sparse, like, row_blocks, take_rows, to_numpy
+from kernelmetric.compute import like, map_rows, sum_rows, take_rows, to_numpy
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.learners import Learner
-from kernelmetric.shipping._maps import refuse_signed
+from kernelmetric.metric import refuse_signed
 from kernelmetric.spaces import Nystroem
 
 _HELD_OUT = 5  # every so many-th point measures the loss
@@ -175,10 +174,9 @@ def _n_features(space: Any) -> int:
     return int(space.anchors_.shape[0])
 
 
-def _blocks(teacher: Any, X: Any) -> Iterator[Any]:
-    width = _n_features(teacher.space_) + X.shape[1]
-    for rows in row_blocks(X.shape[0], 4 * 8 * width):
-        yield X[rows] if is_sparse(X) else X[rows, :]
+def _bytes_of_point(teacher: Any, X: Any) -> int:
+    """What a point takes on its way through a metric: its features and its kernel values."""
+    return 4 * 8 * (_n_features(teacher.space_) + X.shape[1])
 
 
 def _set_map(metric: Any, B: np.ndarray, mean: np.ndarray) -> None:
@@ -194,14 +192,17 @@ def _set_map(metric: Any, B: np.ndarray, mean: np.ndarray) -> None:
         metric.learner_.n_features_in_ = B.shape[1]
     else:
         metric.components_ = like(B, L)
-        metric.negative_components_ = like(np.zeros((0, B.shape[1])), L)
+
+
+def _coordinates(space: Any, block: Any) -> np.ndarray:
+    with config_context(transform_output="default"):
+        return to_numpy(space.transform(block)).astype(np.float64)
 
 
 def _embedded(metric: Any, block: Any) -> np.ndarray:
     """Learned coordinates, computed from those of the space, which asks for no feature names."""
-    with config_context(transform_output="default"):
-        Z = to_numpy(metric.space_.transform(block)).astype(np.float64)
-    return Z @ to_numpy(metric.components_).astype(np.float64).T
+    L = to_numpy(metric.components_).astype(np.float64)
+    return _coordinates(metric.space_, block) @ L.T
 
 
 def _least_squares(teacher: Any, space: Nystroem, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -209,22 +210,23 @@ def _least_squares(teacher: Any, space: Nystroem, X: Any) -> tuple[np.ndarray, n
 
     These are centred, and their scatter is diagonal: the normal equations need no solving.
     """
-    product: Any = 0.0
-    total: Any = 0.0
-    for block in _blocks(teacher, X):
-        T = _embedded(teacher, block)
-        with config_context(transform_output="default"):
-            F = to_numpy(space.transform(block)).astype(np.float64)
-        product, total = product + T.T @ F, total + T.sum(axis=0)
+
+    def sums(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        T, F = _embedded(teacher, X[rows, :]), _coordinates(space, X[rows, :])
+        return T.T @ F, T.sum(axis=0)
+
+    product, total = sum_rows(sums, X.shape[0], _bytes_of_point(teacher, X))
     return product / space.eigenvalues_, total / X.shape[0]
 
 
 def _losses(teacher: Any, small: Any, X: Any, rng: np.random.RandomState) -> dict[str, float]:
     """How far the small metric is from the large one, on points it has not seen."""
-    T, S = (
-        np.concatenate([_embedded(metric, block) for block in _blocks(teacher, X)])
-        for metric in (teacher, small)
-    )
+
+    def embedded(metric: Any) -> np.ndarray:
+        n_bytes = _bytes_of_point(teacher, X)
+        return map_rows(lambda rows: _embedded(metric, X[rows, :]), X.shape[0], n_bytes)
+
+    T, S = embedded(teacher), embedded(small)
     i = rng.randint(len(T), size=_PAIRS)
     j = (i + rng.randint(1, len(T), size=_PAIRS)) % len(T)
     d, e = (np.linalg.norm(E[i] - E[j], axis=1) for E in (T, S))

@@ -22,7 +22,7 @@ from kernelmetric.evaluation import PairVerifier
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Kernel
-from kernelmetric.learners import IdealizedKernel, Learner
+from kernelmetric.learners import Learner
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.spaces import Space
 from kernelmetric.transductive import TransductiveDistance
@@ -131,10 +131,6 @@ def _check_kernelized(metric: Any, name: str, sides: dict[str, int]) -> None:
     if space is not None and learner is not None:
         found, width = getattr(learner, "n_features_in_", None), _width(space)
         require(found == width, metric, "learner_", found, f"{width} features, those of its space")
-    signature = state.get("signature_")
-    if signature is not None:
-        rows = len(getattr(learner, "components_", ()))
-        require(len(signature) == rows, metric, "signature_", signature, f"{rows} of them")
 
 
 def _width(space: Any) -> int | None:
@@ -261,7 +257,7 @@ FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     ((Pipeline, FeatureUnion, ColumnTransformer), _check_steps),
     (ColumnTransformer, _check_columns),
     (Space, _check_anchors),
-    ((Learner, IdealizedKernel), _check_learner),
+    (Learner, _check_learner),
     (Kernelized, _check_kernelized),
     (TransductiveDistance, _check_transductive),
     (TableEncoder, _check_table),

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import row_blocks, take_rows, to_numpy
+from kernelmetric.compute import map_rows, take_rows, to_numpy
+from kernelmetric.metric import refuse_signed
 from kernelmetric.shipping._extras import require
-from kernelmetric.shipping._maps import refuse_signed
 
 
 def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
@@ -64,15 +64,12 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
 
 def _single_precision(metric: Any, X: Any) -> np.ndarray:
     """Learned coordinates as faiss wants them: float32, in C order."""
-    if hasattr(X, "iloc"):  # a data frame, whose column names the metric may want to see
-        blocks: Any = (X.iloc[rows] for rows in _rows(X))
-    else:
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        blocks = (take_rows(X, np.arange(rows.start, rows.stop)) for rows in _rows(X))
+    X = X if hasattr(X, "shape") else np.asarray(X)
+
+    def work(rows: slice) -> np.ndarray:
+        # of a data frame, rows with their column names, which the metric may want to see
+        block = X.iloc[rows] if hasattr(X, "iloc") else take_rows(X, np.r_[rows])
+        return to_numpy(metric.transform(block)).astype(np.float32)
+
     with config_context(transform_output="default"):
-        parts = [to_numpy(metric.transform(block)).astype(np.float32) for block in blocks]
-    return np.ascontiguousarray(np.concatenate(parts))
-
-
-def _rows(X: Any) -> Any:
-    return row_blocks(_num_samples(X), 8 * 4 * X.shape[1])
+        return np.ascontiguousarray(map_rows(work, _num_samples(X), 8 * 4 * X.shape[1]))

@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import is_sparse, to_numpy
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import IdealizedKernel, Learner
+from kernelmetric.metric import refuse_signed
 from kernelmetric.spaces import KernelTrick, RandomFeatures, Space
 from kernelmetric.transductive import TransductiveDistance
 
@@ -144,7 +144,8 @@ def linear_map(step: Any) -> Affine:
     """
     kind = type(step)
     plain = getattr(step, "space_", None) is None
-    if isinstance(step, Learner) and kind.transform in _TRANSFORMS and plain:
+    # Whoever defines another transform computes something else.
+    if isinstance(step, Learner) and kind.transform is Learner.transform and plain:
         return _components(step)
     if kind is PCA:
         A = _wide(step.components_).T
@@ -166,35 +167,6 @@ def _unknown(step: Any) -> ValueError:
         "such as StandardScaler, SimpleImputer, PCA and others that the docstring of to_onnx "
         "names: try exporting the metric alone, and do this step where the model is used."
     )
-
-
-# Whoever defines another one computes something else.
-_TRANSFORMS = (Learner.transform, IdealizedKernel.transform)
-
-
-def refuse_signed(metric: Any) -> None:
-    """Refuse a metric whose squared distances may be negative: it is no Euclidean distance.
-
-    Parameters
-    ----------
-    metric : estimator
-        Anything fitted; of a pipeline and a search, what answers in the end.
-    """
-    while True:
-        if isinstance(metric, Pipeline):
-            metric = metric[-1]
-        elif hasattr(metric, "best_estimator_"):
-            metric = metric.best_estimator_
-        else:
-            break
-    for part in (metric, getattr(metric, "learner_", None)):
-        signature = getattr(part, "signature_", None)
-        signed = signature is not None and bool((to_numpy(signature) < 0).any())
-        if signed or getattr(part, "_embed_negative", None) is not None:
-            raise ValueError(
-                f"Got {metric!r}, whose squared distances may be negative, but expected a metric "
-                "that is the Euclidean distance of its coordinates: try psd='solve' or psd='clip'."
-            )
 
 
 def _components(metric: Any) -> Affine:

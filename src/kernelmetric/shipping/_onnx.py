@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.shipping._maps import refuse_signed
+from kernelmetric.metric import refuse_signed
 from kernelmetric.shipping._onnx_graph import OnnxGraph
 from kernelmetric.shipping._onnx_steps import steps_of, through
 

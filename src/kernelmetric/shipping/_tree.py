@@ -301,14 +301,16 @@ class TreeReader:
             )
         self.names.add(name)
         for attribute in nodes:
-            if attribute.startswith("__") or callable(getattr(kind, attribute, None)):
+            own = inspect.getattr_static(kind, attribute, None)
+            replaces = callable(getattr(kind, attribute, None)) or isinstance(own, cached_property)
+            if attribute.startswith("__") or replaces:
                 raise SavedFileError(
                     f"Got {attribute!r} among the attributes of {name}, where it would replace a "
                     "method: the file was not written by kernelmetric.save."
                 )
         if kind is Pipeline and nodes.get(_CACHE) is not None:
             raise SavedFileError(f"Got {name} with a cache, which is a directory of pickles.")
-        state = {attribute: self.value(node) for attribute, node in nodes.items()}
+        state = _renewed({attribute: self.value(node) for attribute, node in nodes.items()})
         restored: Any = object.__new__(kind)
         vars(restored).update(_defaults(kind, name, state) | state)
         try:
@@ -319,6 +321,16 @@ class TreeReader:
                 "kernelmetric.save."
             ) from error
         return restored
+
+
+def _renewed(state: dict[str, Any]) -> dict[str, Any]:
+    """Attributes as fits leave them now, from those of a file that an earlier version wrote."""
+    negative = state.pop("negative_components_", None)  # of a metric without a signature
+    if negative is not None and state.get("psd") == "none":
+        positive = state["components_"]
+        state["components_"] = np.vstack([positive, negative])
+        state["signature_"] = np.repeat([1, -1], [len(positive), len(negative)])
+    return state
 
 
 def _defaults(kind: Any, name: str, state: dict[str, Any]) -> dict[str, Any]:

@@ -395,7 +395,7 @@ def _cleaned(problem, beta, free, n_iter, tol) -> PairSolution:
     pull = problem.signs * (q - problem.d2) - np.where(problem.apart, gamma, 0.0)
     # With C grow the learned distances and γ, and the rounding of pulls with them.
     pull /= max(float(np.mean(problem.d2)), gamma, float(np.mean(np.abs(q))), 1e-300)
-    weights = np.maximum(problem.upper, 1e-300) ** -2.0
+    weights = np.maximum(problem.upper, 1e-150) ** -2.0  # whose squares are numbers
     for margin in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10):
         zero = free & (beta < margin * np.minimum(1.0, 1e4 * pull))
         full = free & (1.0 - beta < margin * np.minimum(1.0, -1e4 * pull))

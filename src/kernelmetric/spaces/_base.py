@@ -70,7 +70,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The fitted space.
         """
         with unchanged_on_failure(self):
-            self._learn(self._begin(X, y))
+            self._learn(self._begin(self._checked(X), y))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -89,9 +89,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Coordinates, as ``transform`` gives them.
         """
         with unchanged_on_failure(self):
-            X = self._begin(X, y)
-            coordinates = self._learn(X)
-            return as_finite(coordinates(), X.dtype)
+            return self._fit_checked(self._checked(X), y)
 
     def transform(self, X: Any) -> Any:
         """Coordinates of points, one block of rows at a time.
@@ -151,19 +149,27 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _n_features_out(self) -> int:
         return int(self.projection_.shape[1])
 
-    def _begin(self, X: Any, y: Any) -> Any:
+    def _checked(self, X: Any) -> Any:
         kernel = as_kernel(self.kernel)
         self._check_parameters()  # before anything is computed from them
-        X = check_points(
+        return check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
+
+    def _fit_checked(self, X: Any, y: Any) -> Any:
+        """``fit_transform`` of points that the caller has checked."""
+        coordinates = self._learn(self._begin(X, y))
+        return as_finite(coordinates(), X.dtype)
+
+    def _begin(self, X: Any, y: Any) -> Any:
+        self.n_features_in_ = X.shape[1]
         require_memory(
             self.estimate_memory(*X.shape),
             f"{type(self).__name__} of {X.shape[0]} points",
             self._advice,
             in_full=self._bytes_in_full(*X.shape),
         )
-        self.kernel_ = kernel.bind(X, y)
+        self.kernel_ = as_kernel(self.kernel).bind(X, y)
         self.basis_gram_ = None
         return X
 
@@ -178,11 +184,16 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self.kernel_(X, beside(self.anchors_, X))
 
     def _coordinates(self, X: Any) -> Any:
-        def embed(block: Any) -> Any:
-            Z = times(self._features(block), self.projection_)
-            return Z - beside(self.offset_, Z)
+        return self._affine(X, self.projection_, self.offset_)
 
-        return map_rows(embed, X, *self.projection_.shape)
+    def _affine(self, X: Any, P: Any, offset: Any) -> Any:
+        """The map f(x)ᵀ P - offset of points that are checked, one block of rows at a time."""
+
+        def embed(block: Any) -> Any:
+            Z = times(self._features(block), P)
+            return Z - beside(offset, Z)
+
+        return map_rows(embed, X, *P.shape)
 
 
 def _bind_bytes(n_samples: int, n_features: int) -> float:

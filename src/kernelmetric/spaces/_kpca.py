@@ -34,6 +34,7 @@ from kernelmetric.spaces._gram import CentredGram
 _RELATIVE_CUT = 1e-10
 _DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spectrum
 _ALWAYS_DENSE_ROWS = 5000  # for a fraction of the variance: up to here it is under 1 GB
+_DENSE_SHARE = 10  # for so large a share of the eigenvectors LAPACK beats one Krylov cycle
 _HELD = 1.5 * 8  # bytes per entry of K, with the tiles that fill it
 _WIDE_ENOUGH = 1e15  # float32 squares of numbers between this and its inverse are in range
 _FIRST_RANK = 64  # where the search for a fraction of the variance starts
@@ -71,7 +72,7 @@ class KPCA(Space):
     solver : {"auto", "dense", "lanczos", "randomized"}, default="auto"
         "dense": LAPACK, the whole spectrum. "lanczos": ARPACK. "randomized": block Krylov
         iteration from a random start, converged to a residual of 1e-7 λmax (1e-5 in float32).
-        "auto": dense at full rank, up to 500 points, when more than a sixth of the components
+        "auto": dense at full rank, up to 500 points, when more than a tenth of the components
         is wanted, and for a fraction of the variance up to 5,000 points; else randomized.
     random_state : int, RandomState or None, default=None
         For the starts of the iterative solvers.
@@ -195,7 +196,7 @@ class KPCA(Space):
         if k is None or n <= _DENSE_ROWS:
             return "dense"
         if isinstance(k, Integral):
-            return "dense" if 6 * k >= n else "randomized"
+            return "dense" if _DENSE_SHARE * k >= n else "randomized"
         return "dense" if n <= _ALWAYS_DENSE_ROWS else "randomized"
 
     def _gram(self, X: Any) -> CentredGram:

@@ -11,115 +11,29 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from kernelmetric.compute import (
-    is_sparse,
-    like,
-    row_blocks,
+    exp_of_negative,
+    map_rows,
+    over_rows,
     squared_distances,
+    sum_rows,
     take_rows,
     to_numpy,
 )
-from kernelmetric.kernels._alignment import sample_rows
-from kernelmetric.kernels._base import Kernel, as_points
-from kernelmetric.kernels._ideal import Block, ideal_kernel
-from kernelmetric.kernels._names import as_kernel
-from kernelmetric.kernels._radial import RBF, Delta, exp_of_negative, median_distance
+from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
+from kernelmetric.selection._alignment import sample_rows
+from kernelmetric.selection._ideal import Block, ideal_kernel
+from kernelmetric.selection._relevance import descend
 
 Rows = Callable[[slice], np.ndarray]
 
 # From 0.01 to 0.03 little changes: less makes scales follow chance, more leaves noise in.
 _PRIOR = 0.015
 _WIDTHS = 2.0 ** np.arange(-4, 5)  # common ones to begin with, in median squared distances
-_LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
 _FEWEST = 4  # rows for which the products are defined
 _LEAST_SPREAD = 1e-10  # of the square of a kernel; what centring leaves below is rounding
 _BLOCK_BYTES = 48  # per pair: distances, kernel, target and their products
-
-
-class Rescaled(Kernel):
-    r"""A kernel of points whose features were multiplied by scales first.
-
-    .. math:: k(x, y) = k_0(s \circ x, s \circ y)
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel :math:`k_0`.
-    scales : array-like of shape (d,)
-        The scale s of each feature; zero leaves a feature out.
-
-    Examples
-    --------
-    >>> from kernelmetric.kernels import RBF, Rescaled
-    >>> kernel = Rescaled(RBF(gamma=1.0), scales=[1.0, 0.0])
-    >>> kernel([[0.0, 7.0]], [[1.0, 3.0]]).round(3)
-    array([[0.368]])
-    """
-
-    def __init__(self, kernel: Kernel, scales: Any):
-        self.kernel = kernel
-        self.scales = scales
-
-    @property
-    def accepts_sparse(self) -> bool:
-        """Whether the kernel inside accepts sparse points."""
-        self._check_kernel()
-        return self.kernel.accepts_sparse
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the kernel inside can be evaluated."""
-        self._check_kernel()
-        return self.kernel.is_bound
-
-    def bind(self, X: Any, y: Any = None) -> Rescaled:
-        """Return the kernel, bound to the rescaled points.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,), default=None
-            Labels, passed on.
-
-        Returns
-        -------
-        Rescaled
-            A new kernel with the same scales.
-        """
-        self._check_kernel()
-        # A copy of the scales: these may be an array of the caller's.
-        return Rescaled(self.kernel.bind(self._rescale(X), y), self._scales(X).copy())
-
-    def _evaluate(self, A: Any, B: Any) -> Any:
-        return self.kernel._evaluate(self._rescale(A), None if B is None else self._rescale(B))
-
-    def _diagonal(self, A: Any) -> Any:
-        return self.kernel._diagonal(self._rescale(A))
-
-    def _check_kernel(self) -> None:
-        if not isinstance(self.kernel, Kernel) or self.kernel.pairwise:
-            raise ValueError(
-                f"Got {self.kernel!r} to rescale, but expected a kernel of points: try RBF()."
-            )
-
-    def _scales(self, A: Any) -> np.ndarray:
-        try:
-            scales = np.asarray(self.scales, dtype=np.float64)
-        except (OverflowError, TypeError, ValueError):
-            scales = np.asarray(np.nan)
-        if scales.shape != (A.shape[1],) or not np.isfinite(scales).all():
-            raise ValueError(
-                f"Got scales={self.scales!r} for points with {A.shape[1]} features, but expected "
-                "one finite number per feature: try np.ones(X.shape[1])."
-            )
-        return scales
-
-    def _rescale(self, A: Any) -> Any:
-        scales = like(self._scales(A), A)
-        return A.multiply(scales[None, :]).tocsr() if is_sparse(A) else A * scales[None, :]
 
 
 class AlignedScales(Kernel):
@@ -168,7 +82,7 @@ class AlignedScales(Kernel):
     Examples
     --------
     >>> from kernelmetric.datasets import make_checkerboard
-    >>> from kernelmetric.kernels import AlignedScales
+    >>> from kernelmetric.selection import AlignedScales
     >>> X, y = make_checkerboard(300, n_noise=4, n_cells=3, random_state=0)
     >>> kernel = AlignedScales().bind(X, y)
     >>> bool(kernel.scales[:2].min() > 4 * kernel.scales[2:].max())  # the noise is found out
@@ -208,7 +122,7 @@ class AlignedScales(Kernel):
         Rescaled
             The kernel, bound, and its scales.
         """
-        X = as_points(X, self)
+        X, _ = self._check_blocks(X, None)
         rows = sample_rows(X.shape[0], self.max_samples, self.random_state)
         ideal = ideal_kernel(y, X, self.target, rows)
         points = to_numpy(X if rows is None else take_rows(X, rows)).astype(np.float64)
@@ -217,7 +131,7 @@ class AlignedScales(Kernel):
         return Rescaled(kernel, scales).bind(X, y)
 
 
-def aligned_scales(X: np.ndarray, ideal: Block, *, max_iter: int = 30) -> np.ndarray:
+def aligned_scales(X: np.ndarray, ideal: Block) -> np.ndarray:
     """Scales of features under which one Gaussian aligns best with an ideal kernel.
 
     Parameters
@@ -226,8 +140,6 @@ def aligned_scales(X: np.ndarray, ideal: Block, *, max_iter: int = 30) -> np.nda
         Points.
     ideal : callable
         From two slices to a block of the ideal kernel.
-    max_iter : int, default=30
-        The most iterations of L-BFGS.
 
     Returns
     -------
@@ -235,31 +147,21 @@ def aligned_scales(X: np.ndarray, ideal: Block, *, max_iter: int = 30) -> np.nda
         Positive scales s, such that the Gaussian is exp(-‖s∘(x - y)‖²).
     """
     n, d = X.shape
+    gamma = RBF(gamma="median").bind(X)._gamma()
     if n < _FEWEST or d < 2:
-        return np.full(d, median_distance(X) ** -0.5)
+        return np.full(d, gamma**0.5)
     X = X - X.mean(axis=0)
     target = u_centred(ideal, n)
     chance = n**-0.5  # a Delta aligns so well
 
-    def objective(logs: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = u_alignment(logs, X, target)
-        away = logs - logs.mean()
         above = max(value, 0.0) + chance
-        gradient = 2.0 * _PRIOR * away - (value > 0) * gradient / above
-        return _PRIOR * float(away @ away) - np.log(above), gradient
+        return -np.log(above), -((value > 0) * gradient / above)
 
-    common = [np.full(d, log) for log in -np.log(median_distance(X) * _WIDTHS)]
-    start = min(common, key=lambda logs: objective(logs)[0])
-    low, high = _LOG_BOUNDS
-    found = minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(start[0] + low, start[0] + high)] * d,
-        options={"maxiter": max_iter},
-    )
-    return np.exp(0.5 * found.x)
+    common = [np.full(d, log) for log in np.log(gamma / _WIDTHS)]
+    start = min(common, key=lambda logs: loss(logs)[0])
+    return np.exp(0.5 * descend(loss, start, d, prior=_PRIOR)[1])
 
 
 def u_centred(ideal: Block, n: int) -> Rows:
@@ -293,18 +195,16 @@ def u_centred(ideal: Block, n: int) -> Rows:
     """
     everything = slice(0, n)
 
-    def bare(rows: slice) -> np.ndarray:
+    def off_diagonal(rows: slice) -> np.ndarray:
         return _without_diagonal(ideal(rows, everything), rows)
 
-    blocks = list(row_blocks(n, _BLOCK_BYTES * n))
-    sums = np.concatenate([bare(rows).sum(axis=1) for rows in blocks]) / (n - 2)
-
     def centred(rows: slice) -> np.ndarray:
-        U = bare(rows) - sums[rows, None] - sums + sums.sum() / (n - 1)
+        U = off_diagonal(rows) - sums[rows, None] - sums + sums.sum() / (n - 1)
         return _without_diagonal(U, rows)
 
-    norm = np.sqrt(sum(float(np.sum(centred(rows) ** 2)) for rows in blocks)) or 1.0
-    return lambda rows: centred(rows) / norm
+    sums = map_rows(lambda rows: off_diagonal(rows).sum(axis=1), n, _BLOCK_BYTES * n) / (n - 2)
+    square = sum_rows(lambda rows: float(np.sum(centred(rows) ** 2)), n, _BLOCK_BYTES * n)
+    return lambda rows: centred(rows) / (np.sqrt(square) or 1.0)
 
 
 def u_alignment(logs: np.ndarray, X: np.ndarray, target: Rows) -> tuple[float, np.ndarray]:
@@ -333,19 +233,20 @@ def u_alignment(logs: np.ndarray, X: np.ndarray, target: Rows) -> tuple[float, n
     n, d = X.shape
     S = X * np.exp(0.5 * logs)
     powers = np.hstack([np.ones((n, 1)), X, X**2])
-    product = square = 0.0
-    by_product, by_square = np.zeros(d), np.zeros(d)
-    sums, by_row = np.empty(n), np.empty((n, d))
-    for rows in row_blocks(n, _BLOCK_BYTES * n):
+
+    def sums_of(rows: slice) -> tuple[Any, ...]:
         K = exp_of_negative(squared_distances(S[rows], S), 1.0, overwrite=True)
         K = _without_diagonal(K, rows)
-        sums[rows], by_row[rows] = K.sum(axis=1), _moments(K, X[rows], powers)
-        T = target(rows) * K
-        product += float(T.sum())
-        by_product += _moments(T, X[rows], powers).sum(axis=0)
-        K *= K
-        square += float(K.sum())
-        by_square += _moments(K, X[rows], powers).sum(axis=0)
+        weighted, squared = target(rows) * K, K * K
+        by_row, by_product, by_square = (
+            _moments(M, X[rows], powers) for M in (K, weighted, squared)
+        )
+        totals = weighted.sum(), by_product.sum(axis=0), squared.sum(), by_square.sum(axis=0)
+        return K.sum(axis=1), by_row, *totals
+
+    row_sums, row_moments, *totals = zip(*over_rows(sums_of, n, _BLOCK_BYTES * n), strict=True)
+    sums, by_row = np.concatenate(row_sums), np.concatenate(row_moments)
+    product, by_product, square, by_square = map(sum, totals)
     row, total = 2.0 / (n - 2), 1.0 / (n - 1) / (n - 2)
     norm = square - row * (sums @ sums) + total * sums.sum() ** 2
     if norm <= _LEAST_SPREAD * square:

@@ -12,20 +12,21 @@ to be looked at. The result does not depend on how well the coordinates were cho
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from kernelmetric.compute._budget import row_blocks, tile_rows
-from kernelmetric.compute._differences import (
+from kernelmetric.compute._execute import over_tiles
+from kernelmetric.compute.reductions._differences import (
     pair_squares,
     require_squares,
     robust_center,
     rounding,
     squared_lengths,
 )
-from kernelmetric.compute._selection import first_of_rows, k_smallest, true_entries
-from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute.reductions._selection import first_of_rows, k_smallest, true_entries
 
 _N_LEADING = 128
 _MIN_FEATURES = 2 * _N_LEADING
@@ -98,14 +99,9 @@ def pays(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool) 
 
 
 def pruned_search(
-    P: np.ndarray,
-    Q: np.ndarray,
-    bounds: LowerBounds,
-    same: bool,
-    indices: np.ndarray,
-    distances: np.ndarray,
-) -> None:
-    """Write the nearest neighbours of Q among P into the two results.
+    P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest neighbours of Q among P.
 
     Parameters
     ----------
@@ -113,35 +109,45 @@ def pruned_search(
         The points.
     Q : ndarray of shape (m, d)
         The queries.
+    k : int
+        Number of neighbours.
     bounds : LowerBounds
         Of both.
     same : bool
         Whether Q is P, and no point its own neighbour.
+
+    Returns
+    -------
     indices : ndarray of shape (m, k)
-        For the neighbours, nearest first.
-    distances : ndarray of shape (m, k)
-        For the squared distances.
+        The neighbours, nearest first.
+    distances : ndarray of shape (m, k), dtype float64
+        The squared distances.
     """
-    k = indices.shape[1]
     per_row = 3 * len(P) * P.itemsize
+    tiles = over_tiles(
+        partial(_nearest, P, Q, k, bounds, same),
+        list(row_blocks(len(Q), 2 * per_row, most=tile_rows(P, len(P), _TILE_BYTES))),
+        flops=2.0 * len(P) * len(Q) * bounds.points.shape[1],
+    )
+    indices, distances = (np.concatenate(part) for part in zip(*tiles, strict=True))
+    return indices, distances.astype(np.float64, copy=False)
 
-    def work(blocks: list[slice]) -> None:
-        for block in blocks:
-            rows = np.arange(block.start, block.stop)
-            left, columns = _left_to_look_at(P, Q, rows, k, bounds, same)
-            values = _short_squares(P, Q, rows[left], columns)
-            chosen = first_of_rows(left, values, columns, len(rows), k)
-            if P.itemsize < 8:  # what may be among the nearest once more, in float64
-                nearest = values[chosen[:, -1]] * (1 + 2 * rounding(P))
-                kept = values <= nearest[left]
-                left, columns = left[kept], columns[kept]
-                values = pair_squares(Q, P, rows[left], columns)
-                chosen = first_of_rows(left, values, columns, len(rows), k)
-            indices[block], distances[block] = columns[chosen], values[chosen]
 
-    blocks = list(row_blocks(len(Q), 2 * per_row, most=tile_rows(P, len(P), _TILE_BYTES)))
-    with own_threads(2.0 * len(P) * len(Q) * bounds.points.shape[1]):
-        over_threads(work, blocks)
+def _nearest(
+    P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool, block: slice
+) -> tuple[np.ndarray, np.ndarray]:
+    """The tile: some of the queries, all points."""
+    rows = np.arange(block.start, block.stop)
+    left, columns = _left_to_look_at(P, Q, rows, k, bounds, same)
+    values = _short_squares(P, Q, rows[left], columns)
+    chosen = first_of_rows(left, values, columns, len(rows), k)
+    if P.itemsize < 8:  # what may be among the nearest once more, in float64
+        nearest = values[chosen[:, -1]] * (1 + 2 * rounding(P))
+        kept = values <= nearest[left]
+        left, columns = left[kept], columns[kept]
+        values = pair_squares(Q, P, rows[left], columns)
+        chosen = first_of_rows(left, values, columns, len(rows), k)
+    return columns[chosen], values[chosen]
 
 
 def _left_to_look_at(

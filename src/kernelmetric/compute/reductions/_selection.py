@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute._arrays import to_numpy
+from kernelmetric.compute.backends import backend_of
 
 _GROUP_ROWS = 32  # columns that share one minimum when the k smallest of many are sought
 
@@ -28,9 +29,9 @@ def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     values : ndarray of shape (n, k)
         The entries there.
     """
-    if hasattr(D2, "topk"):  # torch: on the device, without a full sort
-        values, found = D2.topk(k, dim=1, largest=False)
-        return to_numpy(found), to_numpy(values)
+    there = backend_of(D2).k_smallest(D2, k)
+    if there is not None:
+        return there
     D2 = to_numpy(D2)
     if k * _GROUP_ROWS * 4 < D2.shape[1]:
         return _k_smallest_wide(D2, k)

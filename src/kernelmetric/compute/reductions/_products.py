@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import all_finite, is_sparse, namespace
 from kernelmetric.compute._budget import row_blocks
-from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute._execute import over_tiles
+from kernelmetric.compute._threads import calm_if_small
 
 # SciPy's sparse product waits for memory: an operation takes as long as some ten of a GEMM, so
 # that many fewer of them are worth a thread.
@@ -33,7 +35,7 @@ def map_points(X: Any, L: Any) -> Any:
         ``X Lᵀ``, finite.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        Z = X @ L.T
+        Z = product(X, L.T)
     if not all_finite(Z):
         xp = namespace(Z)
         top = float(xp.max(xp.abs(X)))
@@ -42,6 +44,28 @@ def map_points(X: Any, L: Any) -> Any:
             "expected finite ones: try rescaling the features, for instance with StandardScaler."
         )
     return Z
+
+
+def product(A: Any, B: Any) -> Any:
+    """``A @ B`` of dense matrices, with all threads of BLAS where that is worth it.
+
+    Else with one: threads that were busy with a small product go on spinning for a while, on the
+    cores that the next reduction needs.
+
+    Parameters
+    ----------
+    A : array of shape (n, d)
+        A matrix.
+    B : array of shape (d, m)
+        Another one.
+
+    Returns
+    -------
+    array of shape (n, m)
+        Their product.
+    """
+    with calm_if_small(2.0 * A.shape[0] * A.shape[1] * B.shape[1]):
+        return A @ B
 
 
 class BlockProduct:
@@ -70,12 +94,12 @@ class BlockProduct:
     def __init__(self, A: Any, dtype: Any = np.float64):
         self.dtype = np.dtype(dtype)
         self.shape = A.shape
-        self._parts: list[tuple[slice, Any]] = []
+        self._parts: list[Any] = []
         if is_sparse(A):
             A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
             self._flops = 2 * _FLOPS_OF_ONE * A.nnz
             blocks = row_blocks(A.shape[0], 0, most=-(-A.shape[0] // _PARTS))
-            self._parts = [(block, _rows_of(A, block)) for block in blocks]
+            self._parts = [_rows_of(A, block) for block in blocks]
         elif isinstance(A, np.ndarray):
             A = A.astype(self.dtype, copy=False)
         self._A = A
@@ -97,15 +121,14 @@ class BlockProduct:
             if not isinstance(self._A, np.ndarray):
                 return np.asarray(self._A @ V.astype(np.float64, copy=False), dtype=self.dtype)
             return self._A @ V
-        result = np.empty((self.shape[0], V.shape[1]), dtype=self.dtype)
+        return np.concatenate(
+            over_tiles(partial(_times, V), self._parts, flops=self._flops * V.shape[1])
+        )
 
-        def work(parts: list[tuple[slice, Any]]) -> None:
-            for rows, part in parts:
-                result[rows] = part @ V
 
-        with own_threads(self._flops * V.shape[1]):
-            over_threads(work, self._parts)
-        return result
+def _times(V: np.ndarray, part: sparse.csr_array) -> np.ndarray:
+    """The tile: some rows of the matrix."""
+    return part @ V
 
 
 def _short_indices(A: sparse.csr_array) -> sparse.csr_array:

@@ -15,12 +15,13 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils.extmath import row_norms
 
-from kernelmetric.compute._arrays import is_numpy, is_sparse, namespace, take_rows, to_numpy
+from kernelmetric.compute._arrays import is_sparse, namespace, take_rows
 from kernelmetric.compute._budget import itemsize_of
+from kernelmetric.compute.backends import backend_of
 
 _CENTER_ROWS = 64  # a median of so many does not follow outliers, and costs little
 _CHUNK_BYTES = 2**19  # differences that stay in the cache
-_DEVICE_CHUNK_BYTES = 2**28
+_SPARSE_CHUNK_BYTES = 2**24
 GATHER_COST = 5  # a difference of listed rows takes so many times one of a whole row
 
 
@@ -44,10 +45,7 @@ def robust_center(X: Any) -> Any:
 
 def squared_lengths(X: Any) -> Any:
     """Squared lengths of the rows of a dense array, summed in float64 and in its dtype again."""
-    if is_numpy(X):
-        return np.einsum("ij,ij->i", X, X, dtype=np.float64).astype(X.dtype, copy=False)
-    xp = namespace(X)
-    return xp.astype(xp.sum(X * X, axis=1, dtype=xp.float64), X.dtype)
+    return backend_of(X).squared_lengths(X)
 
 
 def rounding(X: Any, n_terms: int | None = None) -> float:
@@ -129,21 +127,13 @@ def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
 
 
 def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    out = np.empty(len(i))
-    xp = namespace(A, B)
-    numpy = is_numpy(A)
-    n_bytes = _CHUNK_BYTES if numpy else _DEVICE_CHUNK_BYTES
-    step = max(1, n_bytes // (itemsize_of(A) * max(A.shape[1], 1)))
+    out, backend = np.empty(len(i)), backend_of(A)
+    step = max(1, backend.chunk_bytes(_CHUNK_BYTES) // (itemsize_of(A) * max(A.shape[1], 1)))
     with np.errstate(over="ignore"):
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             a, b = take_rows(A, i[part]), take_rows(B, j[part])
-            if numpy:
-                difference = np.subtract(a, b, dtype=np.float64)
-                out[part] = np.einsum("ij,ij->i", difference, difference)
-            else:
-                difference = a - b
-                out[part] = to_numpy(xp.sum(difference * difference, axis=1))
+            out[part] = backend.squares_between(a, b, wide=True)
     return out
 
 
@@ -168,7 +158,7 @@ def all_pair_squares(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 def _sparse_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     out = np.empty(len(i))
     per_row = 12.0 * (A.nnz / max(A.shape[0], 1) + B.nnz / max(B.shape[0], 1)) + 1.0
-    step = max(1, int(_DEVICE_CHUNK_BYTES / 16 / per_row))
+    step = max(1, int(_SPARSE_CHUNK_BYTES / per_row))
     with np.errstate(over="ignore"):
         for start in range(0, len(i), step):
             part = slice(start, start + step)

@@ -13,25 +13,21 @@ from sklearn.utils import check_random_state
 from kernelmetric.compute import (
     GramProducts,
     gram_products,
+    is_single,
     like,
     row_products,
-    squared_distances,
     take_rows,
 )
-from kernelmetric.kernels._base import Kernel, as_points
-from kernelmetric.kernels._compose import Sum
-from kernelmetric.kernels._families import rbf_widths
-from kernelmetric.kernels._ideal import Block, ideal_kernel, weighted_by
-from kernelmetric.kernels._names import as_kernel
-from kernelmetric.kernels._radial import RadialKernel
+from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
+from kernelmetric.selection._ideal import Block, ideal_kernel, weighted_by
 from kernelmetric.solvers import nonnegative_qp
 
 _SAME = 1e-10  # two kernels at a cosine of one less this are one kernel
 _UNALIGNED = 1e-12  # an alignment below this is rounding
 _FEWEST = 3  # rows of a sample: pairs and triples are scaled up separately
-# A kernel whose spread about its mean is a smaller part of it than this, by itemsize: its weight
-# would be so large that the rounding of its values outweighed the other kernels.
-_LEAST_SPREAD = {4: 3e-4, 8: 1e-5}
+# A kernel whose spread about its mean is a smaller part of it than this: its weight would be so
+# large that the rounding of its values outweighed the other kernels.
+_LEAST_SPREAD, _LEAST_SINGLE_SPREAD = 1e-5, 3e-4
 
 
 class AlignedSum(Sum):
@@ -74,7 +70,8 @@ class AlignedSum(Sum):
 
     Examples
     --------
-    >>> from kernelmetric.kernels import RBF, AlignedSum
+    >>> from kernelmetric import RBF
+    >>> from kernelmetric.selection import AlignedSum
     >>> AlignedSum([RBF(gamma=1.0), RBF(gamma=2.0)], [0.5, 1.0])
     0.5 * RBF(gamma=1.0) + RBF(gamma=2.0)
     """
@@ -161,7 +158,8 @@ class KernelAlignment(Kernel):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kernelmetric.kernels import Delta, KernelAlignment, rbf_widths
+    >>> from kernelmetric import Delta, KernelAlignment
+    >>> from kernelmetric.kernels import rbf_widths
     >>> X, y = load_iris(return_X_y=True)
     >>> kernel = KernelAlignment([*rbf_widths(), Delta()], centered=True).bind(X, y)
     >>> round(kernel.alignment_, 3), round(float(kernel.base_alignments_.max()), 3)
@@ -213,7 +211,7 @@ class KernelAlignment(Kernel):
         AlignedSum
             The learned kernel.
         """
-        X = as_points(X, self)
+        X, _ = self._check_blocks(X, None)
         N = X.shape[0]
         kernels = Sum(self._base_kernels()).bind(X, y).kernels
         rows = sample_rows(N, self.max_samples, self.random_state)
@@ -224,7 +222,7 @@ class KernelAlignment(Kernel):
         with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
             sums = gram_products(_tiles(kernels, points, ideal), points.shape[0], population=N)
         self._check_finite(kernels, sums, X)
-        norms = _norms(sums, X.dtype, centered=self.centered)
+        norms = _norms(sums, single=is_single(X), centered=self.centered)
         products = sums.centred if self.centered else sums.plain
         cosines = products * np.outer(_inverse(norms), _inverse(norms))
         S, b = cosines[:-1, :-1].copy(), cosines[:-1, -1].copy()
@@ -345,9 +343,9 @@ def alignment_error(by_row: np.ndarray, population: int) -> float:
     """
     whole, own = by_row
     n, N = whole.shape[0], population
-    beside = N * (N - 1) / (n - 1) * (whole - own)
-    share = N * own + 2.0 * beside  # a pair moves with either of its two points
-    theta = np.mean(N * own + beside, axis=0)
+    others = N * (N - 1) / (n - 1) * (whole - own)
+    share = N * own + 2.0 * others  # a pair moves with either of its two points
+    theta = np.mean(N * own + others, axis=0)
     relative = share / theta
     A = theta[0, 1] / np.sqrt(theta[0, 0] * theta[1, 1])
     influence = A * (relative[:, 0, 1] - 0.5 * (relative[:, 0, 0] + relative[:, 1, 1]))
@@ -356,26 +354,22 @@ def alignment_error(by_row: np.ndarray, population: int) -> float:
 
 def _tiles(kernels: list[Kernel], X: Any, ideal: Block) -> Any:
     """Values of all kernels, then of the ideal one, at the pairs of two slices of X."""
-    radial = any(isinstance(kernel, RadialKernel) for kernel in kernels)
 
     def evaluate(rows: slice, columns: slice) -> Iterator[Any]:
         A = X[rows, :]
         B = None if rows == columns else X[columns, :]
-        D2 = squared_distances(A, B) if radial else None
-        for kernel in kernels:
-            shared = isinstance(kernel, RadialKernel)
-            yield kernel.of_squared_distances(D2) if shared else kernel(A, B)
+        yield from values_of(kernels, A, B)
         yield like(ideal(rows, columns), A)
 
     return evaluate
 
 
-def _norms(sums: GramProducts, dtype: Any, *, centered: bool) -> np.ndarray:
+def _norms(sums: GramProducts, *, single: bool, centered: bool) -> np.ndarray:
     """Frobenius norms of the Gram matrices; 0 where centring leaves too few digits."""
     norms = np.sqrt(np.maximum(np.diagonal(sums.plain), 0.0))
     if not centered:
         return norms
-    least = _LEAST_SPREAD[4 if str(dtype).endswith("float32") else 8]
+    least = _LEAST_SINGLE_SPREAD if single else _LEAST_SPREAD
     centred = np.sqrt(np.maximum(np.diagonal(sums.centred), 0.0))
     return np.where(centred > least * norms, centred, 0.0)
 

@@ -9,26 +9,53 @@ list holds every active pair, and far cheaper.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute._arrays import is_numpy, like, namespace, take_rows, to_numpy
+from kernelmetric.compute._arrays import is_sparse, like, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._differences import robust_center
-from kernelmetric.compute._selection import true_entries
-from kernelmetric.compute._softmax import class_slices
-from kernelmetric.compute._table import Ranges
-from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute._execute import over_tiles, sum_tiles
+from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.reductions._differences import robust_center
+from kernelmetric.compute.reductions._products import BlockProduct
+from kernelmetric.compute.reductions._selection import true_entries
+from kernelmetric.compute.reductions._softmax import class_slices
+from kernelmetric.compute.reductions._table import Ranges
 
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _PAIR_CHUNK_BYTES = 2**20
+_FLOPS_OF_ONE = 40.0  # what takes as long as one number of a gathered row
 _LARGE = 8  # a class with this part of all points is worth a table of the others
 _SHARED_ROWS = 128  # of small classes in one block
 _WHOLE_ROWS = 600  # up to here all pairs at once: no block, list or sparse matrix is worth its cost
+
+
+class Block(NamedTuple):
+    """Some rows, and the rows that these do not look at: those of their class, or none."""
+
+    rows: slice
+    unseen: slice
+
+    def spans(self, n: int) -> list[tuple[slice, slice]]:
+        """The other rows of n in one or two runs: where they are in the block, and of all."""
+        first, width = self.unseen.start, self.unseen.stop - self.unseen.start
+        runs = [(slice(0, first), slice(0, first))] if first else []
+        if first + width < n:
+            runs.append((slice(first, n - width), slice(first + width, n)))
+        return runs
+
+
+class Points(NamedTuple):
+    """Embedded points about a centre, the columns of -2E, squared lengths, and class codes."""
+
+    E: Any
+    columns: Any
+    squares: Any
+    codes: np.ndarray
 
 
 def lmnn_hinge(
@@ -72,23 +99,24 @@ def lmnn_hinge(
     O(n² r) time for the distances, plus O(active pairs · p); one block of rows × n in memory,
     never the list of all active triplets.
     """
-    xp = namespace(E, V)
     class_slices(codes)  # refuses unsorted rows
-    value, thresholds, pull = _targets_part(E, targets, xp)
-    if is_numpy(E) and len(E) <= _WHOLE_ROWS:
+    value, thresholds, pull = _targets_part(E, targets)
+    host = backend_of(E).host
+    if host and len(E) <= _WHOLE_ROWS:
         hinge, product = _whole_hinge(E, V, targets, codes, thresholds, pull, c, smoothing)
         return value + hinge, product
-    product = xp.zeros_like(V)
-    for rows, others, D2 in _distances_in_turn(E, codes, _impostor_blocks(codes, E), xp):
-        loss, weights, per_target = _block_weights(D2, thresholds[rows], c, smoothing, xp)
-        value += loss
-        pull[rows] += per_target
-        for_rows, for_others = _push(weights, V[rows, :], take_rows(V, others), xp)
-        product[rows, :] -= for_rows
-        _add_runs(product, others, for_others)
+    n, p = V.shape
+    hinge, per_target, product = sum_tiles(
+        partial(_hinge_sums, _points(E, codes), V, thresholds, c, smoothing),
+        _impostor_blocks(codes, E),
+        flops=2.0 * n * n * E.shape[1],
+        entries=n * p,
+        host=host,
+    )
     i, slot = np.nonzero(targets >= 0)
-    product += _laplacian_product(i, targets[i, slot], pull[i, slot], V, xp)
-    return value, product
+    weights = (pull + per_target)[i, slot]
+    product += _laplacian_product(i, targets[i, slot], weights, V)
+    return value + hinge, product
 
 
 def mine_impostors(
@@ -131,33 +159,34 @@ def mine_impostors(
     -----
     O(n² r) time, one block of rows × n and the pairs in memory.
     """
-    xp = namespace(E)
-    value, thresholds, _ = _targets_part(E, targets, xp)
+    value, thresholds, _ = _targets_part(E, targets)
     reach = (1.0 + slack) * thresholds.max(axis=1)
+    found = over_tiles(
+        partial(_mined, _points(E, codes), thresholds, reach, c, most),
+        _impostor_blocks(codes, E)[::every],
+        flops=2.0 * len(codes) ** 2 * E.shape[1] / every,
+        host=backend_of(E).host,
+    )
+    hinge = every * sum(loss for loss, _ in found)
+    return value + hinge, np.concatenate([pairs for _, pairs in found])
 
-    def work(blocks: list[tuple[slice, slice]]) -> list[tuple[int, float, np.ndarray]]:
-        """The hinge and the near pairs of some blocks, with the first row of each."""
-        out = []
-        for rows, others, D2 in _distances_in_turn(E, codes, blocks, xp):
-            D2 = to_numpy(D2)
-            near = D2 < reach[rows][:, None]
-            loss = _hinge_of_near(D2, near, thresholds[rows], c)
-            crowded = np.flatnonzero(np.count_nonzero(near, axis=1) > most)
-            if len(crowded):
-                nearest = np.argpartition(D2[crowded], most, axis=1)[:, :most]
-                near[crowded] = False
-                near[crowded[:, None], nearest] = True
-            i, impostor = true_entries(near)
-            pairs = np.stack([i + rows.start, others[impostor]], axis=1).astype(np.int32)
-            out.append((rows.start, loss, pairs))
-        return out
 
-    with own_threads(2.0 * len(codes) ** 2 * E.shape[1]):
-        blocks = _impostor_blocks(codes, E)[::every]
-        shares = over_threads(work, blocks, threads=is_numpy(E))
-    found = sorted((part for share in shares for part in share), key=lambda part: part[0])
-    hinge = every * sum(loss for _, loss, _ in found)
-    return value + hinge, np.concatenate([pairs for _, _, pairs in found])
+def _mined(
+    points: Points, thresholds: np.ndarray, reach: np.ndarray, c: float, most: int, block: Block
+) -> tuple[float, np.ndarray]:
+    """The tile: the hinge of some rows, and their near pairs."""
+    rows, unseen = block
+    D2 = to_numpy(_distances(points, block))
+    near = D2 < reach[rows][:, None]
+    loss = _hinge_of_near(D2, near, thresholds[rows], c)
+    crowded = np.flatnonzero(np.count_nonzero(near, axis=1) > most)
+    if len(crowded):
+        nearest = np.argpartition(D2[crowded], most, axis=1)[:, :most]
+        near[crowded] = False
+        near[crowded[:, None], nearest] = True
+    i, impostor = true_entries(near)
+    impostor += (unseen.stop - unseen.start) * (impostor >= unseen.start)
+    return loss, np.stack([i + rows.start, impostor], axis=1).astype(np.int32)
 
 
 def lmnn_hinge_on(
@@ -191,11 +220,10 @@ def lmnn_hinge_on(
     -----
     O(n_pairs (r + p)) time and memory for the pairs.
     """
-    xp = namespace(E, V)
     n, k = targets.shape
-    value, thresholds, pull = _targets_part(E, targets, xp)
+    value, thresholds, pull = _targets_part(E, targets)
     i, impostor = pairs[:, 0], pairs[:, 1]
-    margin = thresholds[i] - _pair_distances(E, i, impostor, xp)[:, None]
+    margin = thresholds[i] - _pair_distances(E, i, impostor)[:, None]
     active = np.flatnonzero(margin.max(axis=1) > 0) if len(i) else np.empty(0, dtype=np.intp)
     i, impostor = i[active], impostor[active]
     h, slope = _hinge(margin[active], smoothing, np)
@@ -208,7 +236,6 @@ def lmnn_hinge_on(
         np.concatenate([targets[ti, slot], impostor]),
         np.concatenate([pull[ti, slot], -c * slope.sum(axis=1)]),
         V,
-        xp,
     )
     return value, product
 
@@ -240,16 +267,16 @@ def _whole_hinge(
     return hinge, weights.sum(axis=1)[:, None] * V - weights @ V
 
 
-def _targets_part(E: Any, targets: np.ndarray, xp: Any) -> tuple[float, np.ndarray, np.ndarray]:
+def _targets_part(E: Any, targets: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Sum of target distances, the margins 1 + d_ij (-inf where missing), and weights of one."""
     i, slot = np.nonzero(targets >= 0)
-    d = _pair_distances(E, i, targets[i, slot], xp)
+    d = _pair_distances(E, i, targets[i, slot])
     thresholds = np.full(targets.shape, -np.inf)
     thresholds[i, slot] = 1.0 + d
     return float(d.sum()), thresholds, (targets >= 0).astype(np.float64)
 
 
-def _impostor_blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
+def _impostor_blocks(codes: np.ndarray, E: Any) -> list[Block]:
     """Blocks of rows, each with the slice of rows that are not looked at: those of its class.
 
     Small classes share blocks, which look at all rows: a block and a table of others for each
@@ -258,11 +285,11 @@ def _impostor_blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
     n = len(codes)
     most = tile_rows(E, n, _TILE_BYTES)
 
-    def cut(first: int, last: int, unseen: slice, most: int) -> list[tuple[slice, slice]]:
+    def cut(first: int, last: int, unseen: slice, most: int) -> list[Block]:
         parts = row_blocks(last - first, 8 * n * itemsize_of(E), most=most)
-        return [(slice(first + part.start, first + part.stop), unseen) for part in parts]
+        return [Block(slice(first + part.start, first + part.stop), unseen) for part in parts]
 
-    blocks: list[tuple[slice, slice]] = []
+    blocks: list[Block] = []
     covered = 0
     for start, stop in [*class_slices(codes), (n, n)]:
         if stop - start >= n / _LARGE or start == n:
@@ -272,27 +299,55 @@ def _impostor_blocks(codes: np.ndarray, E: Any) -> list[tuple[slice, slice]]:
     return blocks
 
 
-def _distances_in_turn(
-    E: Any, codes: np.ndarray, blocks: list[tuple[slice, slice]], xp: Any
-) -> Iterator[tuple[slice, np.ndarray, Any]]:
-    """For each block its rows, the row numbers of others, the distances; infinite in a class."""
+def _points(E: Any, codes: np.ndarray) -> Points:
     E = E - robust_center(E)
-    squares = xp.sum(E * E, axis=1)
-    seen: slice | None = None
-    for rows, members in blocks:
-        if members != seen:  # blocks of one class come together
-            others = np.r_[0 : members.start, members.stop : E.shape[0]]
-            columns = (-2.0 * take_rows(E, others)).T
-            squares_others = take_rows(squares, others)[None, :]
-            seen = members
-        D2 = E[rows, :] @ columns
-        D2 += squares_others
-        D2 += squares[rows][:, None]
-        if members.start == members.stop:
-            own = codes[rows]
-            start, stop = np.searchsorted(codes, own), np.searchsorted(codes, own, side="right")
-            D2 = Ranges(start, stop).forbid(D2)
-        yield rows, others, D2
+    return Points(E, (-2.0 * E).T, namespace(E).sum(E * E, axis=1), codes)
+
+
+def _distances(points: Points, block: Block) -> Any:
+    """Squared distances of a block to what it looks at; infinite within a class."""
+    E, columns, squares, codes = points
+    rows, unseen = block
+    others = [other for _, other in block.spans(len(codes))]
+    D2 = backend_of(E).times_each(E[rows, :], [columns[:, other] for other in others])
+    D2 += namespace(E).concat([squares[other] for other in others])[None, :]
+    D2 += squares[rows][:, None]
+    if unseen.start == unseen.stop:
+        own = codes[rows]
+        start, stop = np.searchsorted(codes, own), np.searchsorted(codes, own, side="right")
+        D2 = Ranges(start, stop).forbid(D2)
+    return D2
+
+
+def _hinge_sums(
+    points: Points,
+    V: Any,
+    thresholds: np.ndarray,
+    c: float,
+    smoothing: float,
+    blocks: list[Block],
+) -> tuple[float, np.ndarray, Any]:
+    """Hinge of some blocks, weight each target pair collects, Laplacian of the others times V."""
+    total, per_target, product = 0.0, np.zeros(thresholds.shape), namespace(V).zeros_like(V)
+    for block in blocks:
+        rows = block.rows
+        D2 = _distances(points, block)
+        loss, weights, per_target[rows] = _block_weights(D2, thresholds[rows], c, smoothing)
+        total += loss
+        V_rows = V[rows, :]
+        product[rows, :] -= _sums(weights, 1)[:, None] * V_rows
+        columns = _sums(weights, 0)
+        for seen, others in block.spans(V.shape[0]):
+            part = weights[:, seen]
+            product[rows, :] += part @ V[others, :]
+            product[others, :] += part.T @ V_rows - columns[seen][:, None] * V[others, :]
+    return total, per_target, product
+
+
+def _sums(weights: Any, axis: int) -> Any:
+    if is_sparse(weights):
+        return weights.sum(axis=axis)
+    return namespace(weights).sum(weights, axis=axis)
 
 
 def _hinge_of_near(D2: np.ndarray, near: np.ndarray, thresholds: np.ndarray, c: float) -> float:
@@ -303,10 +358,10 @@ def _hinge_of_near(D2: np.ndarray, near: np.ndarray, thresholds: np.ndarray, c: 
 
 
 def _block_weights(
-    D2: Any, thresholds: np.ndarray, c: float, smoothing: float, xp: Any
+    D2: Any, thresholds: np.ndarray, c: float, smoothing: float
 ) -> tuple[float, Any, np.ndarray]:
     """Hinge value, weight of each pair (i, l), and weight each target pair collects."""
-    if is_numpy(D2):
+    if backend_of(D2).host:
         loss, i, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
         if len(i) > _SPARSE_BELOW * D2.shape[0] * D2.shape[1]:
             weights = np.zeros_like(D2)
@@ -314,7 +369,7 @@ def _block_weights(
         else:
             weights = sparse.csr_array((values, (i, impostor)), shape=D2.shape)
         return loss, weights, per_target
-    n_rows, k = thresholds.shape
+    (n_rows, k), xp = thresholds.shape, namespace(D2)
     loss, weights, per_target = 0.0, xp.zeros_like(D2), np.empty((n_rows, k))
     for j in range(k):
         column = like(thresholds[:, j], D2)
@@ -349,52 +404,29 @@ def _hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:
     return slope * (positive - 0.5 * smoothing * slope), slope
 
 
-def _push(weights: Any, V_rows: Any, V_others: Any, xp: Any) -> tuple[Any, Any]:
-    """Laplacian of impostor weights times V: the part of the rows, and minus that of the others."""
-    row, column = (
-        (np.asarray(weights.sum(axis=1)), np.asarray(weights.sum(axis=0)))
-        if is_numpy(V_rows)
-        else (xp.sum(weights, axis=1), xp.sum(weights, axis=0))
-    )
-    for_rows = row[:, None] * V_rows - weights @ V_others
-    return for_rows, weights.T @ V_rows - column[:, None] * V_others
-
-
-def _laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any, xp: Any) -> Any:
+def _laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any) -> Any:
     """Laplacian of the symmetric graph with these pair weights, times V."""
     n = V.shape[0]
     W = sparse.coo_array(
         (np.concatenate([weights, weights]), (np.concatenate([i, j]), np.concatenate([j, i]))),
         shape=(n, n),
     ).tocsr()
-    degrees = np.asarray(W.sum(axis=1))
     values = to_numpy(V)
-    product = degrees[:, None].astype(values.dtype) * values - W.astype(values.dtype) @ values
-    return product if is_numpy(V) else like(product, V)
+    product = W.sum(axis=1)[:, None].astype(values.dtype) * values
+    product -= BlockProduct(W, values.dtype)(values)
+    return product if backend_of(V).host else like(product, V)
 
 
-def _pair_distances(E: Any, i: np.ndarray, j: np.ndarray, xp: Any) -> np.ndarray:
+def _pair_distances(E: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Squared distances of listed pairs, in float64, a bounded number of them at a time."""
-    out = np.empty(len(i))
     step = max(1, _PAIR_CHUNK_BYTES // (itemsize_of(E) * max(E.shape[1], 1)))
     chunks = [slice(start, start + step) for start in range(0, len(i), step)]
-
-    def work(chunks: list[slice]) -> None:
-        for chunk in chunks:
-            difference = take_rows(E, i[chunk]) - take_rows(E, j[chunk])
-            out[chunk] = (
-                np.einsum("ij,ij->i", difference, difference)
-                if is_numpy(difference)
-                else to_numpy(xp.sum(difference * difference, axis=1))
-            )
-
-    over_threads(work, chunks, threads=is_numpy(E))
-    return out
+    flops, host = _FLOPS_OF_ONE * len(i) * E.shape[1], backend_of(E).host
+    parts = over_tiles(partial(_some_distances, E, i, j), chunks, flops=flops, host=host)
+    return np.concatenate([np.empty(0), *parts])
 
 
-def _add_runs(product: Any, rows: np.ndarray, addition: Any) -> None:
-    """Add to all rows but those of one class: two runs, before it and after it."""
-    gap = np.flatnonzero(np.diff(rows) > 1)
-    first = int(gap[0]) + 1 if len(gap) else (len(rows) if len(rows) and rows[0] == 0 else 0)
-    product[:first, :] += addition[:first, :]
-    product[product.shape[0] - (len(rows) - first) :, :] += addition[first:, :]
+def _some_distances(E: Any, i: np.ndarray, j: np.ndarray, chunk: slice) -> np.ndarray:
+    """The tile: some of the pairs."""
+    a, b = take_rows(E, i[chunk]), take_rows(E, j[chunk])
+    return backend_of(E).squares_between(a, b, wide=False)

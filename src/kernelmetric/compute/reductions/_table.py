@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute._arrays import device_of, is_numpy, namespace, take_rows, to_numpy
+from kernelmetric.compute._arrays import namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
-from kernelmetric.compute._differences import (
+from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.reductions._differences import (
     GATHER_COST,
     all_pair_squares,
     pair_squares,
@@ -28,7 +29,7 @@ from kernelmetric.compute._differences import (
     rounding,
     squared_lengths,
 )
-from kernelmetric.compute._selection import k_smallest, true_entries
+from kernelmetric.compute.reductions._selection import k_smallest, true_entries
 
 _SPARE = 2  # further candidates, one of which is nearly always beyond doubt
 # Relative errors of a squared distance beyond which it is computed from the difference.
@@ -68,13 +69,7 @@ class Ranges:
         if self.own is not None:
             mask = ~mask
             mask[np.arange(len(mask)), self.own] = True
-        if is_numpy(low):
-            np.copyto(low[:, first:last], np.inf, where=mask)
-            return low
-        xp = namespace(low)
-        part = low[:, first:last]
-        mask = xp.asarray(mask, device=device_of(low))
-        low[:, first:last] = xp.where(mask, xp.full_like(part, np.inf), part)
+        backend_of(low).fill(low, slice(first, last), mask, np.inf)
         return low
 
 
@@ -193,7 +188,7 @@ class Table:
             mask[rows] = False
             crowded[:] = False
         exact = np.full(low.shape, np.inf)
-        if is_numpy(Q) and crowded.any():
+        if backend_of(Q).host and crowded.any():
             exact[crowded] = all_pair_squares(Q[crowded], self.points)
             exact[~mask] = np.inf
             mask[crowded] = False

@@ -9,15 +9,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from kernelmetric.compute._arrays import (
-    is_numpy,
     is_sparse,
     namespace,
     set_entries,
-    set_pairs,
     to_numpy,
 )
 from kernelmetric.compute._budget import itemsize_of
-from kernelmetric.compute._differences import (
+from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.reductions._differences import (
     GATHER_COST,
     all_pair_squares,
     pair_squares,
@@ -25,7 +24,7 @@ from kernelmetric.compute._differences import (
     robust_center,
     squared_lengths,
 )
-from kernelmetric.compute._selection import true_entries
+from kernelmetric.compute.reductions._selection import true_entries
 
 # Where |a-b|² is a smaller share of |a|² + |b|², the product is not exact enough: the relative
 # error of the others is rounding(X) over this share.
@@ -74,7 +73,7 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
         b2 = a2 if same else squared_lengths(b)
     require_squares(a2, b2)
     D2 = _sums_with_products(a, b, a2, b2)
-    if is_numpy(D2):
+    if backend_of(D2).host:
         return _repaired(D2, A, B, a2, b2, same=same)
     D2 = _repaired_elsewhere(D2, A, B, a2, b2)
     return set_entries(D2, np.arange(D2.shape[0]), 0.0) if same else D2
@@ -166,7 +165,7 @@ def _repaired_elsewhere(D2: Any, A: Any, B: Any, a2: Any, b2: Any) -> Any:
     if GATHER_COST * len(i) > D2.shape[0] * D2.shape[1] and itemsize_of(D2) == 4:
         wide = squared_distances(xp.astype(A, xp.float64), xp.astype(B, xp.float64))
         return xp.astype(wide, D2.dtype)
-    return set_pairs(D2, i, j, pair_squares(A, B, i, j))
+    return backend_of(D2).set_pairs(D2, i, j, pair_squares(A, B, i, j))
 
 
 def _sparse_squared_distances(A: Any, B: Any, *, same: bool) -> np.ndarray:

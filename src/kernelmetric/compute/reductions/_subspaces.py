@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from kernelmetric.compute._budget import row_blocks
-from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute._execute import over_tiles
 
 _GATHER_BYTES = 2**20  # subspaces gathered for one product: they should stay in the second cache
 _PAIRS = 8192  # small systems solved side by side
@@ -44,20 +45,29 @@ def subspace_distances(
     -----
     O(p r² d) time; some megabytes beyond the arguments for each thread.
     """
-    result = np.empty(len(first), dtype=S.dtype)
-    own_s, own_t = _inner_products(S), _inner_products(T)
+    if len(first) == 0:
+        return np.empty(0, dtype=S.dtype)
     per_pair = 4 * S.shape[1] ** 2 * S.itemsize
-    blocks = list(row_blocks(len(first), per_pair, most=_PAIRS))
+    tiles = over_tiles(
+        partial(_distances, S, T, _inner_products(S), _inner_products(T), first, second),
+        list(row_blocks(len(first), per_pair, most=_PAIRS)),
+        flops=2.0 * len(first) * S.shape[1] ** 2 * S.shape[2],
+    )
+    return np.concatenate(tiles)
 
-    def work(blocks: list[slice]) -> None:
-        for block in blocks:
-            i, j = first[block], second[block]
-            grams = _cross_products(S, T, i, j)
-            result[block] = _from_products(grams, own_s[i], own_t[j])
 
-    with own_threads(2.0 * len(first) * S.shape[1] ** 2 * S.shape[2]):
-        over_threads(work, blocks)
-    return result
+def _distances(
+    S: np.ndarray,
+    T: np.ndarray,
+    own_s: np.ndarray,
+    own_t: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    block: slice,
+) -> np.ndarray:
+    """The tile: some of the pairs."""
+    i, j = first[block], second[block]
+    return _from_products(_cross_products(S, T, i, j), own_s[i], own_t[j])
 
 
 def _inner_products(S: np.ndarray) -> np.ndarray:

@@ -11,14 +11,16 @@ Tiles below the diagonal are those above it once more, so only the latter are co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute._arrays import device_of, is_numpy, namespace, to_numpy
+from kernelmetric.compute._arrays import device_of, namespace, to_numpy
 from kernelmetric.compute._budget import current_budget, row_blocks, tile_rows
-from kernelmetric.compute._threads import over_threads, own_threads
+from kernelmetric.compute._execute import sum_tiles
+from kernelmetric.compute.backends import backend_of
 
 _TILE_BYTES = 8 * 2**20  # the tile of all kernels; smaller ones spend their time in Python
 _PAIR_BYTES = 64  # per kernel value: float64, temporaries, some threads
@@ -91,13 +93,13 @@ def gram_products(evaluate: Evaluate, n: int, *, population: int | None = None) 
     blocks = list(row_blocks(n, 1, most=max(1, isqrt(pairs))))
     tiles = [(i, j) for k, i in enumerate(blocks) for j in blocks[k:]]
 
-    def work(some: list[tuple[slice, slice]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        with np.errstate(all="ignore"):  # what overflows is seen in the sums
-            return _sums(evaluate, some, shift, n)
-
-    with own_threads(_OPERATIONS * m * n * n / 2):
-        parts = over_threads(work, tiles, threads=is_numpy(values[0]))
-    products, sums, diagonals = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+    products, sums, diagonals = sum_tiles(
+        partial(_sums, evaluate, shift, n),
+        tiles,
+        flops=_OPERATIONS * m * n * n / 2,
+        entries=m * n,
+        host=backend_of(values[0]).host,
+    )
     with np.errstate(all="ignore"):
         return _scaled(products, sums, diagonals, shift, population or n)
 
@@ -132,23 +134,24 @@ def row_products(evaluate: Evaluate, n: int, *, means: np.ndarray | None = None)
 
 
 def _sums(
-    evaluate: Evaluate, tiles: list[tuple[slice, slice]], shift: np.ndarray, n: int
+    evaluate: Evaluate, shift: np.ndarray, n: int, tiles: list[tuple[slice, slice]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Products, row sums and diagonals of K - shift, over some of the tiles."""
     m = len(shift)
     products, sums, diagonals = np.zeros((m, m)), np.zeros((m, n)), np.zeros((m, n))
     for rows, columns in tiles:
-        F = _stacked(evaluate(rows, columns), shift)
-        xp = namespace(F)
-        flat = xp.reshape(F, (m, -1))
-        tile = to_numpy(flat @ flat.T)
-        sums[:, rows] += to_numpy(xp.sum(F, axis=2))
-        if rows == columns:
-            diagonals[:, rows] = to_numpy(xp.linalg.diagonal(F))
-            products += tile
-        else:  # its mirror image below the diagonal
-            sums[:, columns] += to_numpy(xp.sum(F, axis=1))
-            products += 2.0 * tile
+        with np.errstate(all="ignore"):  # what overflows is seen in the sums
+            F = _stacked(evaluate(rows, columns), shift)
+            xp = namespace(F)
+            flat = xp.reshape(F, (m, -1))
+            tile = to_numpy(flat @ flat.T)
+            sums[:, rows] += to_numpy(xp.sum(F, axis=2))
+            if rows == columns:
+                diagonals[:, rows] = to_numpy(xp.linalg.diagonal(F))
+                products += tile
+            else:  # its mirror image below the diagonal
+                sums[:, columns] += to_numpy(xp.sum(F, axis=1))
+                products += 2.0 * tile
     return products, sums, diagonals
 
 

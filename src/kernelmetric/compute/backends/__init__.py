@@ -1,0 +1,57 @@
+"""What each library of arrays does in its own way.
+
+The library is known by the arrays that came in. A backend is imported when the first of its arrays
+comes, and touches nothing but these: no library is imported for it. A new one is a class like
+:class:`ArrayAPI`, and one line here::
+
+    _array_api.py   any library that follows the array API standard
+    _torch.py       torch, on the CPU or on a device
+    _numpy.py       NumPy, whose tiles our own threads share
+    _native.py      passes over a tile, compiled from _native.c or in NumPy
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from kernelmetric.compute.backends._array_api import ArrayAPI
+from kernelmetric.compute.backends._numpy import NumPy
+
+# The package in which a type of arrays is defined; the module of its backend here, and the class.
+_REGISTRY = {"torch": ("_torch", "Torch")}
+_NUMPY, _ANY = NumPy(), ArrayAPI()
+_OURS = {"numpy", "scipy"}  # sparse matrices are made of NumPy arrays
+
+
+def backend_of(X: Any) -> ArrayAPI:
+    """The backend of an array.
+
+    Parameters
+    ----------
+    X : array
+        Of any library, sparse or dense.
+
+    Returns
+    -------
+    ArrayAPI
+        That of the array API standard where the library has none of its own.
+    """
+    kind: Any = type(X)
+    return _backend_of(kind)
+
+
+@lru_cache(maxsize=64)
+def _backend_of(kind: type) -> ArrayAPI:
+    for ancestor in kind.__mro__:
+        package = ancestor.__module__.partition(".")[0]
+        if package in _OURS:
+            return _NUMPY
+        if package in _REGISTRY:
+            module, name = _REGISTRY[package]
+            return getattr(import_module(f"{__name__}.{module}"), name)()
+    return _ANY
+
+
+__all__ = ["ArrayAPI", "NumPy", "backend_of"]

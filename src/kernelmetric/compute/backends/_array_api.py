@@ -1,0 +1,84 @@
+"""Any library that follows the array API standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+
+class ArrayAPI:
+    """What reductions ask of a library; here by the means of the standard alone.
+
+    Attributes
+    ----------
+    host : bool
+        Whether arrays are NumPy's: then our threads share the tiles, which should stay in the
+        cache, and a list of entries is as good as a mask. Other libraries have threads, or a
+        device, of their own, and want few large steps.
+    """
+
+    host = False
+    _tile_bytes = 2**30
+    _chunk_bytes = 2**28
+
+    def tile_bytes(self, cache_bytes: int) -> int:
+        """Bytes of a tile, where one in the cache has ``cache_bytes``."""
+        return self._tile_bytes
+
+    def chunk_bytes(self, cache_bytes: int) -> int:
+        """Bytes of gathered rows, where those in the cache have ``cache_bytes``."""
+        return self._chunk_bytes
+
+    def to_numpy(self, X: Any) -> np.ndarray:
+        """NumPy copy or view."""
+        return np.asarray(X)
+
+    def take_rows(self, X: Any, rows: np.ndarray) -> Any:
+        """Rows of X by a NumPy index array."""
+        return array_namespace(X).take(X, self.on_device(rows, X), axis=0)
+
+    def on_device(self, values: np.ndarray, X: Any) -> Any:
+        """A NumPy array as one of the library, where X lies."""
+        return array_namespace(X).asarray(values, device=device(X))
+
+    def set_entries(self, A: Any, columns: np.ndarray, value: float) -> Any:
+        """Put a value at ``A[i, columns[i]]`` for every row i."""
+        xp = array_namespace(A)
+        mask = xp.arange(A.shape[1], device=device(A)) == self.on_device(columns, A)[:, None]
+        return xp.where(mask, xp.full_like(A, value), A)
+
+    def set_pairs(self, A: Any, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Any:
+        """Put ``values[p]`` at ``A[rows[p], columns[p]]``."""
+        copy = np.array(self.to_numpy(A))
+        copy[rows, columns] = values
+        return self.on_device(copy, A)
+
+    def fill(self, A: Any, columns: slice, mask: np.ndarray, value: float) -> None:
+        """Put a value where a NumPy mask of some columns is true, in place."""
+        xp, part = array_namespace(A), A[:, columns]
+        A[:, columns] = xp.where(self.on_device(mask, A), xp.full_like(part, value), part)
+
+    def squared_lengths(self, X: Any) -> Any:
+        """Squared lengths of the rows, summed in float64 and in the dtype of X again."""
+        xp = array_namespace(X)
+        return xp.astype(xp.sum(X * X, axis=1, dtype=xp.float64), X.dtype)
+
+    def squares_between(self, a: Any, b: Any, *, wide: bool) -> np.ndarray:
+        """Squared lengths of the rows of ``a - b``, of NumPy arrays in float64 where ``wide``."""
+        difference = a - b
+        return self.to_numpy(array_namespace(a).sum(difference * difference, axis=1))
+
+    def times_each(self, A: Any, others: list[Any]) -> Any:
+        """The products of A with each of some matrices, side by side."""
+        return array_namespace(A).concat([A @ other for other in others], axis=1)
+
+    def exponential(self, S: Any, lowest: float) -> Any:
+        """``exp`` of S, clipped below; may overwrite it."""
+        xp = array_namespace(S)
+        return xp.exp(xp.clip(S, lowest, None))
+
+    def k_smallest(self, D2: Any, k: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Columns and values of the k smallest entries of each row; None leaves it to NumPy."""
+        return None

@@ -1,0 +1,62 @@
+"""NumPy arrays, and sparse matrices made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute.backends._array_api import ArrayAPI
+
+
+class NumPy(ArrayAPI):
+    """In place wherever possible: a pass over memory costs as much as the arithmetic."""
+
+    host = True
+
+    def tile_bytes(self, cache_bytes: int) -> int:
+        """What stays in the cache: elementwise steps read a tile again."""
+        return cache_bytes
+
+    def chunk_bytes(self, cache_bytes: int) -> int:
+        """What stays in the cache."""
+        return cache_bytes
+
+    def take_rows(self, X: Any, rows: np.ndarray) -> Any:
+        """Rows of X, which may be sparse."""
+        return X[rows]
+
+    def set_entries(self, A: Any, columns: np.ndarray, value: float) -> Any:
+        """Put a value at ``A[i, columns[i]]`` for every row i."""
+        A[np.arange(len(columns)), columns] = value
+        return A
+
+    def set_pairs(self, A: Any, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Any:
+        """Put ``values[p]`` at ``A[rows[p], columns[p]]``."""
+        A[rows, columns] = values
+        return A
+
+    def fill(self, A: Any, columns: slice, mask: np.ndarray, value: float) -> None:
+        """Put a value where a mask of some columns is true."""
+        np.copyto(A[:, columns], value, where=mask)
+
+    def squared_lengths(self, X: Any) -> Any:
+        """Squared lengths of the rows, summed in float64 and in the dtype of X again."""
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64).astype(X.dtype, copy=False)
+
+    def squares_between(self, a: Any, b: Any, *, wide: bool) -> np.ndarray:
+        """Squared lengths of the rows of ``a - b``, in float64 where ``wide``."""
+        difference = np.subtract(a, b, dtype=np.float64 if wide else None)
+        return np.einsum("ij,ij->i", difference, difference)
+
+    def times_each(self, A: Any, others: list[Any]) -> Any:
+        """The products of A with each of some matrices, side by side."""
+        ends = np.cumsum([other.shape[1] for other in others]).tolist()
+        result = np.empty((len(A), ends[-1]), dtype=A.dtype)
+        for end, other in zip(ends, others, strict=True):
+            np.matmul(A, other, out=result[:, end - other.shape[1] : end])
+        return result
+
+    def exponential(self, S: Any, lowest: float) -> Any:
+        """``exp`` of S, clipped below, in place."""
+        return np.exp(np.maximum(S, lowest, out=S), out=S)

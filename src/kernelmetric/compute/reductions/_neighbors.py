@@ -1,0 +1,187 @@
+"""Exact k nearest neighbours as a reduction over row blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.compute._arrays import take_rows
+from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
+from kernelmetric.compute._execute import over_tiles
+from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.reductions._pruned import lower_bounds, pays, pruned_search
+from kernelmetric.compute.reductions._table import Found, Ranges, Table
+
+_GROUP_ROWS = 256  # rows of small classes that are searched together
+_LARGE = 8  # a class with this part of all points is worth a table of the others
+_TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
+
+
+class Search(NamedTuple):
+    """The points to search among, those to search for, and what these may not find."""
+
+    points: np.ndarray
+    rows: np.ndarray
+    apart: Ranges | None
+
+
+def nearest_neighbors(
+    X: Any, k: int, *, queries: Any | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Exact k nearest neighbours among the rows of X, in Euclidean distance.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The points to search.
+    k : int
+        Number of neighbours.
+    queries : array of shape (m, d), default=None
+        The points to search for; None means X, without each point itself.
+
+    Returns
+    -------
+    indices : ndarray of shape (m, k), dtype intp
+        Nearest first; -1 where there are fewer than k points.
+    distances : ndarray of shape (m, k)
+        The squared distances; inf where there is no neighbour.
+
+    Notes
+    -----
+    Exact means: as if computed in float64 from differences, whatever the dtype, the offset of the
+    points and the other points; equal distances go to the earlier row, and equal points are at
+    distance zero. O(m n d) time, one block of rows × n in memory, some times as long where most
+    points are too near each other to be told apart by products. For 10,000 points or more with 256
+    features or more, whose variance lies in few directions, O(m n 128): the others are looked at
+    only where those cannot rule a point out.
+    """
+    Q = X if queries is None else queries
+    if backend_of(X).host and backend_of(Q).host and 1 <= k < X.shape[0]:
+        bounds = lower_bounds(X, Q)
+        if bounds is not None and pays(X, Q, k, bounds, queries is None):
+            return pruned_search(X, Q, k, bounds, queries is None)
+    rows = np.arange(Q.shape[0])
+    apart = Ranges(rows, rows + 1) if queries is None else None
+    return _search(X, Q, k, Search(np.arange(X.shape[0]), rows, apart))
+
+
+def class_neighbors(
+    X: Any, codes: np.ndarray, k: int, *, same: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Exact k nearest neighbours of every point inside its class, or outside it.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        The points.
+    codes : ndarray of shape (n,)
+        Their class codes.
+    k : int
+        Number of neighbours.
+    same : bool
+        True: neighbours of the same class, the point itself left out. False: of other classes.
+
+    Returns
+    -------
+    indices : ndarray of shape (n, k), dtype intp
+        Nearest first; -1 where the class has too few points.
+    distances : ndarray of shape (n, k)
+        The squared distances; inf where there is no neighbour.
+    """
+    order = np.argsort(codes, kind="stable")
+    sizes = np.unique(codes, return_counts=True)[1]
+    stops = np.cumsum(sizes)
+    start, stop = np.repeat(stops - sizes, sizes), np.repeat(stops, sizes)
+    indices, distances = _empty(X.shape[0], k)
+    searches = list((_inside if same else _outside)(order, sizes, start, stop))
+    pairs = [float(len(search.points)) * len(search.rows) for search in searches]
+    small = [n_pairs * itemsize_of(X) <= _TILE_BYTES for n_pairs in pairs]
+    several = over_tiles(  # each of them is one tile
+        partial(_search, X, X, k),
+        list(compress(searches, small)),
+        flops=2.0 * sum(compress(pairs, small)) * X.shape[1],
+        host=backend_of(X).host,
+    )
+    for search, is_small in zip(searches, small, strict=True):
+        found = several.pop(0) if is_small else _search(X, X, k, search)
+        indices[search.rows], distances[search.rows] = found
+    return indices, distances
+
+
+def _outside(
+    order: np.ndarray, sizes: np.ndarray, start: np.ndarray, stop: np.ndarray
+) -> Iterator[Search]:
+    """A table of the others for each large class; the small ones look at all points."""
+    large = np.repeat(sizes >= len(order) / _LARGE, sizes)
+    for low in np.unique(start[large]).tolist():
+        high = stop[low]
+        others = np.sort(np.concatenate([order[:low], order[high:]]))
+        yield Search(others, order[low:high], None)
+    small = np.flatnonzero(~large)
+    yield Search(order, order[small], Ranges(start[small], stop[small]))
+
+
+def _inside(
+    order: np.ndarray, sizes: np.ndarray, start: np.ndarray, stop: np.ndarray
+) -> Iterator[Search]:
+    """A table for each large class, and for some small ones together."""
+    for low, high in _groups(sizes):
+        members, own = order[low:high], np.arange(high - low)
+        if stop[low] == high:
+            apart = Ranges(own, own + 1)
+        else:
+            apart = Ranges(start[low:high] - low, stop[low:high] - low, own)
+        yield Search(members, members, apart)
+
+
+def _groups(sizes: np.ndarray) -> list[tuple[int, int]]:
+    """Small classes searched together: alone, each would cost more in Python than in products."""
+    groups, first, stop = [], 0, 0
+    for size in sizes.tolist():
+        if first < stop and stop + size - first > _GROUP_ROWS:
+            groups.append((first, stop))
+            first = stop
+        stop += size
+    return [*groups, (first, stop)]
+
+
+def _empty(n: int, k: int) -> Found:
+    return np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.inf)
+
+
+def _search(X: Any, Q: Any, k: int, search: Search) -> Found:
+    """The neighbours of Q[rows] among X[points]."""
+    points, rows, apart = search
+    found = _empty(len(rows), k)
+    n_found = min(k, len(points))
+    if n_found < 1 or len(rows) == 0:
+        return found
+    table = Table(_select(X, points), points)
+    per_row = (3 * len(points) + Q.shape[1]) * itemsize_of(X)
+    blocks = list(row_blocks(len(rows), 2 * per_row, most=tile_rows(X, len(points), _TILE_BYTES)))
+    tiles = over_tiles(
+        partial(_nearest, table, Q, rows, apart, n_found),
+        blocks,
+        flops=2.0 * len(rows) * len(points) * X.shape[1],
+        host=backend_of(X).host,
+    )
+    for part, whole in zip(zip(*tiles, strict=True), found, strict=True):
+        np.concatenate(part, out=whole[:, :n_found])
+    return found
+
+
+def _nearest(
+    table: Table, Q: Any, rows: np.ndarray, apart: Ranges | None, k: int, block: slice
+) -> Found:
+    """The tile: some of the queries, all points."""
+    within = None if apart is None else apart.of(block)
+    return table.nearest(take_rows(Q, rows[block]), k, within)
+
+
+def _select(X: Any, rows: np.ndarray) -> Any:
+    everything = len(rows) == X.shape[0] and np.array_equal(rows, np.arange(len(rows)))
+    return X if everything else take_rows(X, rows)

@@ -1,0 +1,75 @@
+"""Checks of what a kernel is given: blocks of points, and numbers as parameters."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+
+from kernelmetric.compute import device_of, is_sparse, namespace
+
+
+def as_points(A: Any, kernel: Any) -> Any:
+    """Two-dimensional floating-point block; lists, frames and integers become float64."""
+    if is_sparse(A):
+        if not kernel.accepts_sparse:
+            raise TypeError(
+                f"Got sparse points, but {type(kernel).__name__} expected a dense array: try "
+                "X.toarray(), or a kernel that takes sparse data (Linear, Polynomial, RBF, Cosine)."
+            )
+        A = A.tocsr()
+        return A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
+    if not is_array_api_obj(A):
+        A = np.asarray(A)
+    xp = namespace(A)
+    if A.ndim != 2:
+        raise ValueError(
+            f"Got an array of shape {tuple(A.shape)}, but expected a 2D array with points in rows: "
+            "try X.reshape(1, -1) for a single point."
+        )
+    return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
+
+
+def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:
+    """Cast A and B to the wider of their two dtypes: torch and SciPy multiply only equal ones."""
+    if A.dtype == B.dtype:
+        return A, B
+    if is_sparse(A) or is_sparse(B):
+        dtype = np.result_type(A.dtype, B.dtype)
+        return A.astype(dtype, copy=False), B.astype(dtype, copy=False)
+    xp = namespace(A, B)
+    dtype = xp.result_type(A, B)
+    return xp.astype(A, dtype, copy=False), xp.astype(B, dtype, copy=False)
+
+
+def largest_entry(A: Any) -> float:
+    """Largest absolute entry of a block, dense or sparse, for messages."""
+    if is_sparse(A):
+        return float(abs(A).max())
+    xp = namespace(A)
+    return float(xp.max(xp.abs(A)))
+
+
+def check_number(name: str, value: Any, *, positive: bool = False) -> float:
+    """``value`` as a float that is finite and non-negative (or positive), else a ValueError."""
+    try:
+        number = float(value) if isinstance(value, Real) else np.nan
+    except OverflowError:  # an integer beyond the floating-point numbers
+        number = np.inf
+    good = np.isfinite(number) and (number > 0 if positive else number >= 0)
+    if not good:
+        kind = "positive" if positive else "non-negative"
+        raise ValueError(
+            f"Got {name}={value!r}, but expected a finite {kind} number: "
+            "other values do not give a positive semi-definite kernel."
+        )
+    return number
+
+
+def ones(A: Any) -> Any:
+    """Ones, one per row of A, in its library and dtype."""
+    if is_sparse(A):
+        return np.ones(A.shape[0], dtype=A.dtype)
+    return namespace(A).ones(A.shape[0], dtype=A.dtype, device=device_of(A))

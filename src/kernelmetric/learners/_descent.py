@@ -1,0 +1,255 @@
+"""What learners that descend share: one fit, a start for it, and how it is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import like, namespace, to_numpy
+from kernelmetric.learners._base import Learner, as_gram
+from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach, warn
+from kernelmetric.solvers import (
+    CallbackSupportMixin,
+    Gram,
+    Iterations,
+    minimize_lbfgs,
+    with_callbacks,
+)
+
+_SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take
+
+Found = tuple[np.ndarray, float, bool]  # where a descent ended, the objective, whether it converged
+
+
+class Descent(NamedTuple):
+    """What a learner descends on.
+
+    Parameters
+    ----------
+    start : ndarray
+        Where it begins.
+    minimise : callable
+        From the record of iterations to what was found.
+    leave : callable
+        From where it is to the map on the features.
+    """
+
+    start: np.ndarray
+    minimise: Callable[[Iterations], Found]
+    leave: Callable[[np.ndarray], np.ndarray]
+
+
+class IterativeLearner(CallbackSupportMixin, Learner):
+    """A learner whose iterations can be watched, and ended by Ctrl-C."""
+
+    max_iter: Any
+
+    @contextmanager
+    def _watched(
+        self, start: np.ndarray, attributes: Callable[[Any], dict[str, Any]], X: Any, y: Any
+    ) -> Iterator[Iterations]:
+        """The record of iterations, open while they run; ``attributes`` are those of a state."""
+        report = Iterations(self, self.max_iter, attributes, X, y)
+        report.start(start)
+        with report.kept():
+            yield report
+        self.loss_curve_ = report.loss_curve
+        report.finish()
+
+
+class GradientLearner(IterativeLearner):
+    """A learner that descends on L: start, iterations, and a warning if they did not suffice.
+
+    A class that derives from it defines ``_descent(X, targets, gram)``.
+    """
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, *, gram: Any = None) -> GradientLearner:
+        """Learn the map from labelled points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        gram : array of shape (n_features, n_features), default=None
+            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+
+        Returns
+        -------
+        object
+            The fitted learner.
+        """
+        return self._fit(X, y, gram)
+
+    def _fit(self, X: Any, y: Any, gram: Any, **options: Any) -> Any:
+        self._check_parameters()
+        X, targets = self._check_training(X, y)
+        start, minimise, leave = self._descent(X, targets, as_gram(gram), **options)
+
+        def attributes(L: np.ndarray) -> dict[str, Any]:
+            return {"components_": like(leave(L), X)}
+
+        with self._watched(start, attributes, X, y) as report:
+            L, self.loss_, converged = minimise(report)
+            self._store(leave(L), X)
+        self.n_iter_ = len(report.loss_curve)
+        self.converged_ = converged or report.stopped
+        if not self.converged_:
+            warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations "
+                f"before reaching tol={self.tol}: raise max_iter, or tol if the "
+                "metric is good enough.",
+                ConvergenceWarning,
+            )
+        return self
+
+    def _check_parameters(self) -> None:
+        check_number(self, "max_iter", Integral, low=1)
+        check_number(self, "tol", Real, low=0)
+        check_number(self, "reg", Real, low=0, high=LARGEST)
+
+    def _descent(self, *data: Any, **options: Any) -> Descent:
+        """The problem, and how it is solved."""
+        raise NotImplementedError(f"{type(self).__name__} must define _descent(X, targets, gram).")
+
+    def _lbfgs(self, objective: Callable[..., Any], start: np.ndarray, report: Iterations) -> Found:
+        """One run of L-BFGS, as long and as exact as the parameters say."""
+        found = minimize_lbfgs(
+            objective, start, max_iter=self.max_iter, tol=self.tol, report=report
+        )
+        return found.x, found.value, found.converged
+
+    def _start(
+        self,
+        X: Any,
+        codes: np.ndarray,
+        gram: Gram | None,
+        n_components: int,
+        scale: Callable[[np.ndarray], np.ndarray],
+    ) -> np.ndarray:
+        """The map before the first iteration, in the coordinates of X.
+
+        A given map, and the last one of a warm start, are taken as they are; ``scale`` gives the
+        others a good length, and what is good depends on the objective.
+
+        Where the basis is not orthonormal the start is built in whitened coordinates and mapped
+        back, so that it means the same as in an orthonormal basis.
+        """
+        init = self.init
+        given = None if isinstance(init, str) else self._given_start(init, X, n_components)
+        W = None if gram is None else gram.inv_sqrt()
+        if self.warm_start and hasattr(self, "components_"):
+            most = n_components if W is None else min(n_components, W.shape[1])
+            return self._last_map(X, most if given is None else len(given))
+        if given is not None:
+            return given
+        Z = to_numpy(X).astype(np.float64)
+        Z = Z if W is None else Z @ W
+        n_components = min(n_components, Z.shape[1])
+        if init == "auto":
+            init = _automatic_start(n_components, Z.shape, int(codes.max()) + 1)
+        if init == "identity":
+            L = np.eye(n_components, Z.shape[1])
+        elif init == "pca":
+            L = _principal_directions(Z, n_components)
+        elif init == "lda":
+            L = _discriminant_directions(Z, codes, n_components)
+        elif init == "random":
+            rng = check_random_state(self.random_state)
+            L = rng.standard_normal((n_components, Z.shape[1])) / np.sqrt(Z.shape[1])
+        else:
+            raise ValueError(
+                f"Got init={init!r}, but expected 'auto', 'identity', 'pca', 'lda', 'random' or "
+                "an array of shape (n_components, n_features)."
+            )
+        return scale(L if W is None else L @ W.T)
+
+    def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
+        L = as_matrix(init, "init")
+        wanted = (n_components, X.shape[1])
+        if L.ndim != 2 or L.shape[1] != wanted[1] or (self.n_components and L.shape != wanted):
+            raise ValueError(
+                f"Got init of shape {L.shape}, but expected (n_components, n_features) = {wanted}."
+            )
+        if not np.all(np.isfinite(L)):
+            raise ValueError("Got init with NaN or infinity, but expected finite numbers.")
+        check_reach(L, X, "init")
+        return L
+
+    def _last_map(self, X: Any, n_components: int) -> np.ndarray:
+        """The map of the last fit, for a warm start; refused where it is of another shape."""
+        L = to_numpy(self.components_).astype(np.float64)
+        if L.shape[1] != X.shape[1] or not self._suits(len(L), n_components):
+            raise ValueError(
+                f"Got warm_start=True with a last map of shape {L.shape}, but expected "
+                f"(n_components, n_features) = {(n_components, X.shape[1])}: set warm_start=False "
+                "to start anew, or keep n_components, init and the features as they were."
+            )
+        check_reach(L, X, "a last map (warm_start=True)")
+        return L
+
+    def _suits(self, rows: int, n_components: int) -> bool:
+        """Whether a descent can go on from a map of so many rows."""
+        return rows == n_components
+
+
+def _automatic_start(n_components: int, shape: tuple[int, ...], n_classes: int) -> str:
+    if n_components >= shape[1]:
+        return "identity"
+    return "lda" if n_components < n_classes else "pca"
+
+
+def _principal_directions(Z: np.ndarray, n_components: int) -> np.ndarray:
+    _, _, Vt = linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
+    return _complete(Vt[:n_components], n_components, Z.shape[1])
+
+
+def _discriminant_directions(Z: np.ndarray, codes: np.ndarray, n_components: int) -> np.ndarray:
+    """Fisher's directions with a little shrinkage, completed by principal ones."""
+    centered = Z - Z.mean(axis=0)
+    means = np.stack([centered[codes == code].mean(axis=0) for code in np.unique(codes)])
+    counts = np.bincount(codes)
+    counts = counts[counts > 0]
+    between = (means * counts[:, None]).T @ means
+    within = centered.T @ centered - between
+    within[np.diag_indices_from(within)] += 1e-3 * np.trace(centered.T @ centered) / Z.shape[1]
+    _, V = linalg.eigh(between, within)
+    V = V[:, ::-1][:, : min(n_components, len(means) - 1)]
+    return _complete(linalg.orth(V).T, n_components, Z.shape[1], Z)
+
+
+def _complete(
+    rows: np.ndarray, n_components: int, n_features: int, Z: np.ndarray | None = None
+) -> np.ndarray:
+    """Add orthonormal rows until there are ``n_components``."""
+    missing = n_components - len(rows)
+    if missing <= 0:
+        return rows[:n_components]
+    if Z is not None:
+        span = rows.T @ rows
+        rest = (Z - Z.mean(axis=0)) @ (np.eye(n_features) - span)
+        scatter = rest.T @ rest
+        # The rows that are there come last, also after directions in which nothing varies.
+        _, V = linalg.eigh(scatter - (1.0 + np.trace(scatter)) * span)
+        return np.vstack([rows, V[:, ::-1][:, :missing].T])
+    return np.vstack([rows, linalg.null_space(rows).T[:missing]])
+
+
+def in_single(points: Any, tol: float, least: float = 1e-5) -> bool:
+    """Whether a descent on these points may run in float32: twice the speed, half the memory.
+
+    Only large problems need the speed, and only a tolerance well above the round-off of the
+    objective (``least``) allows it.
+    """
+    xp = namespace(points)
+    n, d = points.shape
+    return points.dtype == xp.float64 and n * n * d >= _SINGLE_ABOVE and tol >= least

@@ -1,0 +1,57 @@
+"""Maps from matrices: factors of a metric, of its positive part, and of low rank."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+
+def factor(M: np.ndarray, least: float = 1e-12) -> np.ndarray:
+    """The map L with ``LᵀL`` the positive part of M, largest values first.
+
+    Parameters
+    ----------
+    M : ndarray of shape (r, r)
+        Symmetric.
+    least : float, default=1e-12
+        Eigenvalues below this share of the largest absolute one are rounding.
+
+    Returns
+    -------
+    ndarray of shape (rank, r)
+        Orthogonal rows; one of zeros where M has no positive eigenvalue.
+    """
+    values, V = linalg.eigh(M)
+    kept = values > least * max(float(np.max(np.abs(values))), 1e-300)
+    if not np.any(kept):
+        return np.zeros((1, len(M)))
+    # torch takes no views with negative strides
+    return np.ascontiguousarray((np.sqrt(values[kept])[:, None] * V[:, kept].T)[::-1])
+
+
+def signed_factor(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The map L and the signs s with ``Lᵀ diag(s) L = M``, rows of positive sign first.
+
+    Parameters
+    ----------
+    M : ndarray of shape (r, r)
+        Symmetric.
+
+    Returns
+    -------
+    L : ndarray of shape (rank, r)
+        Orthogonal rows, at least one of positive sign.
+    signature : ndarray of int of shape (rank,)
+        +1 and -1.
+    """
+    L, N = factor(M), factor(-M)
+    N = N[np.any(N != 0, axis=1)]
+    return np.vstack([L, N]), np.repeat([1, -1], [len(L), len(N)])
+
+
+def truncated(L: np.ndarray, rank: int) -> np.ndarray:
+    """The map of this rank whose matrix LᵀL is nearest; L itself where its rank is no larger."""
+    if rank >= len(L):
+        return L
+    _, s, Vt = linalg.svd(L, full_matrices=False)
+    return s[:rank, None] * Vt[:rank]

@@ -1,0 +1,105 @@
+"""A learner from pairs that may have a kernel of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.compute import check_points, like, to_numpy
+from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
+from kernelmetric.learners._checks import as_matrix
+from kernelmetric.learners._pair_learner import PairLearner, span
+from kernelmetric.spaces import automatic_space
+
+
+class SpaceLearner(PairLearner):
+    """A linear learner on the points, or on the coordinates of a kernel's automatic space.
+
+    Its ``fit`` begins with ``_learned_on``, which leaves ``space_``: None for the linear kernel.
+    """
+
+    kernel: Any
+    random_state: Any
+    space_: Any
+
+    def idealized_kernels(self, A: Any, B: Any | None = None) -> Any:
+        """The learned kernel of section 3.3 of Kwok and Tsang, about the origin of the space.
+
+        It differs from :meth:`pairwise_kernels` where the kernel is not linear, by a shift of the
+        origin that no distance, support vector machine or k-means notices; alignment does.
+
+        Parameters
+        ----------
+        A : array-like of shape (n, n_features)
+            Points.
+        B : array-like of shape (m, n_features), default=None
+            Other points; None means A.
+
+        Returns
+        -------
+        array of shape (n, m)
+            ``Σ_D α (K_ai - K_aj)(K_bi - K_bj) - Σ_S ...``, of the positive part unless
+            psd='none'.
+        """
+        check_is_fitted(self)
+        E = self._about_origin(A)
+        F = E if B is None else self._about_origin(B)
+        return E @ like(self.get_mahalanobis_matrix(), E) @ F.T
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        try:
+            kernel = as_kernel(self.kernel)
+        except ValueError:  # fit will say what is wrong; asking for tags must not
+            return tags
+        tags.input_tags.pairwise = kernel.pairwise
+        tags.input_tags.sparse = kernel.accepts_sparse and not self._is_linear()
+        return tags
+
+    def _is_linear(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "linear"
+
+    def _space(self, n_samples: int, kernel: Any) -> Any:
+        return automatic_space(n_samples, self.random_state).set_params(kernel=kernel)
+
+    def _learned_on(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Validated points, the coordinates to learn on, and their basis in the features."""
+        if self._is_linear():
+            self.space_ = None
+            X = self._check_points(X)
+            return X, *span(X)
+        kernel = as_kernel(self.kernel)
+        X = check_points(
+            self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
+        )
+        self._require_memory(X)
+        self.space_ = self._space(X.shape[0], kernel)
+        with config_context(transform_output="default"):
+            Z = self.space_.fit_transform(X, y)
+        return X, to_numpy(Z).astype(np.float64), None
+
+    def _coordinates(self, X: Any) -> Any:
+        if self.space_ is None:
+            return super()._coordinates(X)
+        X = check_points(self, X, reset=False, accept_sparse=self.space_.kernel_.accepts_sparse)
+        with config_context(transform_output="default"):
+            return self.space_.transform(X)
+
+    def _about_origin(self, X: Any) -> Any:
+        """Coordinates, not centred, on which M acts."""
+        Z = self._coordinates(X)
+        return Z if self.space_ is None else Z + like(to_numpy(self.space_.offset_), Z)
+
+    def _alignments(self, X: Any, codes: np.ndarray) -> tuple[float, float]:
+        """Alignment with the ideal kernel of the prior kernel, and of the learned one."""
+        E = to_numpy(self._about_origin(X)).astype(np.float64)
+        E = E / (np.max(np.abs(E)) or 1.0)  # no alignment depends on it, but sums of squares do
+        M = to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)
+        after = form_alignment(E, M / (np.max(np.abs(M)) or 1.0), codes)
+        if self.space_ is not None:
+            return gram_alignment(self.space_.kernel_, X, codes), after
+        P = np.eye(len(M)) if self.prior is None else as_matrix(self.prior, "prior")
+        return form_alignment(E, P / (np.max(np.abs(P)) or 1.0), codes), after

@@ -1,0 +1,407 @@
+"""Learners, to the letter: defaults, estimates of memory, stages, folds, and whose words count."""
+
+import ast
+import inspect
+import re
+import tracemalloc
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import kernelmetric
+import kernelmetric.solvers
+from kernelmetric import ITML, LMNN, LPP, MMC, RCA, IdealizedKernel, Pairs
+from kernelmetric.compute import sampled_squared_distances
+from kernelmetric.learners import _idealized_choice as choice
+from kernelmetric.learners import _margin as margin
+from kernelmetric.learners._checks import check_elsewhere
+from kernelmetric.learners._pair_learner import SAMPLED_BYTES, all_or_random_pairs
+from kernelmetric.solvers._lbfgs import Minimum
+
+# --- defaults -----------------------------------------------------------------------------------
+
+
+def documented(module):
+    """Parameters with a default, as the signature has it and as the docstring says."""
+    for name in sorted(set(module.__all__)):
+        thing = getattr(module, name)
+        if not callable(thing) or not getattr(thing, "__doc__", None):
+            continue
+        said = dict(re.findall(r"^ {4,8}(\w+) : .*?default=(.+)$", thing.__doc__, re.MULTILINE))
+        for parameter in inspect.signature(thing).parameters.values():
+            if parameter.default is not parameter.empty and parameter.name in said:
+                yield name, parameter.name, parameter.default, said[parameter.name].strip()
+
+
+def read(text):
+    return ast.literal_eval(text.rstrip("."))
+
+
+@pytest.mark.parametrize("module", [kernelmetric, kernelmetric.solvers], ids=lambda m: m.__name__)
+def test_every_default_is_the_one_that_the_docstring_says(module):
+    rows = list(documented(module))
+    assert len(rows) > 15
+    for name, parameter, default, said in rows:
+        if isinstance(default, float) and np.isnan(default):
+            assert "nan" in said, (name, parameter)
+        else:
+            assert read(said) == default, f"{name}({parameter}={default!r}) says {said}"
+
+
+@pytest.mark.parametrize(
+    ("name", "defaults"),
+    [
+        ("NCA", {"max_iter": 200, "tol": 5e-6, "solver": "lbfgs", "eps": 0.01, "reg": 0.0}),
+        ("LMNN", {"n_neighbors": 3, "c": 1.0, "max_iter": 500, "tol": 1e-3, "solver": "lbfgs"}),
+        ("LMCA", {"n_neighbors": 3, "c": 1.0, "max_iter": 500, "tol": 1e-3, "reg": 0.0}),
+        ("MLKR", {"max_iter": 200, "tol": 1e-5, "reg": 0.0, "init": "auto"}),
+        ("MCML", {"max_iter": 500, "tol": 1e-5, "reg": 0.0}),
+        ("ITML", {"gamma": 1.0, "percentiles": (5, 95), "max_pairs": 2000, "tol": 1e-3}),
+        ("MMC", {"reg": 1e-6, "max_pairs": 200_000, "tol": 1e-3, "max_iter": 2000}),
+        ("IdealizedKernel", {"C": "auto", "nu": 0.2, "n_neighbors": 5, "tol": 1e-3}),
+        ("DNE", {"n_neighbors": 3, "reg": 0.0}),
+        ("DLA", {"n_neighbors": 3, "n_others": 3, "beta": 1.0}),
+        ("LFDA", {"n_neighbors": 7, "shrinkage": "auto"}),
+        ("LPP", {"n_neighbors": 3, "shrinkage": "auto"}),
+        ("LDA", {"shrinkage": "auto"}),
+        ("RCA", {"shrinkage": "auto"}),
+    ],
+)
+def test_learners_begin_with_the_same_parameters_as_ever(name, defaults):
+    parameters = inspect.signature(getattr(kernelmetric, name)).parameters
+    assert {key: parameters[key].default for key in defaults} == defaults
+
+
+# --- estimates of memory ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 2), (1000, 20), (50_000, 7)])
+def test_itml_counts_pairs_points_matrices_and_a_sample(n, d):
+    most = max(2000, 2 * n)
+    N = min(most, n * (n - 1) // 2)
+    block, numbers = 5 * min(N, 16_384) * d, 6 * N
+    floats = block + numbers + 4 * n * d + 25 * d**2
+    assert ITML().estimate_memory(n, d) == 2 * 1024**2 + 8 * floats
+
+
+@pytest.mark.parametrize(("n", "d"), [(30, 2), (1000, 20), (50_000, 7)])
+def test_mmc_counts_pairs_points_and_matrices(n, d):
+    N = min(200_000, n * (n - 1) // 2)
+    assert MMC().estimate_memory(n, d) == 8 * (N * (d + 6) + 4 * n * d + 25 * d**2)
+    assert MMC(max_pairs=10).estimate_memory(n, d) == 8 * (10 * (d + 6) + 4 * n * d + 25 * d**2)
+
+
+@pytest.mark.parametrize(("n", "k"), [(40, 3), (40, 100), (5000, 3)])
+def test_lmnn_counts_a_hundred_impostors_of_every_point(monkeypatch, n, k):
+    monkeypatch.setattr("kernelmetric.learners._lmnn.available_threads", lambda: 1)
+    monkeypatch.setattr("kernelmetric.learners._lmnn.BLOCK_BYTES", 1000)
+    d = 6
+    plain = super(type(LMNN()), LMNN())  # of the class above: LMNN adds nothing of its own
+    assert plain.estimate_memory(n, d) == LMNN().estimate_memory(n, d)
+    base = kernelmetric.learners.Learner.estimate_memory(LMNN(), n, d)
+    blocks = (1 + 3 * min(k, n)) * min(1000, 2 * n**2)
+    listed = 24 * n * min(100, n)  # three numbers of 8 bytes for each
+    assert LMNN(n_neighbors=k).estimate_memory(n, d) == base + blocks + listed
+
+
+def test_a_sample_of_distances_takes_what_is_set_aside_for_it():
+    X = np.random.RandomState(0).standard_normal((400, 5))  # nearly all pairs of few points
+    sampled_squared_distances(X[:10])
+    tracemalloc.start()
+    try:
+        sampled_squared_distances(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0.25 < SAMPLED_BYTES / peak < 4.0
+    for learner in (ITML(), IdealizedKernel(C=1.0), IdealizedKernel()):
+        assert learner.estimate_memory(5, 2) >= SAMPLED_BYTES
+
+
+def test_the_choice_of_c_is_counted_where_there_is_one():
+    # The pairs of a fold are at most a thousand: for many points they are what is small.
+    for n, d in ((100, 60), (3000, 10)):
+        fixed = IdealizedKernel(C=1.0).estimate_memory(n, d)
+        assert IdealizedKernel().estimate_memory(n, d) >= fixed
+    # With 100 features there are Newton steps over a thousand pairs, and none over all of them.
+    fixed = IdealizedKernel(C=1.0).estimate_memory(2000, 100)
+    assert IdealizedKernel().estimate_memory(2000, 100) > 1.1 * fixed
+
+
+# --- RCA: whose words count ---------------------------------------------------------------------
+
+
+def test_pairs_beside_labels_are_what_rca_learns_from(labelled):
+    X, y = labelled
+    pairs = Pairs([[0, 1], [1, 2], [5, 6]], None, n_samples=len(X))
+    beside, alone = RCA().fit(X, y, pairs=pairs), RCA().fit(X, pairs=pairs)
+    np.testing.assert_array_equal(beside.chunks_, alone.chunks_)
+    np.testing.assert_array_equal(np.flatnonzero(beside.chunks_ >= 0), [0, 1, 2, 5, 6])
+    np.testing.assert_allclose(beside.components_, alone.components_)
+
+
+def test_row_numbers_beside_labels_are_refused_by_rca(labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match="Got y beside similar or dissimilar row numbers"):
+        RCA().fit(X, y, similar=[[0, 1]])
+    with pytest.raises(ValueError, match="Got neither y nor pairs"):
+        RCA().fit(X)
+    with pytest.raises(ValueError, match="Got chunks beside similar pairs"):
+        RCA().fit(X, chunks=y, similar=[[0, 1]])
+
+
+def test_chunks_count_where_labels_stand_beside_them(labelled):
+    X, y = labelled
+    chunks = np.where(np.arange(len(X)) < 6, np.arange(len(X)) // 2, -1)
+    learner = RCA().fit(X, y, chunks=chunks)
+    np.testing.assert_array_equal(learner.chunks_, chunks)
+
+
+# --- LPP: how many directions are kept ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_lpp_keeps_the_directions_in_which_neighbours_are_alike(both):
+    # Twenty pairs of neighbours, alike in the first feature. In the second they are opposites.
+    t = np.repeat(np.arange(20.0), 2) + np.tile([0.0, 0.1], 20)
+    other = np.repeat(np.random.RandomState(0).standard_normal(20), 2)
+    second = other if both else np.tile([-1.0, 1.0], 20)
+    learner = LPP(n_neighbors=1, shrinkage=0.0).fit(np.c_[t, second], neighbors=t[:, None])
+    assert learner.eigenvalues_[0] < 0.1
+    assert (learner.eigenvalues_[1] < 1.0) == both
+    assert learner.components_.shape == (1 + both, 2)
+    assert learner.loss_ == pytest.approx(np.sum(learner.eigenvalues_[: 1 + both]))
+
+
+def test_lpp_keeps_one_direction_where_neighbours_are_alike_in_none():
+    t = np.repeat(np.arange(20.0), 2) + np.tile([0.0, 0.1], 20)
+    sign = np.tile([-1.0, 1.0], 20)
+    size = np.repeat(np.random.RandomState(0).uniform(1.0, 2.0, 20), 2)
+    learner = LPP(n_neighbors=1, shrinkage=0.0).fit(np.c_[sign, sign * size], neighbors=t[:, None])
+    assert learner.eigenvalues_.min() > 1.0
+    assert learner.components_.shape == (1, 2)
+
+
+# --- large margins: stages ----------------------------------------------------------------------
+
+
+class Quiet:
+    """What a descent reports to."""
+
+    stopped = False
+
+    def __call__(self, L, value):
+        return False
+
+
+class Flat:
+    """A problem without impostors whose objective is as given, whatever the map."""
+
+    unit, few, codes = 10.0, True, np.zeros(4)
+
+    def __init__(self, exact=0.0):
+        self.exact = exact
+
+    def mine(self, L, most=50):
+        return self.exact, np.empty((0, 2), dtype=np.int32)
+
+    def of_map(self, L, pairs, corner):
+        return self.exact, np.zeros_like(L)
+
+    def of_matrix(self, M, corner):
+        return self.exact, np.zeros_like(M)
+
+
+@pytest.fixture
+def projected(monkeypatch):
+    """Replace the projected gradient: its calls, and minima in turn."""
+    calls, minima = [], []
+
+    def fake(objective, project, M, *, max_iter, converged, step, report):
+        calls.append({"max_iter": max_iter, "step": step})
+        calls[-1]["good"] = [
+            share
+            for share in (0.04, 0.06, 0.14, 0.16, 0.5, 0.98, 1.02)
+            if converged(np.eye(2), 0.0, 0.5 * share * Flat.unit * np.eye(2))
+        ]
+        n_iter, good, value = minima.pop(0)
+        return Minimum(M, value, n_iter, good, ""), step
+
+    monkeypatch.setattr(margin, "minimize_projected", fake)
+    return calls, minima
+
+
+def test_a_narrow_corner_is_descended_to_half_of_the_tolerance(projected):
+    calls, minima = projected
+    minima.append((7, True, 0.0))
+    _, good, corner = margin.descend_convex(Flat(), np.eye(2), Quiet(), 50, 0.3, 1e-6)
+    # The gap of G = g·I at M = I is 2g, and is judged beside the unit.
+    assert calls[0]["good"] == [0.04, 0.06, 0.14]
+    assert calls[0]["max_iter"] == 50
+    assert good and corner == 1e-6
+
+
+def test_a_wide_corner_is_descended_to_a_hundredth_of_its_width_first(projected):
+    calls, minima = projected
+    minima += [(7, True, 0.0), (3, True, 0.0)]
+    _, good, _ = margin.descend_convex(Flat(), np.eye(2), Quiet(), 50, 0.1, 100.0)
+    assert [call["good"][-1] for call in calls] == [0.98, 0.04]
+    assert [call["max_iter"] for call in calls] == [50, 43]
+    assert good
+
+
+def test_a_corner_that_hides_much_of_the_hinge_is_narrowed(projected):
+    calls, minima = projected
+    minima += [(5, True, -9.0), (5, True, -0.1)]
+    _, good, corner = margin.descend_convex(Flat(0.0), np.eye(2), Quiet(), 50, 0.3, 1.0)
+    assert good and len(calls) == 2
+    assert corner == pytest.approx(0.1)
+
+
+def test_a_convex_descent_ends_with_its_iterations_or_where_no_step_is_left(projected):
+    calls, minima = projected
+    minima += [(30, False, 0.0), (20, False, 0.0)]
+    _, good, _ = margin.descend_convex(Flat(), np.eye(2), Quiet(), 50, 0.3, 1e-6)
+    assert not good and len(calls) == 2
+    minima += [(1, False, 0.0), (0, False, 0.0)]
+    _, good, _ = margin.descend_convex(Flat(), np.eye(2), Quiet(), 50, 0.3, 1e-6)
+    assert not good and len(calls) == 4
+
+
+@pytest.fixture
+def lbfgs(monkeypatch):
+    """Replace L-BFGS: the limits and tolerances of its calls, and minima in turn."""
+    calls, minima = [], []
+
+    def fake(objective, L, *, max_iter, tol, report):
+        calls.append((max_iter, pytest.approx(tol)))
+        n_iter, good = minima.pop(0)
+        return Minimum(L, 0.0, n_iter, good, "")
+
+    monkeypatch.setattr(margin, "minimize_lbfgs", fake)
+    return calls, minima
+
+
+def test_a_descent_without_a_step_to_a_finite_value_ends_at_once(lbfgs):
+    calls, minima = lbfgs
+    minima.append((0, False))
+    _, good, _ = margin.descend(Flat(), np.eye(2), Quiet(), 500, 1e-3, 1.0)
+    assert not good and len(calls) == 1
+
+
+def test_a_descent_of_one_step_goes_on(lbfgs):
+    calls, minima = lbfgs
+    minima += [(1, False), (5, True), (0, True)]
+    _, good, _ = margin.descend(Flat(), np.eye(2), Quiet(), 500, 1e-3, 1.0)
+    assert good and minima == []
+    # Rounds double; the last is as strict as the tolerance, the first as rough as the corner.
+    assert calls == [(10, 1e-2), (20, 1e-2), (40, 1e-4)]
+
+
+def test_a_descent_takes_no_more_steps_than_it_may(lbfgs):
+    calls, minima = lbfgs
+    minima += [(10, False), (2, False)]
+    _, good, _ = margin.descend(Flat(), np.eye(2), Quiet(), 12, 1e-3, 1.0)
+    assert not good
+    assert [limit for limit, _ in calls] == [10, 2]
+
+
+# --- idealized kernels: folds -------------------------------------------------------------------
+
+
+def test_every_point_is_left_out_of_one_of_five_folds():
+    pairs = Pairs.from_labels(np.arange(40) % 2)
+    folds = list(choice._folds(pairs, np.random.RandomState(0)))
+    assert len(folds) == 5
+    left_out = [set(range(40)) - set(teach.rows.ravel().tolist()) for teach, _ in folds]
+    assert sorted(len(points) for points in left_out) == [8] * 5
+    assert set().union(*left_out) == set(range(40))
+    for (teach, judge), points in zip(folds, left_out, strict=True):
+        assert len(teach) + len(judge) == len(pairs)
+        assert all(points & set(row) for row in judge.rows.tolist())
+
+
+def test_a_fold_has_a_thousand_pairs_of_either_kind_at_most():
+    rng = np.random.RandomState(0)
+    mask = np.ones(1000, dtype=bool)
+    np.testing.assert_array_equal(choice._some(mask, rng), np.arange(1000))
+    chosen = choice._some(np.r_[False, mask, True], rng)
+    assert len(chosen) == len(np.unique(chosen)) == 1000
+    assert np.all(np.diff(chosen) > 0) and chosen[0] > 0
+
+
+def test_without_two_kinds_of_pairs_in_any_fold_there_is_no_choice():
+    pairs = Pairs([[0, 1]], [[2, 3]], n_samples=4)
+    C, scores = choice.choose_C(np.eye(4), pairs, None, clip=False, random_state=0)
+    assert (C, len(scores)) == (1000.0, 0)
+
+
+def test_powers_of_ten_are_tried_until_the_margin_dwarfs_the_distances(monkeypatch):
+    tried = []
+
+    def solved(C, **options):
+        tried.append(C)
+        assert options == {"tol": 1e-2, "max_iter": 300, "sharp": False}
+        return SimpleNamespace(metric=np.eye(2), certificate=SimpleNamespace(gamma=C / 1e3))
+
+    monkeypatch.setattr(choice, "solve_pairs", solved)
+    monkeypatch.setattr(choice, "roc_auc_score", lambda differ, q: 0.7)
+    Z = np.random.RandomState(0).standard_normal((40, 2))
+    pairs = Pairs.from_labels(np.arange(40) % 2)
+    C, scores = choice.choose_C(Z, pairs, lambda Z, teach, C: C, clip=True, random_state=0)
+    assert tried == [10.0**k for k in range(1, 7) for _ in range(5)]  # a margin of 100 is not yet
+    assert C == 1e6 and len(scores) == 6  # all are as good: the largest
+    np.testing.assert_allclose(scores, 0.7)
+    C, scores = choice.choose_C(Z, pairs, lambda Z, teach, C: C / 1e9, clip=True, random_state=0)
+    assert C == 1e8 and len(scores) == 8
+
+
+def test_all_pairs_are_taken_while_they_are_few():
+    codes = np.arange(20) % 4
+    assert len(all_or_random_pairs(codes, 190, 0)) == 190
+    some = all_or_random_pairs(codes, 189, 0)
+    assert len(some) < 190
+    np.testing.assert_array_equal(
+        some.rows, Pairs.from_labels(codes, per_point=4, random_state=0).rows
+    )
+    np.testing.assert_array_equal(  # one for each point at the least
+        all_or_random_pairs(codes, 3, 0).rows,
+        Pairs.from_labels(codes, per_point=1, random_state=0).rows,
+    )
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def test_other_coordinates_are_counted_against_the_points():
+    X = np.zeros((7, 3))
+    assert check_elsewhere(np.zeros((7, 1)), X).shape == (7, 1)
+    for bad, shape in ((np.zeros((3, 7)), r"\(3, 7\)"), (np.zeros(7), r"\(7,\)")):
+        with pytest.raises(
+            ValueError, match=rf"^Got neighbors of shape {shape}, .* each of the 7 points\.$"
+        ):
+            check_elsewhere(bad, X)
+
+
+def test_row_numbers_are_neighbours_only_where_they_are_welcome():
+    X, rows = np.zeros((2, 3)), np.array([[1], [0]])
+    assert check_elsewhere(rows, X, rows=True) is rows
+    with pytest.raises(ValueError, match=r"^Got neighbors of dtype int64, .* of the points\. Int"):
+        check_elsewhere(rows, X)
+    with pytest.raises(ValueError, match=r"points, or integers: the row numbers of neighbours\. "):
+        check_elsewhere(rows > 0, X, rows=True)
+    with pytest.raises(ValueError, match="Got neighbors with NaN or infinity"):
+        check_elsewhere(np.array([[1.0], [np.inf]]), X)
+
+
+@pytest.mark.parametrize("tilt", [-1e-9, -1e-7])
+def test_a_prior_may_be_indefinite_by_rounding_and_no_more(labelled, tilt):
+    X, y = labelled
+    prior = np.diag([1.0, 1.0, 1.0, tilt])
+    learner = IdealizedKernel(C=1.0, prior=prior)
+    if tilt > -1e-8:
+        learner.fit(X, y)
+    else:
+        with pytest.raises(ValueError, match=r"Got a prior of shape \(4, 4\), but expected a sym"):
+            learner.fit(X, y)

@@ -1,0 +1,448 @@
+"""Solvers, to the letter: stopping rules, starts, certificates with known answers, and memory."""
+
+import importlib.util
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelmetric.solvers import (
+    PairDual,
+    minimize_lbfgs,
+    minimize_projected,
+    smallest_eigenvectors,
+    solve_pairs,
+)
+from kernelmetric.solvers import _pair_dual as dual
+from kernelmetric.solvers import _pair_interior as interior
+from kernelmetric.solvers import _pair_solve as first
+from kernelmetric.solvers import _progress as progress
+from kernelmetric.solvers import _spectral as spectral
+
+
+def problem_of_pairs(n=40, r=3, n_pairs=120, *, share=0.5, size=1.0, weight=1.0, **options):
+    rng = np.random.RandomState(0)
+    Z = size * rng.standard_normal((n, r))
+    Z[:, 0] += 1.5 * size * (np.arange(n) % 2)
+    i, j = np.triu_indices(n, 1)
+    chosen = rng.permutation(len(i))[:n_pairs]
+    pairs = np.stack([i[chosen], j[chosen]], axis=1)
+    signs = np.where((pairs[:, 0] - pairs[:, 1]) % 2 == 0, -1.0, 1.0)
+    upper = weight * np.where(signs > 0, 3.0, 2.0) / n_pairs / size**2
+    return PairDual(Z, pairs, signs, upper, share * upper[signs > 0].sum(), **options)
+
+
+# --- pairs: certificates ------------------------------------------------------------------------
+
+
+def two_pairs(least):
+    """A similar pair along one axis, a dissimilar one along the other; both of length 1."""
+    Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    return PairDual(Z, np.array([[0, 1], [0, 2]]), np.array([-1.0, 1.0]), np.full(2, 10.0), least)
+
+
+@pytest.mark.parametrize("solver", ["interior", "first-order"])
+@pytest.mark.parametrize(("least", "alpha", "gamma"), [(0.5, 1.0, 0.0), (2.0, 2.0, 1.0)])
+def test_a_problem_of_two_pairs_has_the_answer_that_a_pencil_finds(solver, least, alpha, gamma):
+    # max α - ½α² with α >= least; the multiplier of that bound is γ = α - 1
+    found = solve_pairs(two_pairs(least), solver=solver, tol=1e-4)
+    assert found.converged and found.solver == solver
+    np.testing.assert_allclose(found.alpha, [0.0, alpha], atol=1e-3)
+    np.testing.assert_allclose(found.metric, np.diag([0.0, alpha]), atol=1e-3)
+    value = alpha - 0.5 * alpha**2
+    assert found.certificate.dual == pytest.approx(value, abs=2e-4)
+    assert found.certificate.primal == pytest.approx(value, abs=2e-4)
+    assert found.certificate.gamma == pytest.approx(gamma, abs=1e-3)
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+def test_a_sum_beyond_all_bounds_has_the_largest_margin(unequal):
+    problem = problem_of_pairs()
+    if unequal:
+        problem.upper[np.flatnonzero(problem.apart)[-1]] *= 1.5
+    problem.least = 1.2 * problem.upper[problem.apart].sum()
+    margins = np.random.RandomState(0).uniform(1.0, 2.0, int(problem.apart.sum()))
+    assert problem._best_gamma(margins) == margins.max()
+
+
+def test_what_counts_as_nothing_is_a_billionth_of_all_that_pairs_could_pull():
+    problem = problem_of_pairs()
+    assert problem.least_scale == pytest.approx(1e-9 * problem.upper @ problem.d2)
+    nothing = problem.certify(np.zeros(120), np.zeros((3, 3)), np.zeros(120))
+    assert nothing.dual == 0.0
+    assert nothing.gap == pytest.approx(1.0)  # relative to the primal, which is larger
+
+
+def test_sharp_answers_are_sharp_whatever_the_tolerance_and_others_are_not():
+    problem = problem_of_pairs()
+    sharp, rough = (solve_pairs(problem, tol=0.3, sharp=flag) for flag in (True, False))
+    assert sharp.certificate.gap <= 1e-9 < rough.certificate.gap <= 0.3
+    assert sharp.converged and rough.converged
+    assert rough.n_iter < sharp.n_iter
+    assert solve_pairs(problem).certificate.gap <= 1e-9  # sharp unless it is told otherwise
+
+
+def test_an_answer_has_converged_where_its_gap_is_within_the_tolerance_asked_for():
+    problem = problem_of_pairs()
+    early = solve_pairs(problem, max_iter=4, sharp=True)
+    assert 1e-9 < early.certificate.gap
+    assert early.converged == (early.certificate.gap <= 1e-3)
+    gap = early.certificate.gap
+    assert solve_pairs(problem, max_iter=4, tol=1.01 * gap).converged
+    assert not solve_pairs(problem, max_iter=4, tol=0.99 * gap).converged
+
+
+def test_an_interior_point_takes_a_hundred_steps_at_most(monkeypatch):
+    asked = []
+
+    def seen(problem, *, tol, max_iter, report):
+        asked.append((tol, max_iter))
+        return found
+
+    problem = problem_of_pairs()
+    found = solve_pairs(problem)
+    monkeypatch.setattr(first, "interior_point", seen)
+    solve_pairs(problem, max_iter=2000, tol=1e-3)
+    solve_pairs(problem, max_iter=30, tol=1e-12)
+    solve_pairs(problem, max_iter=30, tol=1e-3, sharp=False)
+    assert asked == [(1e-9, 100), (1e-12, 30), (1e-3, 30)]
+
+
+# --- pairs: the interior-point method -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-5, 1.0, 1e5])
+def test_pairs_at_a_bound_are_exactly_there_in_every_unit_of_length(size):
+    problem = problem_of_pairs(size=size, weight=0.2)
+    plain = problem_of_pairs(weight=0.2)
+    found, expected = (solve_pairs(p, solver="interior") for p in (problem, plain))
+    assert found.converged
+    for at_bound, there in (
+        (found.alpha == 0.0, expected.alpha == 0.0),
+        (found.alpha == problem.upper, expected.alpha == plain.upper),
+    ):
+        assert np.sum(there) > 10
+        assert np.sum(at_bound != there) <= 2
+
+
+@pytest.mark.parametrize("bound", [0.0, 1e-200])
+@pytest.mark.parametrize("solver", ["interior", "first-order"])
+def test_pairs_that_may_not_pull_are_as_good_as_absent(solver, bound):
+    problem = problem_of_pairs()
+    kept = np.arange(120) % 5 > 0
+    upper = np.where(kept, problem.upper, bound)
+    pairs = np.stack([problem.first, problem.second], axis=1)
+    least = 0.5 * upper[problem.apart].sum()
+    muted = PairDual(problem.Z, pairs, problem.signs, upper, least)
+    absent = PairDual(problem.Z, pairs[kept], problem.signs[kept], upper[kept], least)
+    found, expected = (solve_pairs(p, solver=solver, tol=1e-5) for p in (muted, absent))
+    assert found.converged
+    np.testing.assert_allclose(found.alpha[~kept], 0.0, atol=bound)
+    scale = np.abs(expected.metric).max()
+    np.testing.assert_allclose(found.metric, expected.metric, atol=2e-2 * scale)
+
+
+def test_pairs_whose_sum_is_more_than_enough_begin_inside_their_bounds():
+    problem = problem_of_pairs(share=0.3)
+    apart = np.flatnonzero(problem.apart)
+    free = ~problem.apart
+    free[apart[:5]] = True  # the others, at their bounds, have far more than the least sum
+    beta, steps, _, stopped = interior._iterate(problem, np.ones(120), free, 1e-6, 60, None, 0)
+    assert steps > 3 and not stopped
+    assert np.all(beta[~free] == 1.0)
+    assert np.all((beta[free] > 0) & (beta[free] < 1))
+    at_once = problem.solution(problem.upper * np.where(free, 0.5, 1.0), 0, 1e-6, "interior")
+    after = problem.solution(problem.upper * beta, steps, 1e-6, "interior")
+    assert after.certificate.dual > at_once.certificate.dual
+
+
+def test_the_middle_of_the_box_is_above_the_least_sum():
+    problem = problem_of_pairs(share=0.6)
+    seen = []
+
+    def report(step, gap, metric):
+        seen.append((step, metric))
+        return True
+
+    interior.interior_point(problem, tol=1e-9, max_iter=10, report=report)
+    middle = problem.upper * np.where(problem.apart, 0.5 * 1.6, 0.5)
+    assert seen[0][0] == 0
+    np.testing.assert_allclose(seen[0][1], problem.metric(problem.matrix(middle)))
+
+
+def test_the_barrier_is_the_mean_of_all_products():
+    # All products are 1 at first, so that their mean is: whatever their number.
+    problem = problem_of_pairs(psd=False)
+    free, a = np.ones(120, dtype=bool), np.where(problem.apart, problem.upper, 0.0)
+    hessian = interior._Hessian(problem, free, 2.0, a)
+    hessian.move_to(interior._Smoothed(np.eye(3), 1e-3, psd=False))
+    b = np.full(120, 0.5)
+    mu, slack = 1e-9, 0.4
+    low = high = np.full(120, 2 * mu)
+    gradient = np.full(120, 1.0)  # far from balanced: the barrier stays where it is
+    db, dlow, dhigh, _ = interior._direction(
+        hessian, gradient, b, 1 - b, low, high, mu / slack, slack, True
+    )
+    # b·low + b·Δlow + low·Δb = μ, so that μ can be read off, as far as rounding leaves it
+    found = low * b + b * dlow + low * db
+    np.testing.assert_allclose(found, mu, rtol=1e-3)
+    np.testing.assert_allclose(high * (1 - b) + (1 - b) * dhigh - high * db, mu, rtol=1e-3)
+
+
+def test_a_part_of_the_features_is_two_thousand_columns_at_most():
+    # Fewer pairs than products of coordinates: besides what any pair takes, four matrices of
+    # pairs times pairs, and for every pair a part of its 5050 products.
+    arrays = 8 * 100 * (100 + 30) + 6 * 8 * 100**2
+    assert interior.pair_bytes(100, 100) == arrays + 8 * 100 * (4 * 100 + 2048)
+
+
+def test_problems_that_a_newton_step_takes_too_long_for_go_step_by_step(monkeypatch):
+    problem = problem_of_pairs()
+    needed = interior.interior_flops(problem)
+    monkeypatch.setattr(interior, "_MOST_FLOPS", needed)
+    assert solve_pairs(problem, tol=0.1).solver == "interior"
+    monkeypatch.setattr(interior, "_MOST_FLOPS", 0.999 * needed)
+    assert solve_pairs(problem, tol=0.1).solver == "first-order"
+    assert solve_pairs(problem, tol=0.1, solver="interior").solver == "interior"
+
+
+# --- pairs: first-order steps -------------------------------------------------------------------
+
+
+def test_no_step_is_longer_than_the_curvature_along_it_allows(monkeypatch):
+    tried = []
+
+    class Watched(first._Steps):
+        def longest(self):
+            return 1.9 * super().longest()
+
+        def take(self, y, gradient, step):
+            alpha = super().take(y, gradient, step)
+            tried.append([step, float(np.sum(self.weights * (alpha - y) ** 2)), y])
+            return alpha
+
+        def rest(self, M):
+            tried[-1].append(super().rest(M))
+            return tried[-1][-1]
+
+    monkeypatch.setattr(first, "_Steps", Watched)
+    first.first_order(problem_of_pairs(), tol=1e-8, max_iter=60)
+    ratios = [step * curved / moved if moved else 0.0 for step, moved, _, curved in tried]
+    taken = [
+        ratio
+        for ratio, this, after in zip(ratios, tried, [*tried[1:], None], strict=True)
+        if after is None or after[2] is not this[2]  # the same y again: a shorter step from it
+    ]
+    assert 1.0 + 1e-9 < max(ratios) < 2.0  # such a step was tried
+    assert max(taken) <= 1.0 + 1e-9  # and not taken
+
+
+def test_a_first_order_method_begins_at_the_feasible_point_nearest_to_zero(monkeypatch):
+    begun = []
+
+    class Watched(first._Steps):
+        def take(self, y, gradient, step):
+            begun.append(y)
+            return super().take(y, gradient, step)
+
+    monkeypatch.setattr(first, "_Steps", Watched)
+    problem = two_pairs(2.0)
+    first.first_order(problem, tol=1e-2, max_iter=1)
+    np.testing.assert_allclose(begun[0], [0.0, 2.0])
+    begun.clear()
+    first.first_order(problem, tol=1e-2, max_iter=1, start=np.array([1.0, 20.0]))
+    np.testing.assert_allclose(begun[0], [1.0, 10.0])
+
+
+@pytest.mark.parametrize(("tol", "dtype"), [(1e-4, "float32"), (0.99e-4, "float64")])
+def test_steps_are_in_single_precision_where_the_tolerance_is_rough(monkeypatch, tol, dtype):
+    seen = []
+
+    class Watched(first._Steps):
+        def __init__(self, problem, precision):
+            seen.append(str(problem.Z.dtype))
+            super().__init__(problem, precision)
+
+    monkeypatch.setattr(first, "_Steps", Watched)
+    first.first_order(problem_of_pairs(), tol=tol, max_iter=5)
+    assert seen == [dtype]
+
+
+def test_directions_of_no_length_have_a_weight_all_the_same():
+    Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    pairs = np.array([[0, 1], [0, 2], [2, 3]])
+    steps = first._Steps(PairDual(Z, pairs, np.array([-1.0, 1.0, 1.0]), np.ones(3), 0.5), 1e-12)
+    np.testing.assert_allclose(steps.weights, [1.0, 1.0, (1e-3 * 2 / 3) ** 2])
+
+
+# --- descent ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tol", [2.0, 1e3, 1e308])
+def test_no_decrease_is_too_large_for_a_tolerance_of_two(tol):
+    # From +0.79 past zero to -0.81: relative to the larger of both and 1, a decrease of 1.6.
+    def objective(x):
+        return float(np.sum((x - 1.3) ** 2) - 0.9), 2 * (x - 1.3)
+
+    found = minimize_lbfgs(objective, np.zeros((1, 1)), max_iter=50, tol=tol)
+    assert found.converged and found.n_iter == 1
+    assert minimize_lbfgs(objective, np.zeros((1, 1)), max_iter=50, tol=1.0).n_iter > 1
+
+
+def test_lbfgs_goes_on_as_long_as_a_step_gains_more_than_the_tolerance():
+    scales = np.geomspace(1.0, 1e3, 12)[None, :]
+
+    def objective(x):
+        return 1.0 + 0.5 * float(np.sum(scales * x * x)), scales * x
+
+    steps = [
+        minimize_lbfgs(objective, np.ones((1, 12)), max_iter=300, tol=tol).n_iter
+        for tol in (1e-1, 1e-4, 1e-9)
+    ]
+    assert steps == sorted(set(steps))
+    values = []
+    found = minimize_lbfgs(
+        objective,
+        np.ones((1, 12)),
+        max_iter=300,
+        tol=1e-4,
+        report=lambda x, value: values.append(value),
+    )
+    gains = -np.diff([objective(np.ones((1, 12)))[0], *values]) / np.maximum(values, 1.0)
+    assert found.converged
+    assert gains[-1] <= 1e-4 < gains[:-1].min()
+
+
+def test_lbfgs_keeps_as_many_corrections_as_it_is_told(monkeypatch):
+    from kernelmetric.solvers import _lbfgs
+
+    seen = []
+    minimize = _lbfgs.minimize
+
+    def watched(*args, options, **others):
+        seen.append(options)
+        return minimize(*args, options=options, **others)
+
+    monkeypatch.setattr(_lbfgs, "minimize", watched)
+
+    def bowl(x):
+        return float(np.sum(x * x)), 2 * x
+
+    minimize_lbfgs(bowl, np.ones((1, 2)), max_iter=7, tol=1e-3)
+    minimize_lbfgs(bowl, np.ones((1, 2)), max_iter=7, tol=1e-3, memory=3)
+    assert [options["maxcor"] for options in seen] == [10, 3]
+    assert all(options["maxiter"] == 7 and options["ftol"] == 1e-3 for options in seen)
+    assert all(options["maxfun"] >= 20 * 7 for options in seen)  # line searches are no iterations
+
+
+def test_the_projected_gradient_gives_back_a_step_to_go_on_with():
+    def bowl(x):
+        return float(np.sum(x * x)), 2 * x
+
+    _, step = minimize_projected(
+        bowl, lambda x: x, np.ones((1, 2)), max_iter=3, converged=lambda *a: False, step=0.1
+    )
+    assert step == pytest.approx(0.1 * 1.1**3)  # never too long, so that it only grows
+    found, step = minimize_projected(
+        bowl, lambda x: x, np.ones((1, 2)), max_iter=9, converged=lambda *a: True, step=0.1
+    )
+    assert (found.n_iter, step) == (1, 0.1)
+
+
+# --- eigenvectors -------------------------------------------------------------------------------
+
+
+def path_graph(n):
+    degrees = np.r_[1.0, np.full(n - 2, 2.0), 1.0]
+    beside = -np.ones(n - 1)
+    return sparse.diags_array([beside, degrees, beside], offsets=[-1, 0, 1])
+
+
+def test_a_dense_eigendecomposition_asks_for_what_it_takes(monkeypatch):
+    asked = []
+    monkeypatch.setattr(spectral, "require_memory", lambda n_bytes, *words: asked.append(n_bytes))
+    A = path_graph(400).tocsr()
+    smallest_eigenvectors(A, 2, random_state=0)  # what is imported late, once
+    tracemalloc.start()
+    try:
+        found = smallest_eigenvectors(A, 2, random_state=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert asked == [4 * 400 * 400 * 8] * 2  # four matrices of float64
+    assert 0.5 < asked[0] / peak < 2.0
+    k = np.arange(2)
+    np.testing.assert_allclose(found.values, 4 * np.sin(np.pi * k / 800) ** 2, atol=1e-12)
+
+
+def test_a_dense_eigendecomposition_that_does_not_fit_is_refused(monkeypatch):
+    from kernelmetric.compute import _budget
+
+    monkeypatch.setattr(_budget, "_ALWAYS_ALLOWED", 10)
+    monkeypatch.setattr(_budget, "_free_memory", lambda: 32 * 50**2)
+    assert smallest_eigenvectors(path_graph(50), 2).converged
+    monkeypatch.setattr(_budget, "_free_memory", lambda: 32 * 50**2 - 1)
+    with pytest.raises(MemoryError, match=r"^A dense eigendecomposition would take .*fewer"):
+        smallest_eigenvectors(path_graph(50), 2)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "dense"), [(1000, 2, True), (1001, 2, False), (1001, 300, True)]
+)
+def test_few_eigenvectors_of_many_rows_are_searched_for(monkeypatch, n, k, dense):
+    class AskedError(Exception):
+        pass
+
+    def stop(*arguments):
+        raise AskedError
+
+    monkeypatch.setattr(spectral, "_dense" if dense else "Davidson", stop)
+    with pytest.raises(AskedError):
+        smallest_eigenvectors(path_graph(n), k, random_state=0)
+
+
+def test_a_warning_counts_the_eigenvectors_that_are_not_good(monkeypatch):
+    values, vectors = np.linalg.eigh(path_graph(30).toarray())
+    vectors = vectors[:, :3].copy()
+    vectors[:, 2] = np.roll(vectors[:, 2], 1)
+
+    monkeypatch.setattr(spectral, "_dense", lambda *rest: (values[:3], vectors, 4.0))
+    with pytest.warns(ConvergenceWarning, match=r"^1 of 3 eigenvectors .* tol=1e-06, .*now 500"):
+        found = smallest_eigenvectors(path_graph(30), 3)
+    assert not found.converged
+    assert found.residuals[:2].max() < 1e-12 < found.residuals[2]
+
+
+# --- watching -----------------------------------------------------------------------------------
+
+
+def test_older_versions_of_scikit_learn_go_without_callbacks(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.callback", None)  # importing it fails
+    spec = importlib.util.spec_from_file_location(
+        "kernelmetric_without_callbacks", progress.__file__
+    )
+    older = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(older)
+    assert older.CallbackSupportMixin.__module__ == spec.name
+
+    def method():
+        """Nothing."""
+
+    assert older.with_callbacks(method) is method
+
+
+# --- blocks -------------------------------------------------------------------------------------
+
+
+def test_blocks_of_pairs_change_no_sum(monkeypatch):
+    whole = problem_of_pairs()
+    monkeypatch.setattr(dual, "_BLOCK_ROWS", 7)
+    cut = problem_of_pairs()
+    alpha = np.random.RandomState(1).uniform(size=120)
+    M = whole.matrix(alpha)
+    np.testing.assert_allclose(cut.matrix(alpha), M, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(cut.forms(M), whole.forms(M), rtol=1e-10)
+    np.testing.assert_allclose(cut.learned_forms(M), whole.learned_forms(M), rtol=1e-9, atol=1e-12)
