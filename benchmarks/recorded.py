@@ -39,10 +39,8 @@ from kernelmetric import datasets, memory_budget
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
-    AlignedScales,
     Cosine,
     Delta,
-    KernelAlignment,
     Laplacian,
     Linear,
     Polynomial,
@@ -63,7 +61,7 @@ from kernelmetric.learners import (
     RCA,
     IdealizedKernel,
 )
-from kernelmetric.selection import LeaveOneOutRidge
+from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 from kernelmetric.transductive import TransductiveDistance
 
