@@ -54,7 +54,7 @@ from kernelmetric.learners import (
     RCA,
     IdealizedKernel,
 )
-from kernelmetric.selection import LeaveOneOutRidge
+from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 from kernelmetric.transductive import TransductiveDistance
 
