@@ -35,7 +35,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
-from kernelmetric import AlignedScales, KernelAlignment, datasets, memory_budget
+from kernelmetric import datasets, memory_budget
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Cosine, Delta, Laplacian, Linear, Polynomial
 from kernelmetric.learners import (
