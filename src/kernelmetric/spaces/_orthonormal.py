@@ -64,8 +64,8 @@ def orthonormal(
     """
     X = widened(to_numpy(X)) if span else X
     xp = namespace(X)
-    Z = X - xp.mean(X, axis=0, keepdims=True)
-    Z = Z if gram is None else like(gram.whiten(Z), X)
+    Z = X if gram is None else like(gram.whiten(X), X)
+    Z = Z - xp.mean(Z, axis=0, keepdims=True)  # last: what whitening rounds would be a direction
     # Divided by the largest entry first: squares of features at 1e200 leave the range.
     top = (float(xp.max(xp.abs(Z))) or 1.0) if unit else 1.0
     if not span:
