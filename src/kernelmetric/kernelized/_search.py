@@ -38,8 +38,8 @@ from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import fresh_space, is_estimator, metric_tags
 from kernelmetric.kernelized._results import cv_results, report_failures
+from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import automatic_kernel
-from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
 
 _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 

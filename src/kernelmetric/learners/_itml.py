@@ -20,7 +20,7 @@ from kernelmetric.learners._pair_learner import (
     all_or_random_pairs,
     span,
 )
-from kernelmetric.solvers import with_callbacks
+from kernelmetric.learners._progress import with_callbacks
 
 _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
 

@@ -14,7 +14,8 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_number, warn
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, differences, span
-from kernelmetric.solvers import minimize_lbfgs, with_callbacks
+from kernelmetric.learners._progress import with_callbacks
+from kernelmetric.solvers import minimize_lbfgs
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
 

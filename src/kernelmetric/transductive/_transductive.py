@@ -20,6 +20,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
+from kernelmetric.solvers import column_signs
 from kernelmetric.transductive._choice import check_lam, choose_lam, vote
 from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
@@ -399,8 +400,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             )
         V = found.vectors
         E = V if geometry.basis is None else geometry.basis @ V
-        # Signs are arbitrary: the largest entry of each column is made positive.
-        signs = np.where(E.max(axis=0) >= -E.min(axis=0), 1.0, -1.0)
+        signs = column_signs(E)  # of eigenvectors are arbitrary
         dtype = np.float32 if str(X.dtype).endswith("float32") else np.float64
         self.embedding_ = (E * signs).astype(dtype, copy=False)
         self.eigenvalues_ = found.values
