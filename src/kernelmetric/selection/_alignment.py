@@ -70,7 +70,7 @@ class AlignedSum(Sum):
 
     Examples
     --------
-    >>> from kernelmetric.kernels import RBF
+    >>> from kernelmetric import RBF
     >>> from kernelmetric.selection import AlignedSum
     >>> AlignedSum([RBF(gamma=1.0), RBF(gamma=2.0)], [0.5, 1.0])
     0.5 * RBF(gamma=1.0) + RBF(gamma=2.0)
@@ -158,8 +158,8 @@ class KernelAlignment(Kernel):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kernelmetric.kernels import Delta, rbf_widths
-    >>> from kernelmetric.selection import KernelAlignment
+    >>> from kernelmetric import Delta, KernelAlignment
+    >>> from kernelmetric.kernels import rbf_widths
     >>> X, y = load_iris(return_X_y=True)
     >>> kernel = KernelAlignment([*rbf_widths(), Delta()], centered=True).bind(X, y)
     >>> round(kernel.alignment_, 3), round(float(kernel.base_alignments_.max()), 3)
