@@ -79,7 +79,7 @@ def counted(monkeypatch):
         monkeypatch.setattr(module, name, counting)
 
     count(path_module, "squared_distances", "distances")
-    count(kpca_module, "dense_eigenpairs", "eigenvectors")
+    count(kpca_module.CentredGram, "eigenpairs", "eigenvectors")
     return counts
 
 
