@@ -188,7 +188,8 @@ class Kernel(BaseEstimator):
         xp = namespace(A)
 
         def diagonal(rows: slice) -> Any:  # a copy: a view would keep its whole block
-            return xp.asarray(xp.linalg.diagonal(self._evaluate(A[rows, :], None)), copy=True)
+            K = self._evaluate(A[rows, :], None)
+            return xp.astype(xp.linalg.diagonal(K), K.dtype, copy=True)
 
         return map_rows(diagonal, A.shape[0], 1, most=_DIAGONAL_ROWS)
 
