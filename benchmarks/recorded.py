@@ -37,14 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelmetric import datasets, memory_budget
 from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernels import (
-    RBF,
-    Cosine,
-    Delta,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
+from kernelmetric.kernels import RBF, Cosine, Delta, Laplacian, Linear, Polynomial
 from kernelmetric.learners import (
     DLA,
     DNE,

@@ -166,6 +166,8 @@ class KernelAlignment(Kernel):
     (0.797, 0.792)
     """
 
+    is_bound = False
+
     def __init__(
         self,
         kernels: Any = None,
@@ -190,11 +192,6 @@ class KernelAlignment(Kernel):
             return all(kernel.accepts_sparse for kernel in self._base_kernels())
         except ValueError:  # bind will say what is wrong; asking must not
             return False
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the weights are known: never, before ``bind``."""
-        return False
 
     def bind(self, X: Any, y: Any = None) -> AlignedSum:
         """Learn the weights.

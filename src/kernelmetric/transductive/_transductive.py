@@ -21,12 +21,8 @@ from kernelmetric.compute import (
 )
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
-from kernelmetric.transductive._choice import (
-    choose_lam,
-    label_mass,
-    vote,
-    warn_of_small_lam,
-)
+from kernelmetric.solvers import column_signs
+from kernelmetric.transductive._choice import choose_lam, label_mass, vote, warn_of_small_lam
 from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
 from kernelmetric.transductive._kernel_penalties import as_penalty
@@ -382,8 +378,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             )
         V = found.vectors
         E = V if geometry.basis is None else geometry.basis @ V
-        # Signs are arbitrary: the largest entry of each column is made positive.
-        signs = np.where(E.max(axis=0) >= -E.min(axis=0), 1.0, -1.0)
+        signs = column_signs(E)  # of eigenvectors are arbitrary
         self.embedding_ = (E * signs).astype(to_numpy(X[:0]).dtype, copy=False)
         self.eigenvalues_ = found.values
         self.n_matvecs_ = found.n_matvecs
