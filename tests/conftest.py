@@ -57,11 +57,6 @@ def learner(request):
     return clone(request.param)
 
 
-@pytest.fixture(params=variants(), ids=repr)
-def any_learner(request):
-    return clone(request.param)
-
-
 @pytest.fixture(
     params=[a for a in variants() if "gram" in inspect.signature(a.fit).parameters], ids=repr
 )

@@ -160,9 +160,9 @@ def test_extreme_data_are_fitted_or_refused_in_a_sentence(learner):
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300])
-def test_features_out_of_range_are_refused_with_advice(any_learner, scale, labelled):
+def test_features_out_of_range_are_refused_with_advice(learner, scale, labelled):
     points, labels = labelled
     with pytest.raises(
         ValueError, match=r"Got features that spread over \S+, but .* of float64: rescale them"
     ):
-        any_learner.fit(scale * points, labels)
+        learner.fit(scale * points, labels)

@@ -279,12 +279,12 @@ def check_one_map(metric, X, y, new):
         np.testing.assert_allclose(metric.transform(new), batch, atol=1e-6 * scale)
 
 
-def test_a_learner_is_one_map(any_learner, labelled, fresh):
-    check_one_map(any_learner, *labelled, fresh)
+def test_a_learner_is_one_map(learner, labelled, fresh):
+    check_one_map(learner, *labelled, fresh)
 
 
-def test_a_kernelized_learner_is_one_map(any_learner, labelled, fresh):
-    check_one_map(Kernelized(any_learner, RBF(gamma=0.3), KPCA(6)), *labelled, fresh)
+def test_a_kernelized_learner_is_one_map(learner, labelled, fresh):
+    check_one_map(Kernelized(learner, RBF(gamma=0.3), KPCA(6)), *labelled, fresh)
 
 
 def test_a_kernelized_learner_is_one_map_in_every_space(space, labelled, fresh):
@@ -302,8 +302,8 @@ def check_permutation(metric, X, y, rtol):
     np.testing.assert_allclose(permuted, D[np.ix_(order, order)], atol=rtol * D.max())
 
 
-def test_permuting_rows_permutes_the_metric(any_learner, labelled):
-    check_permutation(any_learner, *labelled, rtol=1e-5)
+def test_permuting_rows_permutes_the_metric(learner, labelled):
+    check_permutation(learner, *labelled, rtol=1e-5)
 
 
 def test_permuting_rows_permutes_the_metric_in_every_space(space, labelled):
@@ -317,30 +317,30 @@ def test_permuting_rows_permutes_the_metric_for_every_kernel(kernel, labelled):
     check_permutation(Kernelized(DNE(2), kernel), *labelled, rtol=1e-6)
 
 
-def test_moving_all_points_moves_no_distance(any_learner, labelled):
+def test_moving_all_points_moves_no_distance(learner, labelled):
     X, y = labelled
-    D = clone(any_learner).fit(X, y).pairwise_distances(X)
-    moved = clone(any_learner).fit(X + 100.0, y).pairwise_distances(X + 100.0)
+    D = clone(learner).fit(X, y).pairwise_distances(X)
+    moved = clone(learner).fit(X + 100.0, y).pairwise_distances(X + 100.0)
     np.testing.assert_allclose(moved, D, atol=1e-4 * D.max())
 
 
-def test_the_names_of_the_classes_do_not_matter(any_learner, labelled):
-    if isinstance(any_learner, MLKR):
+def test_the_names_of_the_classes_do_not_matter(learner, labelled):
+    if isinstance(learner, MLKR):
         pytest.skip("its targets are numbers, not names")
     X, y = labelled
-    D = clone(any_learner).fit(X, y).pairwise_distances(X)
+    D = clone(learner).fit(X, y).pairwise_distances(X)
     names = np.array(["ash", "birch", "cedar"])[y]
     for labels in (names, names.astype(object), y.astype(float), y * 10 - 7, y.tolist()):
-        np.testing.assert_array_equal(clone(any_learner).fit(X, labels).pairwise_distances(X), D)
+        np.testing.assert_array_equal(clone(learner).fit(X, labels).pairwise_distances(X), D)
 
 
 # --- precision and memory -----------------------------------------------------------------------
 
 
-def test_float32_stays_float32_and_is_close(any_learner, labelled):
+def test_float32_stays_float32_and_is_close(learner, labelled):
     X, y = labelled
-    wide = clone(any_learner).fit(X, y)
-    narrow = clone(any_learner).fit(X.astype(np.float32), y)
+    wide = clone(learner).fit(X, y)
+    narrow = clone(learner).fit(X.astype(np.float32), y)
     assert narrow.components_.dtype == narrow.transform(X.astype(np.float32)).dtype == np.float32
     assert wide.components_.dtype == np.float64
     # An objective with several optima may end beside another one: rounding decides.

@@ -194,8 +194,8 @@ def keeps(laws, metric):
     on()
 
 
-def test_every_learner_keeps_the_laws_of_a_metric(any_learner):
-    keeps([*LAWS, *LINEAR_LAWS], fitted(any_learner))
+def test_every_learner_keeps_the_laws_of_a_metric(learner):
+    keeps([*LAWS, *LINEAR_LAWS], fitted(learner))
 
 
 @pytest.mark.parametrize("metric", KERNELIZED)

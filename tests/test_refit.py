@@ -253,8 +253,8 @@ def assert_unchanged_by_refusals(estimator, X, y):
     np.testing.assert_array_equal(estimator.transform(X), expected)
 
 
-def test_every_learner_keeps_its_last_fit(any_learner, labelled):
-    assert_unchanged_by_refusals(any_learner, *labelled)
+def test_every_learner_keeps_its_last_fit(learner, labelled):
+    assert_unchanged_by_refusals(learner, *labelled)
 
 
 def test_every_space_keeps_its_last_fit(space, labelled):

@@ -82,10 +82,10 @@ def test_torchs_own_gradient_is_ours(labelled):
     np.testing.assert_allclose(gradient.numpy(), L.grad.numpy(), atol=1e-9)
 
 
-def test_learners_agree_with_numpy(device, any_learner, labelled, fresh):
+def test_learners_agree_with_numpy(device, learner, labelled, fresh):
     X, y = labelled
-    expected = clone(any_learner).fit(X, y)
-    fitted = any_learner.fit(on(device, X), y)
+    expected = clone(learner).fit(X, y)
+    fitted = learner.fit(on(device, X), y)
     assert isinstance(fitted.components_, torch.Tensor)
     assert fitted.components_.device.type == device
     assert fitted.loss_ == pytest.approx(expected.loss_, rel=1e-6)

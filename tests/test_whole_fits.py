@@ -60,52 +60,52 @@ def interrupt_at(iteration, monkeypatch):
 # --- refused and failed fits ----------------------------------------------------------------------
 
 
-def test_a_refused_refit_changes_nothing(any_learner, labelled):
+def test_a_refused_refit_changes_nothing(learner, labelled):
     X, y = labelled
-    any_learner.fit(X, y)
-    before = pickle.dumps(any_learner)
-    kept = dict(vars(any_learner))
+    learner.fit(X, y)
+    before = pickle.dumps(learner)
+    kept = dict(vars(learner))
     other = np.random.RandomState(3).standard_normal((12, 3))
     for points, labels in [
         (other * np.nan, y[:12]),
         (other, y[:11]),
-        (other, None if any_learner.__sklearn_tags__().target_tags.required else np.zeros(12)),
+        (other, None if learner.__sklearn_tags__().target_tags.required else np.zeros(12)),
         (np.ones((12, 3)), y[:12]),
     ]:
         with pytest.raises(ValueError):
-            any_learner.fit(points, labels)
-        assert vars(any_learner).keys() == kept.keys()
-        assert all(vars(any_learner)[name] is value for name, value in kept.items())
-    assert pickle.dumps(any_learner) == before
+            learner.fit(points, labels)
+        assert vars(learner).keys() == kept.keys()
+        assert all(vars(learner)[name] is value for name, value in kept.items())
+    assert pickle.dumps(learner) == before
 
 
-def test_a_fit_that_fails_at_its_end_changes_nothing(any_learner, labelled, monkeypatch):
+def test_a_fit_that_fails_at_its_end_changes_nothing(learner, labelled, monkeypatch):
     X, y = labelled
-    any_learner.fit(X, y)
-    kept = dict(vars(any_learner))
-    distances = any_learner.pairwise_distances(X)
+    learner.fit(X, y)
+    kept = dict(vars(learner))
+    distances = learner.pairwise_distances(X)
 
     def fail(self, L, X):
         raise ValueError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(any_learner), "_store", fail)
+        patch.setattr(type(learner), "_store", fail)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of what it found before
             with pytest.raises(ValueError, match="the disk is full"):
-                any_learner.fit(X[:, :3], y)
-    assert vars(any_learner).keys() == kept.keys()
-    np.testing.assert_array_equal(any_learner.pairwise_distances(X), distances)
+                learner.fit(X[:, :3], y)
+    assert vars(learner).keys() == kept.keys()
+    np.testing.assert_array_equal(learner.pairwise_distances(X), distances)
 
 
-def test_a_first_fit_that_fails_leaves_a_learner_that_is_not_fitted(any_learner, labelled):
+def test_a_first_fit_that_fails_leaves_a_learner_that_is_not_fitted(learner, labelled):
     X, y = labelled
-    parameters = dict(vars(any_learner))
+    parameters = dict(vars(learner))
     with pytest.raises(ValueError):
-        any_learner.fit(X, y[:-1])
-    assert vars(any_learner) == parameters
+        learner.fit(X, y[:-1])
+    assert vars(learner) == parameters
     with pytest.raises(NotFittedError):
-        any_learner.transform(X)
+        learner.transform(X)
 
 
 def test_nothing_of_an_earlier_fit_survives_the_next(labelled):
@@ -121,16 +121,16 @@ def test_nothing_of_an_earlier_fit_survives_the_next(labelled):
 # --- what was learned is the learner's own --------------------------------------------------------
 
 
-def test_changing_the_data_after_a_fit_changes_nothing(any_learner, labelled, fresh):
+def test_changing_the_data_after_a_fit_changes_nothing(learner, labelled, fresh):
     X, y = (array.copy() for array in labelled)
-    y = y.astype(float) if isinstance(any_learner, MLKR) else y
-    any_learner.fit(X, y)
-    before = any_learner.transform(fresh)
-    state = pickle.dumps(any_learner)
+    y = y.astype(float) if isinstance(learner, MLKR) else y
+    learner.fit(X, y)
+    before = learner.transform(fresh)
+    state = pickle.dumps(learner)
     X *= 3
     y[:] = 0
-    np.testing.assert_array_equal(any_learner.transform(fresh), before)
-    assert pickle.dumps(any_learner) == state
+    np.testing.assert_array_equal(learner.transform(fresh), before)
+    assert pickle.dumps(learner) == state
 
 
 @pytest.mark.parametrize("learner", [ITML(), MMC(), IdealizedKernel(C=3.0)], ids=repr)

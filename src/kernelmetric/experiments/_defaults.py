@@ -11,11 +11,11 @@ from scipy import linalg
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
 from kernelmetric.evaluation import measured
 from kernelmetric.experiments._cells import resumed_cells
+from kernelmetric.experiments._kernelization import nearest
 from kernelmetric.experiments._problems import Problem, folds, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta
@@ -75,10 +75,6 @@ class SelectingRidge(ClassifierMixin, BaseEstimator):
         return self.classes_[scores.argmax(axis=1)]
 
 
-def _nearest(metric: Any) -> Pipeline:
-    return make_pipeline(metric, KNeighborsClassifier(1))
-
-
 def _searched_svm(n_features: int) -> GridSearchCV:
     grid = {"C": 10.0 ** np.arange(-1, 4), "gamma": 2.0 ** np.arange(-5, 3) / n_features}
     return GridSearchCV(SVC(), grid, cv=folds())
@@ -86,12 +82,12 @@ def _searched_svm(n_features: int) -> GridSearchCV:
 
 #: Each a function of the number of features. "CV width" takes a minute per split.
 CLASSIFIERS: dict[str, Callable[[int], Any]] = {
-    "auto": lambda d: _nearest(Kernelized(LMNN(), kernel="auto")),
+    "auto": lambda d: nearest(Kernelized(LMNN(), kernel="auto")),
     "selecting ridge": lambda d: SelectingRidge(),
     "Euclidean": lambda d: KNeighborsClassifier(1),
     "SVC": lambda d: SVC(),
     "SVM, grid of 40": _searched_svm,
-    "median + 0.1": lambda d: _nearest(Kernelized(LMNN(), kernel=RBF() + 0.1 * Delta())),
+    "median + 0.1": lambda d: nearest(Kernelized(LMNN(), kernel=RBF() + 0.1 * Delta())),
     "CV width": lambda d: KernelizedCV(LMNN(), cv=folds()),
 }
 

@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.datasets import make_moons
 from sklearn.metrics import silhouette_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.evaluation import measured
 from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._problems import Problem, folds, make_gaussians, split_of, stored
+from kernelmetric.experiments._kernelization import nearest
+from kernelmetric.experiments._problems import (
+    Problem,
+    folds,
+    make_gaussians,
+    moons_in_noise,
+    split_of,
+    stored,
+)
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, rbf_widths
 from kernelmetric.learners import LMNN
@@ -99,11 +105,6 @@ def _clean_xor(n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarr
     return make_checkerboard(n, n_cells=2, random_state=rng)
 
 
-def _moons(n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    X, y = make_moons(n, noise=0.25, random_state=rng)
-    return np.hstack([X, rng.standard_normal((n, 6))]), y
-
-
 def _rings(n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """Four rings in turn of two classes."""
     ring = rng.randint(4, size=n)
@@ -120,7 +121,7 @@ MULTIMODAL: dict[str, tuple[Problem, ...]] = {
         Problem("checkerboard, 4 noise", 300, _checkerboard),
         Problem("XOR, 4 noise", 200, _xor),
         Problem("Gaussians, 4 noise", 200, make_gaussians),
-        Problem("moons, 6 noise", 200, _moons),
+        Problem("moons, 6 noise", 200, moons_in_noise),
     ),
     "clean": (Problem("rings", 200, _rings), Problem("XOR", 200, _clean_xor)),
     "uci": tuple(Problem(k, 100 if k in _SMALL else 200, stored(k)) for k in _UCI.split()),
@@ -200,7 +201,7 @@ def _model(method: str, d: int) -> Any:
     kernel = ALIGNMENTS[method]
     if kernel is None:
         return KernelizedCV(LMNN(), cv=folds())
-    return make_pipeline(Kernelized(LMNN(), kernel=kernel(d)), KNeighborsClassifier(1))
+    return nearest(Kernelized(LMNN(), kernel=kernel(d)))
 
 
 def _run(problem: Problem, method: str, seed: int) -> Cell:

@@ -128,7 +128,8 @@ def _checkerboard(n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.nd
     return datasets.make_checkerboard(n, n_noise=4, random_state=rng)
 
 
-def _moons(n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+def moons_in_noise(n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Two moons, and six features that say nothing."""
     X, y = make_moons(n, noise=0.25, random_state=rng)
     return np.hstack([X, rng.standard_normal((n, 6))]), y
 
@@ -156,7 +157,7 @@ GROUPS: dict[str, tuple[Problem, ...]] = {
     "unseen": (
         *_problems({"digits": 400, "colon": 40, "soybean_small": 24}),
         Problem("wdbc", 200, _shuffled(lambda: load_breast_cancer(return_X_y=True))),
-        Problem("moons", 200, _moons),
+        Problem("moons", 200, moons_in_noise),
     ),
 }
 

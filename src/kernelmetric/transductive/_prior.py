@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import config_context
 
-from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.compute import is_single, nearest_neighbors, to_numpy
 from kernelmetric.graphs import check_graph, gaussian_graph, union_graph
 from kernelmetric.transductive._penalties import warn_of_gaps
 
@@ -46,7 +46,7 @@ def prior_points(prior: Any, X: Any) -> np.ndarray:
         if not np.all(np.isfinite(X)):
             raise ValueError("Got NaN or infinity from the prior, but expected finite points.")
     X = to_numpy(X)
-    return np.array(X, dtype=X.dtype if X.dtype == np.float32 else np.float64, order="C")
+    return np.array(X, dtype=np.float32 if is_single(X) else np.float64, order="C")
 
 
 def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
