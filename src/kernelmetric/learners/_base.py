@@ -23,7 +23,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.learners._checks import check_flags, check_number, check_spread
 from kernelmetric.metric import Metric
-from kernelmetric.solvers import Gram
+from kernelmetric.spaces import Gram
 
 BLOCK_BYTES = 8 * 2**20  # a block of rows × n, as the passes over all pairs have it
 

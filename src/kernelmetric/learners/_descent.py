@@ -15,13 +15,9 @@ from sklearn.utils import check_random_state
 from kernelmetric.compute import like, namespace, to_numpy
 from kernelmetric.learners._base import Learner, as_gram
 from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach, warn
-from kernelmetric.solvers import (
-    CallbackSupportMixin,
-    Gram,
-    Iterations,
-    minimize_lbfgs,
-    with_callbacks,
-)
+from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
+from kernelmetric.solvers import minimize_lbfgs
+from kernelmetric.spaces import Gram
 
 _SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take
 

@@ -16,12 +16,7 @@ from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._pair_learner import SAMPLED_BYTES
 from kernelmetric.learners._space_learner import SpaceLearner
-from kernelmetric.solvers import (
-    PairDual,
-    PairSolution,
-    pair_bytes,
-    solve_pairs,
-)
+from kernelmetric.solvers import PairDual, PairSolution, pair_bytes, solve_pairs
 
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 

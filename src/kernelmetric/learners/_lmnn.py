@@ -24,11 +24,11 @@ from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._margin import (
     FIRST_CORNER,
     MarginProblem,
-    Orthonormal,
     descend,
     descend_convex,
 )
-from kernelmetric.solvers import Gram, Iterations, with_callbacks
+from kernelmetric.learners._progress import Iterations, with_callbacks
+from kernelmetric.spaces import Gram, orthonormal
 
 
 class LargeMargin(GradientLearner):
@@ -91,9 +91,9 @@ class LargeMargin(GradientLearner):
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         targets = self._sorted_targets(X, codes, gram, neighbors, order)
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
-        basis = Orthonormal(X, gram)
+        basis = orthonormal(X, gram, span=False)
         exact = MarginProblem(
-            take_rows(basis.points, order), targets, codes[order], self.c, self.reg / basis.size**2
+            take_rows(basis.Z, order), targets, codes[order], self.c, self.reg / basis.size**2
         )
         problem = self._suited(exact)
         start = self._start(

@@ -18,7 +18,9 @@ from kernelmetric.learners._nca_solvers import (
     descend_truncated,
     refuse_device,
 )
-from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.solvers import minimize_lbfgs
+from kernelmetric.spaces import Gram
 
 # Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
 # at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, to_numpy
+from kernelmetric.compute import check_labels, to_numpy, widened
 from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._descent import IterativeLearner
-from kernelmetric.solvers import with_callbacks
+from kernelmetric.learners._progress import with_callbacks
+from kernelmetric.spaces import orthonormal
 
 SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their differences
 
@@ -140,13 +141,9 @@ def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     basis : ndarray of shape (r, d) or None
         Orthonormal rows with ``Z = (X - mean) basisᵀ``; None where Z is X, centred.
     """
-    Z = to_numpy(X).astype(np.float64)
-    Z = Z - Z.mean(axis=0)
-    if Z.shape[1] < Z.shape[0]:
-        return Z, None
-    _, s, Vt = linalg.svd(Z, full_matrices=False)
-    basis = Vt[s > max(Z.shape) * np.finfo(np.float64).eps * s[0]]
-    return Z @ basis.T, basis
+    wide = X.shape[1] >= X.shape[0]
+    found = orthonormal(widened(to_numpy(X)), span=wide, unit=False)
+    return found.Z, found.rotation
 
 
 def differences(Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
