@@ -16,9 +16,10 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from kernelmetric import NCA
 from kernelmetric.compute import _threads as room
-from kernelmetric.compute import available_threads, nearest_neighbors, one_thread
+from kernelmetric.compute import available_threads, calm_around, nearest_neighbors, one_thread
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import _calm as calm
+from kernelmetric.solvers import minimize_lbfgs
 
 LARGE = 1e12  # operations, so many that all threads are used
 
@@ -144,6 +145,44 @@ def test_blas_has_one_thread_while_ours_run_and_all_of_them_before_and_after():
     assert set(blas_threads()) == {2}
     assert share(lambda item: set(blas_threads()), range(3), flops=10.0) == [{1}] * 3
     assert set(blas_threads()) == {2}
+
+
+def test_blas_is_calm_around_the_calls_of_a_function_and_not_inside():
+    seen = []
+
+    def look(error=None):
+        seen.append(set(blas_threads()))
+        if error is not None:
+            raise error
+
+    with calm_around(look, 1.0) as work:
+        look()
+        work()
+        look()
+        with pytest.raises(ValueError, match="inside"):
+            work(ValueError("inside"))
+        look()
+    assert seen == [{1}, {2}, {1}, {2}, {1}]
+    with pytest.raises(KeyboardInterrupt), calm_around(look, 1.0) as work:
+        work(KeyboardInterrupt())
+    assert set(blas_threads()) == {2}
+    with calm_around(look, LARGE) as work:
+        assert set(blas_threads()) == {2}
+
+
+def test_the_steps_of_an_optimiser_leave_the_threads_to_its_objective():
+    around, inside = set(), set()
+
+    def objective(x):
+        inside.update(blas_threads())
+        return float(np.sum(x * x)), 2.0 * x
+
+    def report(x, value):
+        around.update(blas_threads())
+        return False
+
+    minimize_lbfgs(objective, np.ones((3, 4)), max_iter=5, tol=0.0, report=report)
+    assert (around, inside) == ({1}, {2})
 
 
 def test_small_work_runs_on_the_thread_that_asks():

@@ -19,7 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -69,6 +69,39 @@ def worth_threads(flops: float) -> bool:
 def calm_if_small(flops: float) -> Any:
     """One thread for BLAS in a ``with`` block of so few operations that more would only wait."""
     return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
+
+
+@contextmanager
+def calm_around(work: Callable[..., Result], flops: float) -> Iterator[Callable[..., Result]]:
+    """Keep BLAS on one thread around the calls of a function, and leave it its threads inside.
+
+    Parameters
+    ----------
+    work : callable
+        What may be worth threads.
+    flops : float
+        Floating-point operations around one call of it. Where they are many, nothing is done.
+
+    Yields
+    ------
+    callable
+        What is to be called instead of ``work``.
+    """
+    if _ALONE.get() or worth_threads(flops):
+        yield work
+        return
+    calm = ExitStack()
+
+    def inside(*arguments: Any) -> Result:
+        calm.close()
+        try:
+            return work(*arguments)
+        finally:
+            calm.enter_context(_calm())
+
+    with calm:
+        calm.enter_context(_calm())
+        yield inside
 
 
 def in_threads(

@@ -12,7 +12,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import like, namespace, to_numpy
+from kernelmetric.compute import is_single, like, namespace, to_numpy
 from kernelmetric.learners._base import Learner, as_gram
 from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach, warn
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
@@ -249,6 +249,11 @@ def in_single(points: Any, tol: float, least: float = 1e-5) -> bool:
     Only large problems need the speed, and only a tolerance well above the round-off of the
     objective (``least``) allows it.
     """
-    xp = namespace(points)
     n, d = points.shape
-    return points.dtype == xp.float64 and n * n * d >= _SINGLE_ABOVE and tol >= least
+    return not is_single(points) and n * n * d >= _SINGLE_ABOVE and tol >= least
+
+
+def in_float32(points: Any) -> Any:
+    """The points as a rough descent takes them."""
+    xp = namespace(points)
+    return xp.astype(points, xp.float32, copy=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import available_threads, namespace, take_rows, to_numpy
+from kernelmetric.compute import available_threads, namespace, take_rows, to_numpy, widened
 from kernelmetric.graphs import target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import (
@@ -19,7 +19,7 @@ from kernelmetric.learners._checks import (
     check_number,
     warn,
 )
-from kernelmetric.learners._descent import Descent, Found, GradientLearner, in_single
+from kernelmetric.learners._descent import Descent, Found, GradientLearner, in_float32, in_single
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._margin import (
     FIRST_CORNER,
@@ -95,7 +95,7 @@ class LargeMargin(GradientLearner):
         exact = MarginProblem(
             take_rows(basis.Z, order), targets, codes[order], self.c, self.reg / basis.size**2
         )
-        problem = self._suited(exact)
+        problem = exact.on(self._suited(exact.points))
         start = self._start(
             X,
             codes,
@@ -139,9 +139,9 @@ class LargeMargin(GradientLearner):
         """Descend on L with L-BFGS, the corner of the hinge narrowing from stage to stage."""
         return descend(problem, *how)
 
-    def _suited(self, problem: MarginProblem) -> MarginProblem:
-        """The problem in the precision to descend in; it is judged in that of the data."""
-        return problem.astype("float32") if in_single(problem.points, self.tol) else problem
+    def _suited(self, points: Any) -> Any:
+        """The points in the precision to descend in; a map is judged in that of the data."""
+        return in_float32(points) if in_single(points, self.tol) else points
 
     def _whole(self, L: np.ndarray) -> np.ndarray:
         """The start, with as many rows as the descent needs."""
@@ -295,8 +295,8 @@ class LMNN(LargeMargin):
     def _descend(self, problem: MarginProblem, *how: Any) -> tuple[np.ndarray, bool, float]:
         return (descend if self.solver == "lbfgs" else descend_convex)(problem, *how)
 
-    def _suited(self, problem: MarginProblem) -> MarginProblem:
-        return problem.astype("float64") if self.solver == "projected" else super()._suited(problem)
+    def _suited(self, points: Any) -> Any:
+        return widened(points) if self.solver == "projected" else super()._suited(points)
 
     def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
         rows = np.atleast_1d(as_matrix(init, "init"))

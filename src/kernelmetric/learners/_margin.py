@@ -48,9 +48,8 @@ class MarginProblem:
         self.few = len(codes) <= _FEW_POINTS
         self.xp = namespace(points)
 
-    def astype(self, dtype: str) -> MarginProblem:
-        """The same problem in another precision."""
-        points = self.xp.astype(self.points, getattr(self.xp, dtype), copy=False)
+    def on(self, points: Any) -> MarginProblem:
+        """The same problem, its points in another precision."""
         return MarginProblem(points, self.targets, self.codes, self.c, self.reg)
 
     def value(self, L: np.ndarray) -> float:

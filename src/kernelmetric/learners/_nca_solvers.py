@@ -13,14 +13,13 @@ from kernelmetric.compute import (
     Listed,
     like,
     mine_softmax,
-    namespace,
     nca_loss,
     nca_loss_on,
     take_rows,
     to_numpy,
 )
 from kernelmetric.learners._base import frobenius
-from kernelmetric.learners._descent import Found, in_single
+from kernelmetric.learners._descent import Found, in_float32, in_single
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import finite_or_none, minimize_lbfgs, refuse_start
 from kernelmetric.spaces import Gram
@@ -56,8 +55,7 @@ class NCAProblem:
 
     def in_single(self) -> NCAProblem:
         """The same in float32."""
-        xp = namespace(self.points)
-        return NCAProblem(xp.astype(self.points, xp.float32), self.codes, self.reg, self.gram)
+        return NCAProblem(in_float32(self.points), self.codes, self.reg, self.gram)
 
     def subset(self, rows: np.ndarray) -> NCAProblem:
         """The problem of some of the points."""

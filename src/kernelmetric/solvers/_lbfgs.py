@@ -9,9 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy.optimize import minimize
 
+from kernelmetric.compute import calm_around
+
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 _FAR = 1e300
+_PER_ENTRY = 400.0  # operations that SciPy's passes over ten corrections are worth: memory is slow
 
 
 @dataclass
@@ -81,20 +84,23 @@ def minimize_lbfgs(
         ):
             raise StopIteration
 
-    result = minimize(
-        flat,
-        np.asarray(start, dtype=np.float64).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        callback=callback,
-        options={
-            "maxiter": max_iter,
-            "maxfun": 20 * max_iter + 20,
-            "ftol": min(tol, 2.0),  # no decrease is larger, and SciPy divides by rounding
-            "gtol": 1e-12,
-            "maxcor": memory,
-        },
-    )
+    # SciPy's own steps are some passes over a few vectors; threads that they wake would spin on the
+    # cores that the objective needs.
+    with calm_around(flat, _PER_ENTRY * start.size) as function:
+        result = minimize(
+            function,
+            np.asarray(start, dtype=np.float64).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            callback=callback,
+            options={
+                "maxiter": max_iter,
+                "maxfun": 20 * max_iter + 20,
+                "ftol": min(tol, 2.0),  # no decrease is larger, and SciPy divides by rounding
+                "gtol": 1e-12,
+                "maxcor": memory,
+            },
+        )
     # status 2: no step decreases the objective any more, which at this precision is convergence
     converged = result.status in (0, 2) and not flat.walled
     x, value = result.x.reshape(shape), float(result.fun)
