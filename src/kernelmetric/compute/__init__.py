@@ -12,7 +12,7 @@ n × n array::
     _machine.py     how much memory the machine, or its container, has
     _state.py       an estimator that a refused fit leaves as it was
     _threads.py     the one owner of the threads of BLAS
-    _values.py      sums, products and exponentials of kernel values, L1 distances
+    _values.py      sums, products and exponentials of kernel values
     reductions/     sums over pairs of points, as functions of a tile
     backends/       what each library of arrays does in its own way
 """

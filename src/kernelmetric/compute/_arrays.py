@@ -53,6 +53,29 @@ def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     return backend_of(A).set_entries(A, columns, value)
 
 
+def is_single(X: Any) -> bool:
+    """Whether X, sparse or of any supported library, holds float32."""
+    return str(X.dtype).endswith("float32")
+
+
+def widened(X: Any) -> Any:
+    """X in float64, where small eigenvalues do not drown; itself where it is so already."""
+    if is_sparse(X):
+        return X.astype(np.float64, copy=False)
+    xp = array_namespace(X)
+    return xp.astype(X, xp.float64, copy=False)
+
+
+def in_library_of(array: Any, X: Any) -> Any:
+    """A fitted array in the library and on the device of X, its dtype as it is."""
+    if is_sparse(array) or is_sparse(X) or not is_array_api_obj(X):
+        return array
+    xp = namespace(X)
+    if is_array_api_obj(array) and namespace(array) is xp:
+        return to_device(array, device_of(X))
+    return xp.asarray(to_numpy(array), device=device_of(X))
+
+
 def all_finite(K: Any) -> bool:
     """Whether K holds neither NaN nor infinity; one sum decides nearly always."""
     xp = namespace(K)
@@ -163,29 +186,6 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
             f"{estimator.n_features_in_} features as input."
         )
     return X
-
-
-def is_single(X: Any) -> bool:
-    """Whether X holds float32."""
-    return str(X.dtype).endswith("float32")
-
-
-def widened(X: Any) -> Any:
-    """X in float64, dense or sparse; what is wide already is untouched."""
-    if is_sparse(X):
-        return X.astype(np.float64, copy=False)
-    xp = array_namespace(X)
-    return xp.astype(X, xp.float64, copy=False)
-
-
-def in_library_of(array: Any, X: Any) -> Any:
-    """An array in the library of X and on its device; what lies there already is untouched."""
-    if is_sparse(array) or is_sparse(X):
-        return array
-    xp = namespace(X)
-    if is_array_api_obj(array) and namespace(array) is xp:
-        return to_device(array, device_of(X))
-    return xp.asarray(to_numpy(array), device=device_of(X))
 
 
 def as_points(X: Any) -> Any:

@@ -111,6 +111,9 @@ def in_threads(
             while futures:
                 take(futures[0].result())
                 futures.popleft()
+        except KeyboardInterrupt:
+            _pool.cache_clear()  # interrupted while it started a thread, it may not know of it
+            raise
         finally:
             for future in futures:
                 future.cancel()

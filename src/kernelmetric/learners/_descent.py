@@ -47,6 +47,10 @@ class IterativeLearner(CallbackSupportMixin, Learner):
 
     max_iter: Any
 
+    def _check_parameters(self) -> None:
+        check_number(self, "max_iter", Integral, low=1)
+        check_number(self, "tol", Real, low=0)
+
     @contextmanager
     def _watched(
         self, start: np.ndarray, attributes: Callable[[Any], dict[str, Any]], X: Any, y: Any
@@ -109,8 +113,7 @@ class GradientLearner(IterativeLearner):
         return self
 
     def _check_parameters(self) -> None:
-        check_number(self, "max_iter", Integral, low=1)
-        check_number(self, "tol", Real, low=0)
+        super()._check_parameters()
         check_number(self, "reg", Real, low=0, high=LARGEST)
 
     def _descent(self, *data: Any, **options: Any) -> Descent:

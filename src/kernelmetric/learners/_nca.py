@@ -142,22 +142,8 @@ class NCA(GradientLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two.
-        """
-        return super().estimate_memory(n_samples, n_features) + softmax_bytes(n_samples)
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
+        return super()._fit_bytes(n_samples, n_features) + softmax_bytes(n_samples)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

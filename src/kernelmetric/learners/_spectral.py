@@ -17,21 +17,7 @@ _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable w
 class SpectralLearner(Learner):
     """A learner that solves one eigenproblem, in as many dimensions as the points span."""
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two.
-        """
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d = n_features
         # copies of X, scatter matrices with the workspace of LAPACK
         arrays = 4 * n_samples * d + 8 * d * d

@@ -19,7 +19,7 @@ from kernelmetric.compute._arrays import is_sparse, like, namespace, take_rows, 
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles, sum_tiles
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._differences import robust_center
+from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
 from kernelmetric.compute.reductions._products import BlockProduct
 from kernelmetric.compute.reductions._selection import true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
@@ -28,7 +28,7 @@ from kernelmetric.compute.reductions._table import Ranges
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _PAIR_CHUNK_BYTES = 2**20
-_FLOPS_OF_ONE = 40.0  # what takes as long as one number of a gathered row
+_FLOPS_OF_ONE = 100.0  # what takes as long as one number of a gathered row
 _LARGE = 8  # a class with this part of all points is worth a table of the others
 _SHARED_ROWS = 128  # of small classes in one block
 _WHOLE_ROWS = 600  # up to here all pairs at once: no block, list or sparse matrix is worth its cost
@@ -50,10 +50,9 @@ class Block(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Embedded points about a centre, the columns of -2E, squared lengths, and class codes."""
+    """Embedded points about a centre, their squared lengths, and class codes."""
 
     E: Any
-    columns: Any
     squares: Any
     codes: np.ndarray
 
@@ -301,15 +300,15 @@ def _impostor_blocks(codes: np.ndarray, E: Any) -> list[Block]:
 
 def _points(E: Any, codes: np.ndarray) -> Points:
     E = E - robust_center(E)
-    return Points(E, (-2.0 * E).T, namespace(E).sum(E * E, axis=1), codes)
+    return Points(E, squared_lengths(E), codes)
 
 
 def _distances(points: Points, block: Block) -> Any:
     """Squared distances of a block to what it looks at; infinite within a class."""
-    E, columns, squares, codes = points
+    E, squares, codes = points
     rows, unseen = block
     others = [other for _, other in block.spans(len(codes))]
-    D2 = backend_of(E).times_each(E[rows, :], [columns[:, other] for other in others])
+    D2 = backend_of(E).times_each(-2.0 * E[rows, :], [E[other, :].T for other in others])
     D2 += namespace(E).concat([squares[other] for other in others])[None, :]
     D2 += squares[rows][:, None]
     if unseen.start == unseen.stop:
