@@ -40,7 +40,7 @@ from kernelmetric.kernelized import KernelizedCV
 from kernelmetric.kernelized import _folds as folds_module
 from kernelmetric.kernels import Precomputed
 from kernelmetric.selection import _path as path_module
-from kernelmetric.spaces import _kpca as kpca_module
+from kernelmetric.spaces._centred_gram import CentredGram
 
 WIDTHS = [RBF(sigma=sigma) for sigma in (2.0, 1.0, 0.3)]
 MIXED = [*WIDTHS, "auto", RBF(gamma="median") + 0.1 * Delta(), Linear(), Polynomial()]
@@ -79,7 +79,7 @@ def counted(monkeypatch):
         monkeypatch.setattr(module, name, counting)
 
     count(path_module, "squared_distances", "distances")
-    count(kpca_module, "dense_eigenpairs", "eigenvectors")
+    count(CentredGram, "eigenpairs", "eigenvectors")
     return counts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from kernelmetric.compute import device_of, is_sparse, namespace
+from kernelmetric.compute import device_of, is_sparse, namespace, to_numpy
 
 
 def as_block(A: Any, kernel: Any) -> Any:
@@ -49,7 +49,7 @@ def largest_entry(A: Any) -> float:
     if is_sparse(A):
         return float(abs(A).max())
     xp = namespace(A)
-    return float(xp.max(xp.abs(A)))
+    return float(to_numpy(xp.max(xp.abs(A))))
 
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:

@@ -25,8 +25,8 @@ def factor(M: np.ndarray, least: float = 1e-12) -> np.ndarray:
     kept = values > least * max(float(np.max(np.abs(values))), 1e-300)
     if not np.any(kept):
         return np.zeros((1, len(M)))
-    # torch takes no views with negative strides
-    return np.ascontiguousarray((np.sqrt(values[kept])[:, None] * V[:, kept].T)[::-1])
+    order = np.flatnonzero(kept)[::-1]  # not a view backwards: torch takes no negative strides
+    return np.sqrt(values[order])[:, None] * V[:, order].T
 
 
 def signed_factor(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils.extmath import row_norms
 
-from kernelmetric.compute._arrays import is_sparse, namespace, take_rows
+from kernelmetric.compute._arrays import is_sparse, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
 from kernelmetric.compute.backends import backend_of
 
@@ -83,7 +83,7 @@ def require_squares(*squares: Any) -> None:
         if values.shape[0] == 0:
             continue
         xp = namespace(values)
-        top = float(xp.max(values))
+        top = float(to_numpy(xp.max(values)))
         if not top < float(xp.finfo(values.dtype).max) / 8:
             raise overflow_error(values.dtype)
 

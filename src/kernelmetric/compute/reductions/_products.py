@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute._arrays import all_finite, is_sparse, namespace
+from kernelmetric.compute._arrays import all_finite, is_sparse, namespace, to_numpy
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import calm_if_small
@@ -38,7 +38,7 @@ def map_points(X: Any, L: Any) -> Any:
         Z = product(X, L.T)
     if not all_finite(Z):
         xp = namespace(Z)
-        top = float(xp.max(xp.abs(X)))
+        top = float(to_numpy(xp.max(xp.abs(X))))
         raise ValueError(
             f"Got points with entries up to {top:.3g}, whose coordinates overflow {Z.dtype}, but "
             "expected finite ones: try rescaling the features, for instance with StandardScaler."
