@@ -8,7 +8,6 @@ n × n array::
     _arrays.py      which namespace, which dtype, validation of X and y
     _budget.py      how much memory a block may take, and what cannot fit
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
-    _linalg.py      eigenpairs and orthonormal columns of a dense matrix
     _machine.py     how much memory the machine, or its container, has
     _state.py       an estimator that a refused fit leaves as it was
     _threads.py     the one owner of the threads of BLAS
@@ -29,7 +28,9 @@ from kernelmetric.compute._arrays import (
     is_sparse,
     like,
     namespace,
+    orthonormal_columns,
     set_entries,
+    symmetric_eigenpairs,
     take_rows,
     to_numpy,
     widened,
@@ -48,7 +49,6 @@ from kernelmetric.compute._execute import (
     within_budget,
     worth_keeping,
 )
-from kernelmetric.compute._linalg import orthonormal_columns, symmetric_eigenpairs
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import available_threads, calm_around, one_thread
 from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied

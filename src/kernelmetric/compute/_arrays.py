@@ -76,6 +76,16 @@ def in_library_of(array: Any, X: Any) -> Any:
     return xp.asarray(to_numpy(array), device=device_of(X))
 
 
+def symmetric_eigenpairs(A: Any) -> tuple[np.ndarray, Any]:
+    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, which may be overwritten."""
+    return backend_of(A).symmetric_eigenpairs(A)
+
+
+def orthonormal_columns(B: Any) -> Any:
+    """Orthonormal columns with the span of B, up to its condition: twice is enough."""
+    return backend_of(B).orthonormal_columns(B)
+
+
 def all_finite(K: Any) -> bool:
     """Whether K holds neither NaN nor infinity; one sum decides nearly always."""
     xp = namespace(K)

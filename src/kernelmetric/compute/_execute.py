@@ -13,7 +13,7 @@ from functools import reduce
 from operator import add
 from typing import Any, TypeVar
 
-from kernelmetric.compute._arrays import namespace
+from kernelmetric.compute._arrays import device_of, namespace
 from kernelmetric.compute._budget import current_budget, row_blocks
 from kernelmetric.compute._threads import in_threads, worth_threads
 
@@ -69,8 +69,17 @@ def map_rows(
     array
         The rows together, in the library of the blocks.
     """
-    blocks = over_rows(work, n_rows, bytes_per_row, most=most)
-    return blocks[0] if len(blocks) == 1 else namespace(*blocks).concat(blocks, axis=0)
+    blocks = row_blocks(n_rows, bytes_per_row, most=most)
+    first = work(next(blocks))
+    if first.shape[0] == n_rows:
+        return first
+    whole = namespace(first).empty(
+        (n_rows, *first.shape[1:]), dtype=first.dtype, device=device_of(first)
+    )
+    whole[: first.shape[0], ...] = first  # filled, as a list of all blocks would be as large again
+    for rows in blocks:
+        whole[rows, ...] = work(rows)
+    return whole
 
 
 def sum_rows(

@@ -64,19 +64,8 @@ def find_faults(
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Self pairs, duplicates, and pairs that are said to be both similar and dissimilar.
 
-    Parameters
-    ----------
-    similar, dissimilar : ndarray of shape (n_pairs, 2)
-        Row numbers within range.
-    n_samples : int
-        Number of points.
-
-    Returns
-    -------
-    faults : list of str
-        A sentence for each kind of fault, with the first offending rows.
-    keep_similar, keep_dissimilar : ndarray of bool
-        What remains: no self pair, the first of duplicates, neither side of a contradiction.
+    A sentence for each kind of fault, with the first offending rows, and two masks of what
+    remains: no self pair, the first of duplicates, neither side of a contradiction.
     """
     rows = np.concatenate([similar, dissimilar])
     ordered = np.sort(unordered_keys(rows, n_samples))

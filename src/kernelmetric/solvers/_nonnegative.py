@@ -62,22 +62,7 @@ def nonnegative_qp(S: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def kkt_residual(S: np.ndarray, b: np.ndarray, v: np.ndarray) -> float:
-    """The largest violation of the optimality conditions at v >= 0.
-
-    Parameters
-    ----------
-    S : ndarray of shape (m, m)
-        The quadratic term.
-    b : ndarray of shape (m,)
-        The linear term.
-    v : ndarray of shape (m,)
-        A non-negative vector.
-
-    Returns
-    -------
-    float
-        Zero at a minimiser.
-    """
+    """The largest violation of the optimality conditions at v >= 0; zero at a minimiser."""
     g = S @ v - b
     return float(np.max(np.where(v > 0, np.abs(g), -g), initial=0.0))
 

@@ -48,22 +48,7 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
 
     Every pivot is drawn with probability proportional to what the earlier ones leave of
     k(x, x); then its kernel column is eliminated. O(n m²) time, m kernel columns, n × m memory.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Bound kernel.
-    X : array of shape (n, d)
-        Points, or the Gram matrix for a precomputed kernel.
-    m : int
-        Number of rows wanted.
-    rng : RandomState
-        For the sample and the pivots.
-
-    Returns
-    -------
-    ndarray of int of shape (at most m,)
-        Fewer when they already span everything.
+    Fewer than m rows are chosen when they already span everything.
 
     References
     ----------

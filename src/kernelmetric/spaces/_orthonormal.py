@@ -49,13 +49,10 @@ def orthonormal(
     gram : Gram, default=None
         Of the basis of X, where it is not orthonormal.
     span : bool, default=True
-        Whether to use no more dimensions than the points span, in float64 of NumPy: rotating the
-        points, or padding them, then changes nothing either, and scatter matrices have full rank,
-        unless there are fewer points than it takes. Otherwise Z stays in the library and dtype of
-        X.
+        Whether to use no more dimensions than the points span, in float64 of NumPy: scatter
+        matrices have full rank there. Otherwise Z stays in the library and dtype of X.
     unit : bool, default=True
-        Whether the mean squared length of the points becomes one: powers of distances stay within
-        the range of floating point.
+        Whether the mean squared length of the points becomes one: its powers stay in range.
 
     Returns
     -------

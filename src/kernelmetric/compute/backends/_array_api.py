@@ -95,6 +95,15 @@ class ArrayAPI:
             D1 = D1 + xp.abs(A[:, column][:, None] - B[:, column][None, :])
         return D1
 
+    def symmetric_eigenpairs(self, A: Any) -> tuple[np.ndarray, Any]:
+        """Eigenvalues, ascending, and eigenvectors of a symmetric matrix; may overwrite it."""
+        values, V = array_namespace(A).linalg.eigh(A)
+        return self.to_numpy(values), V
+
+    def orthonormal_columns(self, B: Any) -> Any:
+        """Orthonormal columns with the span of B."""
+        return array_namespace(B).linalg.qr(B)[0]
+
     def k_smallest(self, D2: Any, k: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Columns and values of the k smallest entries of each row; None leaves it to NumPy."""
         return None

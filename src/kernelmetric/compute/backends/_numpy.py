@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from scipy.spatial.distance import cdist
 
 from kernelmetric.compute.backends._array_api import ArrayAPI
@@ -73,3 +74,20 @@ class NumPy(ArrayAPI):
     def l1_distances(self, A: Any, B: Any) -> Any:
         """L1 distances by SciPy, which adds up in float64."""
         return cdist(A, B, "cityblock").astype(A.dtype, copy=False)
+
+    def symmetric_eigenpairs(self, A: Any) -> tuple[np.ndarray, Any]:
+        """By divide and conquer, the fastest; in Fortran order it needs no copy."""
+        driver = "evd" if len(A) > 1 else None  # SciPy before 1.13 fails with it on 1 × 1
+        return linalg.eigh(A, overwrite_a=True, driver=driver)
+
+    def orthonormal_columns(self, B: Any) -> Any:
+        """By Cholesky, a fifth of the time of QR, where the columns are clear."""
+        length = np.sqrt(np.einsum("ij,ij->j", B, B))
+        if np.all(length > 0):
+            B = B / length
+            try:
+                R = linalg.cholesky((B.T @ B).astype(np.float64))
+                return B @ linalg.solve_triangular(R, np.eye(len(R))).astype(B.dtype)
+            except linalg.LinAlgError:
+                pass
+        return np.linalg.qr(B)[0]
