@@ -37,16 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelmetric import datasets, memory_budget
 from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernels import (
-    RBF,
-    AlignedScales,
-    Cosine,
-    Delta,
-    KernelAlignment,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
+from kernelmetric.kernels import RBF, Cosine, Delta, Laplacian, Linear, Polynomial
 from kernelmetric.learners import (
     DLA,
     DNE,
@@ -63,7 +54,7 @@ from kernelmetric.learners import (
     RCA,
     IdealizedKernel,
 )
-from kernelmetric.selection import LeaveOneOutRidge
+from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 from kernelmetric.transductive import TransductiveDistance
 

@@ -17,6 +17,7 @@ import hypothesis
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.svm import SVC
 
 from kernelmetric.kernels import RBF, Cosine, Delta, Laplacian, Linear, Polynomial
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
@@ -136,6 +137,33 @@ def no_network(monkeypatch, tmp_path):
 
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "scikit_learn_data"))
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", refuse)
+
+
+@pytest.fixture
+def run():
+    """Run a command of the command line, and see its output and its exit code."""
+    testing = pytest.importorskip("click.testing", reason="click comes with the extra `cli`")
+    from kernelmetric import cli
+
+    try:
+        runner = testing.CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
+    except TypeError:
+        runner = testing.CliRunner()
+    return lambda *arguments: runner.invoke(cli.build_application(), [*map(str, arguments)])
+
+
+@pytest.fixture
+def untuned(monkeypatch):
+    """The alternatives of the command line as they are: tuning takes longer than all else."""
+    from kernelmetric.cli import _study
+
+    original = _study.baselines
+
+    def plain(y, **options):
+        made = original(y, **options)
+        return {**made, "k-NN, tuned": made["Euclidean"], "RBF-SVM, tuned": SVC()}
+
+    monkeypatch.setattr(_study, "baselines", plain)
 
 
 def pytest_make_parametrize_id(config, val, argname):

@@ -11,22 +11,12 @@ import kernelmetric
 pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
-from click.testing import CliRunner
 
 from kernelmetric import cli, experiments
 from kernelmetric.experiments import DATASETS, METHODS, Demo
 from kernelmetric.report import Cell
 
 TINY = Demo(datasets=DATASETS[:1], n_splits=1)
-
-
-@pytest.fixture
-def run():
-    try:
-        runner = CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
-    except TypeError:
-        runner = CliRunner()
-    return lambda *arguments: runner.invoke(cli.build_application(), arguments)
 
 
 @pytest.fixture

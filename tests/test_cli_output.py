@@ -16,43 +16,20 @@ pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 import click
 import pandas as pd
-from click.testing import CliRunner
 from rich.console import Console
-from sklearn.svm import SVC
 
-from kernelmetric import cli
-from kernelmetric.cli import _fit, _study, _transform
+from kernelmetric.cli import _fit, _transform
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._talk import json_text, sentences, spoken, visible
 from kernelmetric.datasets import read_table, table_bytes
 from kernelmetric.report import Cell, rich_table
 
+pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")
 posix = pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
 # An escape sequence, a C1 control, a bell, a writing direction, a new line, markup, an emoji.
 HOSTILE = "\x1b[2J\x9b31m\a\u202eevil\u2069 [/b] [a] q :pear: \u2028."
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-
-@pytest.fixture
-def run():
-    try:
-        runner = CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
-    except TypeError:
-        runner = CliRunner()
-    return lambda *arguments: runner.invoke(cli.build_application(), [*map(str, arguments)])
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """The alternatives as they are: tuning them takes longer than all else."""
-    original = _study.baselines
-
-    def plain(y, **options):
-        made = original(y, **options)
-        return {**made, "k-NN, tuned": made["Euclidean"], "RBF-SVM, tuned": SVC()}
-
-    monkeypatch.setattr(_study, "baselines", plain)
 
 
 def small_frame(n_rows=24):

@@ -16,13 +16,11 @@ pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 import pandas as pd
-from click.testing import CliRunner
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
 
 from kernelmetric import DNE, NCA, cli, load
-from kernelmetric.cli import _application, _fit, _study
+from kernelmetric.cli import _application, _fit
 from kernelmetric.cli._options import build_metric, metric_name
 from kernelmetric.cli._study import MOST_CLASSES_FOR_SVM, open_study
 from kernelmetric.cli._talk import Talk
@@ -31,30 +29,10 @@ from kernelmetric.evaluation import holdout, run_trials
 from kernelmetric.experiments import CellFile, _cells
 from kernelmetric.report import Cell
 
+pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")
 OPTIONS = {"pairs_file": None, "learner": "dne", "kernel": "none", "components": 2}
 OPTIONS |= {"use": (), "ignore": (), "seed": 0}
-
-
-@pytest.fixture
-def run():
-    try:
-        runner = CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
-    except TypeError:
-        runner = CliRunner()
-    return lambda *arguments: runner.invoke(cli.build_application(), [*map(str, arguments)])
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """The alternatives as they are: tuning them takes longer than all else."""
-    original = _study.baselines
-
-    def plain(y, **options):
-        made = original(y, **options)
-        return {**made, "k-NN, tuned": made["Euclidean"], "RBF-SVM, tuned": SVC()}
-
-    monkeypatch.setattr(_study, "baselines", plain)
 
 
 @pytest.fixture

@@ -10,40 +10,16 @@ pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 import pandas as pd
-from click.testing import CliRunner
-from sklearn.svm import SVC
 
-from kernelmetric import cli
-from kernelmetric.cli import _fit, _study
+from kernelmetric.cli import _fit
 from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import build_metric, learner_classes, takes_pairs
 from kernelmetric.cli._study import open_study
 from kernelmetric.cli._transform import coordinates
 from kernelmetric.datasets import features_of
 
+pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--learner", "dne", "--kernel", "none")
-
-
-@pytest.fixture
-def run():
-    try:
-        runner = CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
-    except TypeError:
-        runner = CliRunner()
-    return lambda *arguments: runner.invoke(cli.build_application(), [*map(str, arguments)])
-
-
-@pytest.fixture(autouse=True)
-def untuned(monkeypatch):
-    """The alternatives as they are: tuning them takes longer than all else."""
-    original = _study.baselines
-
-    def plain(y, **options):
-        made = original(y, **options)
-        neighbors = made["Euclidean"]
-        return {**made, "k-NN, tuned": neighbors, "RBF-SVM, tuned": SVC()}
-
-    monkeypatch.setattr(_study, "baselines", plain)
 
 
 @pytest.fixture

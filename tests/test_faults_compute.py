@@ -18,16 +18,8 @@ from kernelmetric.compute import (
     Listed,
     _arrays,
     _budget,
-    _differences,
-    _gram_products,
-    _impostors,
+    _execute,
     _machine,
-    _native,
-    _neighbors,
-    _pruned,
-    _selection,
-    _softmax,
-    _table,
     _threads,
     available_threads,
     block_budget,
@@ -51,6 +43,19 @@ from kernelmetric.compute import (
     softmax_reduction,
     subspace_distances,
     unchanged_on_failure,
+)
+from kernelmetric.compute.backends import _native, backend_of
+from kernelmetric.compute.reductions import (
+    _differences,
+    _gram_products,
+    _impostors,
+    _neighbors,
+    _pruned,
+    _selection,
+    _softmax,
+    _subspaces,
+    _symmetric,
+    _table,
 )
 
 MB = 10**6
@@ -152,10 +157,10 @@ def test_entries_are_set_in_any_library(xp):
     expected = [[0.0, 1.0, 9.0], [9.0, 4.0, 5.0]]
     assert_array_equal(np.asarray(_arrays.set_entries(xp.asarray(A), columns, 9.0)), expected)
     rows, values = np.array([0, 1]), np.array([9.0, 9.0])
-    theirs = _arrays.set_pairs(xp.asarray(A), rows, columns, values)
+    theirs = backend_of(xp.asarray(A)).set_pairs(xp.asarray(A), rows, columns, values)
     assert_array_equal(np.asarray(theirs), expected)
     assert_array_equal(_arrays.set_entries(A.copy(), columns, 9.0), expected)
-    assert_array_equal(_arrays.set_pairs(A.copy(), rows, columns, values), expected)
+    assert_array_equal(backend_of(A).set_pairs(A.copy(), rows, columns, values), expected)
 
 
 def test_values_take_the_type_of_sparse_points():
@@ -591,8 +596,6 @@ def test_a_product_in_a_chosen_precision(kind, dtype, n):
 @pytest.mark.parametrize("gathered", [1, 2**20])
 @pytest.mark.parametrize("pairs_at_once", [2, 8192])
 def test_distances_between_subspaces_are_least_squares(gathered, pairs_at_once, monkeypatch):
-    from kernelmetric.compute import _subspaces
-
     monkeypatch.setattr(_subspaces, "_GATHER_BYTES", gathered)
     monkeypatch.setattr(_subspaces, "_PAIRS", pairs_at_once)
     rng = np.random.RandomState(0)
@@ -668,14 +671,20 @@ def test_a_loss_is_given_the_softmax_and_the_logarithms_of_its_sums(
 
 def test_the_shift_of_the_exponents_is_that_of_a_typical_nearest_neighbour():
     E = 3.0 * np.arange(40.0)[:, None]
-    limits = _softmax._RANGES[8]
-    assert _softmax._Tiles(E, limits).range == (limits.lowest, pytest.approx(9.0))
+    limits = _symmetric._RANGES[8]
+    assert _symmetric._Tiles(E, np.zeros(len(E)), limits).range == (
+        limits.lowest,
+        pytest.approx(9.0),
+    )
     crowd = np.concatenate([E, E])  # of equal points the nearest is at zero
-    assert _softmax._Tiles(crowd, limits).range[1] == pytest.approx(0.0, abs=1e-9)
-    far = _softmax._Tiles(100 * E, limits).range[1]
+    assert _symmetric._Tiles(crowd, np.zeros(len(E)), limits).range[1] == pytest.approx(
+        0.0, abs=1e-9
+    )
+    far = _symmetric._Tiles(100 * E, np.zeros(len(E)), limits).range[1]
     assert far == limits.shift == 300.0
-    single = _softmax._RANGES[4]
-    assert _softmax._Tiles((100 * E).astype(np.float32), single).range[1] == single.shift == 60.0
+    single = _symmetric._RANGES[4]
+    narrow = _symmetric._Tiles((100 * E).astype(np.float32), np.zeros(len(E)), single)
+    assert narrow.range[1] == single.shift == 60.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -704,19 +713,25 @@ def test_ordinary_rows_share_a_shift_and_far_ones_have_their_own(dtype, monkeypa
     assert value == pytest.approx(-expected, rel=1e-4 if dtype == np.float32 else 1e-9)
 
 
+def shorten(monkeypatch, height):
+    """Tiles of so many rows."""
+    for module in (_softmax, _symmetric):
+        monkeypatch.setattr(module, "TILE_ROWS", height)
+
+
 @pytest.mark.parametrize(("sizes", "height"), [([9, 14, 7], 4), ([3] * 10, 8), ([1, 28, 1], 4)])
 def test_tiles_cover_what_is_above_the_diagonal_once(sizes, height, monkeypatch):
-    monkeypatch.setattr(_softmax, "_TILE_ROWS", height)
-    monkeypatch.setattr(_softmax, "_TILE_COLUMNS", height + 1)
+    shorten(monkeypatch, height)
+    monkeypatch.setattr(_symmetric, "_TILE_COLUMNS", height + 1)
     codes = np.repeat(np.arange(len(sizes)), sizes)
     seen = np.zeros((30, 30), dtype=int)
-    for tile in _softmax._cut(_softmax._class_blocks(codes, np.zeros((30, 1))), 30):
+    for tile in _symmetric._cut(_softmax._class_blocks(codes, np.zeros((30, 1))), 30):
         assert tile.shape[0] <= height
         assert tile.shape[1] <= height + 1
         block = seen[tile.rows, tile.columns]
         assert tile.area == block.size
         same = codes[tile.rows][:, None] == codes[tile.columns]
-        assert tile.kind == _softmax._MIXED or np.all(same == (tile.kind == _softmax._OWN))
+        assert tile.kind == _symmetric._MIXED or np.all(same == (tile.kind == _symmetric._OWN))
         block += 1
         assert tile.beyond.stop == tile.columns.stop
         assert tile.beyond.start == max(tile.columns.start, tile.rows.stop)
@@ -727,8 +742,8 @@ def test_tiles_cover_what_is_above_the_diagonal_once(sizes, height, monkeypatch)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sizes", [[9, 14, 7], [2] * 15, [1, 28, 1]])
 def test_the_loss_by_symmetry_is_its_definition(sizes, dtype, budget, monkeypatch):
-    monkeypatch.setattr(_softmax, "_TILE_ROWS", 8)
-    monkeypatch.setattr(_softmax, "_TILE_COLUMNS", 9)
+    shorten(monkeypatch, 8)
+    monkeypatch.setattr(_symmetric, "_TILE_COLUMNS", 9)
     codes = np.repeat(np.arange(len(sizes)), sizes)
     rng = np.random.RandomState(0)
     X, L = rng.randn(30, 3) + 0.3 * codes[:, None], rng.randn(2, 3)
@@ -747,24 +762,27 @@ def test_the_loss_by_symmetry_is_its_definition(sizes, dtype, budget, monkeypatc
 
 @pytest.mark.parametrize("room_for", [0, 1, 2, 3])
 def test_tiles_are_kept_while_there_is_room(room_for):
-    cut = [_softmax.Tile(slice(0, 2), slice(5 * t, 5 * t + 5), 1) for t in range(3)]
+    cut = [_symmetric.Tile(slice(0, 2), slice(5 * t, 5 * t + 5), 1) for t in range(3)]
     with memory_budget(max(1, 8 * 8 * 10 * room_for)):
-        held = _softmax._Held(cut, np.zeros((2, 1)))
-    kept = [held[tile] for tile in cut]
-    assert [part is not None for part in kept] == [t < room_for for t in range(3)]
-    for part in kept[:room_for]:
-        assert part.shape == (2, 5)
-    for one, other in combinations(kept[:room_for], 2):
+        held = _symmetric._Held(cut, np.zeros((2, 1)))
+    assert [tile in held for tile in cut] == [t < room_for for t in range(3)]
+    scratch = held.scratch()
+    assert len(scratch) == 10
+    places = [held.place(tile, scratch) for tile in cut]
+    assert [np.shares_memory(place, scratch) for place in places] == [
+        t >= room_for for t in range(3)
+    ]
+    assert {place.shape for place in places} == {(2, 5)}
+    for one, other in combinations(places[:room_for], 2):
         assert not np.shares_memory(one, other)
-    assert len(held.scratch()) == 10
 
 
 def test_small_blocks_are_put_together_up_to_a_tile(monkeypatch):
-    monkeypatch.setattr(_softmax, "_TILE_ROWS", 10)
+    shorten(monkeypatch, 10)
     sizes = [6, 4, 1, 10, 3]
     ends = np.cumsum(sizes).tolist()
     blocks = [(slice(e - s, e), slice(0, e)) for s, e in zip(sizes, ends, strict=True)]
-    groups = _softmax._together(blocks)
+    groups = _symmetric.together(blocks)
     assert [len(group) for group in groups] == [2, 1, 1, 1]
     rows, parts = _softmax._rows_of(groups[0])
     assert_array_equal(rows, np.arange(10))
@@ -824,14 +842,14 @@ def test_lists_of_unequal_length_give_the_slope():
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 2), (2, 4), (1, 3), (3, 5), (0, 0), (0, 5)])
-def test_rows_outside_a_class_are_added_where_they_belong(start, stop):
-    rows = np.r_[0:start, stop:5]
-    addition = 10.0 + rows[:, None] * np.ones((1, 2))
-    product = np.zeros((5, 2))
-    _impostors._add_runs(product, rows, addition)
-    expected = np.zeros((5, 2))
-    expected[rows] = addition
-    assert_array_equal(product, expected)
+def test_rows_outside_a_class_are_where_they_belong(start, stop):
+    block = _impostors.Block(slice(0, 1), slice(start, stop))
+    others = np.r_[0:start, stop:5]
+    spans = block.spans(5)
+    assert [list(others[here]) for here, _ in spans] == [
+        list(range(there.start, there.stop)) for _, there in spans
+    ]
+    assert sum(there.stop - there.start for _, there in spans) == len(others)
 
 
 def hinge_of(E, V, targets, codes, c):
@@ -918,23 +936,14 @@ def test_where_there_is_no_blas_there_is_one_thread(monkeypatch):
     assert _threads._Blas().take(object()) == 1
 
 
-def test_items_are_shared_in_turn_and_back():
-    with _threads._using(_threads._Threads(2)):
-        assert _threads.over_threads(list, list(range(7))) == [[0, 3, 4, 6], [1, 2, 5]]
-    with _threads._using(_threads._Threads(3)):
-        assert _threads.over_threads(list, list(range(7))) == [[0, 5, 6], [1, 4], [2, 3]]
-        assert _threads.over_threads(list, [0, 1]) == [[0], [1]]
-        assert _threads.over_threads(list, [0, 1, 2], threads=False) == [[0, 1, 2]]
-        by_cost = _threads.over_threads(list, [1, 5, 2, 3, 4], cost=float)
-    assert by_cost == [[5], [1, 4], [2, 3]]
-    assert _threads.over_threads(list, [0, 1]) == [[0, 1]]
+def test_shares_cost_alike_and_the_dearest_comes_first():
+    assert _execute._equal_shares([1, 5, 2, 3, 4], float, 3) == [[5], [1, 4], [2, 3]]
+    assert _execute._equal_shares([0, 1], float, 3) == [[1], [0]]
 
 
-@pytest.mark.parametrize(("flops", "count"), [(2e8, 1), (2.1e8, 3)])
-def test_threads_are_worth_their_cost_from_here_on(flops, count, monkeypatch):
-    monkeypatch.setattr(_threads._Blas, "take", lambda self, holder: 3)
-    with _threads.own_threads(flops):
-        assert _threads._current().count == count
+def test_threads_are_worth_their_cost_from_here_on():
+    assert not _threads.worth_threads(2e8)
+    assert _threads.worth_threads(2.1e8)
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])

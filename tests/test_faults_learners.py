@@ -99,7 +99,7 @@ def test_lmnn_counts_a_hundred_impostors_of_every_point(monkeypatch, n, k):
     d = 6
     plain = super(type(LMNN()), LMNN())  # of the class above: LMNN adds nothing of its own
     assert plain.estimate_memory(n, d) == LMNN().estimate_memory(n, d)
-    base = kernelmetric.learners.Learner.estimate_memory(LMNN(), n, d)
+    base = kernelmetric.learners.Learner._fit_bytes(LMNN(), n, d)
     blocks = (1 + 3 * min(k, n)) * min(1000, 2 * n**2)
     listed = 24 * n * min(100, n)  # three numbers of 8 bytes for each
     assert LMNN(n_neighbors=k).estimate_memory(n, d) == base + blocks + listed

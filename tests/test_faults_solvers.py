@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from kernelmetric.learners import _progress as progress
 from kernelmetric.solvers import (
     PairDual,
     minimize_lbfgs,
@@ -19,8 +20,7 @@ from kernelmetric.solvers import (
 from kernelmetric.solvers import _pair_dual as dual
 from kernelmetric.solvers import _pair_interior as interior
 from kernelmetric.solvers import _pair_solve as first
-from kernelmetric.solvers import _progress as progress
-from kernelmetric.solvers import _spectral as spectral
+from kernelmetric.solvers import _smallest_eigenvectors as spectral
 
 
 def problem_of_pairs(n=40, r=3, n_pairs=120, *, share=0.5, size=1.0, weight=1.0, **options):

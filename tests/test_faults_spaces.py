@@ -22,9 +22,16 @@ from kernelmetric import (
     RandomFeatures,
     memory_budget,
 )
+from kernelmetric.compute import (
+    in_library_of,
+    orthonormal_columns,
+    over_rows,
+    symmetric_eigenpairs,
+)
 from kernelmetric.kernels import as_kernel
-from kernelmetric.spaces import Space, _base, _eigen, _gram, _kpca, _landmarks, automatic_space
-from kernelmetric.spaces._gram import CentredGram
+from kernelmetric.solvers import column_signs
+from kernelmetric.spaces import Space, _base, _centred_gram, _kpca, _landmarks, automatic_space
+from kernelmetric.spaces._centred_gram import CentredGram
 
 EPS = 2.0**-52
 EPS_32 = 2.0**-23
@@ -244,7 +251,7 @@ def test_the_kernel_trick_keeps_a_symmetric_matrix_of_its_own(X):
 
 def test_signs_make_the_largest_entry_positive(X):
     V = np.array([[1.0, -3.0, 2.0], [-2.0, 2.0, -2.0]])
-    assert_array_equal(_eigen.flip_signs(V, np), [[-1.0, 3.0, 2.0], [2.0, -2.0, -2.0]])
+    assert_array_equal(V * column_signs(V), [[-1.0, 3.0, 2.0], [2.0, -2.0, -2.0]])
     for space in (
         KPCA(kernel="rbf"),
         KPCA(3, kernel="rbf", solver="randomized", random_state=0),
@@ -307,7 +314,7 @@ def test_only_a_matrix_given_in_single_precision_is_rounded_to_it(
 def test_the_rounding_of_a_given_matrix_does_not_grow_with_its_size():
     def gram(kernel, X, single=False):
         bound = as_kernel(kernel).bind(X, None)
-        return CentredGram(bound, X, hold=True, dtype=np.float64, trace=3.0, single=single)
+        return CentredGram(bound, X, hold=True, narrow=False, trace=3.0, single=single)
 
     given = np.eye(100)
     assert gram("precomputed", given).round_off == pytest.approx(8 * EPS * 3.0)
@@ -320,7 +327,7 @@ def test_the_rounding_of_a_given_matrix_does_not_grow_with_its_size():
 
 @pytest.mark.parametrize("hold", [True, False])
 def test_half_of_the_gram_matrix_follows_by_symmetry(hold, X, monkeypatch):
-    monkeypatch.setattr(_gram, "_TILE_ROWS", 6)
+    monkeypatch.setattr(_centred_gram, "_TILE_ROWS", 6)
     kernel = as_kernel("linear").bind(X, None)
     computed = []
 
@@ -334,7 +341,7 @@ def test_half_of_the_gram_matrix_follows_by_symmetry(hold, X, monkeypatch):
             computed.append(len(A) * len(B))
             return kernel(A, B)
 
-    gram = CentredGram(Counted(), X, hold=hold, dtype=np.float64, trace=1.0, single=False)
+    gram = CentredGram(Counted(), X, hold=hold, narrow=False, trace=1.0, single=False)
     assert_allclose(gram.times(np.eye(60)[:, :1])[:, 0], X @ X[0], atol=1e-12)
     assert sum(computed) == 60 * 60 / 2 + 60 * 6 / 2
 
@@ -358,11 +365,11 @@ def test_the_gram_matrix_is_held_where_the_budget_holds_it(missing, X, monkeypat
 def test_a_fraction_of_the_variance_is_sought_by_doubling_until_it_is_there(solver, X, monkeypatch):
     ranks = []
     name = "krylov_eigenpairs" if solver == "randomized" else "lanczos_eigenpairs"
-    original = getattr(_eigen, name)
+    original = getattr(_kpca, name)
 
-    def spy(gram, k, *arguments):
+    def spy(matrix, k, *arguments, **options):
         ranks.append(k)
-        return original(gram, k, *arguments)
+        return original(matrix, k, *arguments, **options)
 
     monkeypatch.setattr(_kpca, "_FIRST_RANK", 2)
     monkeypatch.setattr(_kpca, name, spy)
@@ -392,15 +399,19 @@ def test_orthonormal_columns_are(kind, dtype):
     B = np.random.RandomState(0).randn(20, 4).astype(dtype)
     if kind == "a zero column":
         B[:, 2] = 0
-    Q = _eigen._orthonormal_columns(B.copy(), np)
+    Q = orthonormal_columns(B.copy())
     assert Q.dtype == dtype
     assert_allclose(Q.T @ Q, np.eye(4), atol=1e-5 if dtype == np.float32 else 1e-13)
     assert_allclose(Q @ (Q.T @ B), B, atol=1e-5)
 
 
-def test_one_number_is_left_to_another_driver():
-    assert _base.eigh_driver(1) is None
-    assert _base.eigh_driver(2) == "evd"
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_a_matrix_of_any_size_is_its_eigenpairs(n):
+    A = np.random.RandomState(0).randn(n, n)
+    A = A + A.T
+    values, V = symmetric_eigenpairs(A.copy())
+    assert_allclose((V * values) @ V.T, A, atol=1e-13)
+    assert np.all(np.diff(values) >= 0)
 
 
 # --- landmarks ----------------------------------------------------------------------------------
@@ -621,7 +632,8 @@ def test_blocks_of_features_fit_the_cache_and_the_budget():
     X = np.zeros((20_000, 5))
 
     def largest(n_inner):
-        return max(rows.stop - rows.start for rows in _base.feature_blocks(X, n_inner))
+        size = _base.block_size(X, n_inner)
+        return max(over_rows(lambda rows: rows.stop - rows.start, len(X), **size))
 
     with memory_budget("10GB"):
         assert 4_000 <= largest(1_000) <= 2**25 // 8_000
@@ -640,6 +652,12 @@ def test_the_estimate_of_a_refusal_is_that_of_the_space(X):
         match = r"KPCA of 700 points would take about 12 MB .* budget is 0 MB: try n_components=100"
         with pytest.raises(MemoryError, match=match):
             KPCA(kernel="rbf").fit(K)
+        match = r"RandomFeatures of 700 points .*: try a smaller n_features, or Nystroem\(500\)"
+        with pytest.raises(MemoryError, match=match):
+            RandomFeatures(2_000, kernel="rbf").fit(K)
+        match = r"Nystroem of 700 points .*: try a smaller n_landmarks"
+        with pytest.raises(MemoryError, match=match):
+            Nystroem(600, kernel="rbf").fit(K)
         match = r"KernelTrick of 700 points would take about 16 MB .*: try Nystroem\(500\)"
         with pytest.raises(MemoryError, match=match):
             KernelTrick("rbf").fit(K)
@@ -658,10 +676,10 @@ def test_products_are_in_the_wider_type(left, right):
 def test_fitted_arrays_go_where_the_points_are():
     xp = pytest.importorskip("array_api_strict")
     ours, theirs = np.arange(3.0), xp.asarray(np.arange(3.0))
-    assert isinstance(_base.beside(theirs, ours), np.ndarray)
-    assert isinstance(_base.beside(ours, theirs), type(theirs))
-    assert _base.beside(theirs, theirs) is theirs
-    assert _base.beside(ours, sparse.eye_array(3).tocsr()) is ours
+    assert isinstance(in_library_of(theirs, ours), np.ndarray)
+    assert isinstance(in_library_of(ours, theirs), type(theirs))
+    assert in_library_of(theirs, theirs) is theirs
+    assert in_library_of(ours, sparse.eye_array(3).tocsr()) is ours
 
 
 def test_coordinates_out_of_range_name_their_type():

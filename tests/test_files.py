@@ -4,9 +4,12 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
+from kernelmetric import NCA, load, save
 from kernelmetric.shipping import _files, replace_file, write_atomically
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links as POSIX has them")
@@ -29,6 +32,18 @@ def mode_of(path):
 def test_a_new_file_has_the_mode_that_the_umask_leaves(umask, tmp_path, mask):
     umask(mask)
     assert mode_of(write_atomically(tmp_path / "new", b"")) == 0o666 & ~mask
+
+
+@posix
+def test_a_saved_metric_and_the_link_to_it_keep_the_rules_of_files(umask, labelled, tmp_path):
+    umask(0o027)
+    link, target = tmp_path / "link.metric", tmp_path / "target.metric"
+    link.symlink_to(target)  # of a file that is not there yet
+    for n_components in (2, 3):
+        assert save(NCA(n_components).fit(*labelled), link) == link
+        assert link.is_symlink()
+        assert load(target).n_components == n_components
+    assert mode_of(target) == 0o640
 
 
 @posix
@@ -134,6 +149,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, error):
 def test_a_name_as_long_as_names_may_be_can_be_written(tmp_path):
     path = tmp_path / ("n" * 250)
     assert write_atomically(path, "new").read_text(encoding="utf-8") == "new"
+
+
+def test_threads_that_write_one_file_leave_the_whole_of_one(tmp_path):
+    contents = [letter * 200_000 for letter in "abcdefgh"]
+    with ThreadPoolExecutor(len(contents)) as threads:
+        list(threads.map(partial(write_atomically, tmp_path / "a"), contents))
+    assert (tmp_path / "a").read_text(encoding="utf-8") in contents
+    assert list(tmp_path.iterdir()) == [tmp_path / "a"]
 
 
 def test_two_processes_that_write_one_file_leave_the_whole_of_one(tmp_path):

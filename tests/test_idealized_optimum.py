@@ -93,7 +93,7 @@ class Barrier:
     """
 
     def __init__(self, problem):
-        ((_, delta),) = problem.differences()
+        delta = problem.differences(slice(None))
         (N, self.r), self.psd = delta.shape, problem.psd
         self.i, self.j = np.triu_indices(self.r)
         self.root2 = np.where(self.i == self.j, 1.0, np.sqrt(2.0))

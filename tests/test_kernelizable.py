@@ -1,7 +1,7 @@
 """check_kernelizable: what it says of the field's estimators, and how it says it."""
 
-import importlib.util
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,6 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import SVC, LinearSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
-import kernelmetric
 from kernelmetric import DNE, LMCA, LMNN, MMC, NCA, check_kernelizable
 from kernelmetric.evaluation import assert_kernelizable
 
@@ -273,47 +272,41 @@ def test_what_says_nothing_of_points_is_refused():
 
 
 @pytest.fixture
-def run():
-    pytest.importorskip("click", reason="click comes with the extra `cli`")
-    from click.testing import CliRunner
-
-    path = Path(kernelmetric.__file__).parent / "cli" / "_check.py"
-    spec = importlib.util.spec_from_file_location("check_command", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return lambda *arguments: CliRunner().invoke(module.command(), arguments)
+def check(run):
+    pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+    return partial(run, "check")
 
 
-def test_the_command_says_yes_with_exit_code_0_and_no_with_1(run):
-    yes = run("sklearn.cluster.KMeans", "--param", "n_clusters=3", "--param", "n_init=3")
+def test_the_command_says_yes_with_exit_code_0_and_no_with_1(check):
+    yes = check("sklearn.cluster.KMeans", "--param", "n_clusters=3", "--param", "n_init=3")
     assert yes.exit_code == 0, yes.output
     assert "Kernelizable" in yes.output
-    no = run("sklearn.linear_model:Lasso", "--param", "alpha=0.01")
+    no = check("sklearn.linear_model:Lasso", "--param", "alpha=0.01")
     assert no.exit_code == 1
     assert "rotation" in no.output
 
 
-def test_words_are_parameters_too(run):
-    assert run("sklearn.svm.SVC", "--param", "kernel=linear").exit_code == 0
+def test_words_are_parameters_too(check):
+    assert check("sklearn.svm.SVC", "--param", "kernel=linear").exit_code == 0
 
 
-def test_the_command_prints_json(run):
-    result = run("sklearn.decomposition.NMF", "--param", "n_components=2", "--json")
+def test_the_command_prints_json(check):
+    result = check("sklearn.decomposition.NMF", "--param", "n_components=2", "--json")
     printed = json.loads(result.output)
     assert printed["kernelizable"] is False
     assert printed["conditions"][0]["name"] == "translation"
     assert printed["conditions"][0]["change"] is None
 
 
-def test_the_command_reads_a_file(run, tmp_path, labelled):
+def test_the_command_reads_a_file(check, tmp_path, labelled):
     X, y = labelled
     path = tmp_path / "points.csv"
     names = np.array(["ash", "birch", "cedar"])[y]
     rows = [",".join([*map(str, x), name]) for x, name in zip(X, names, strict=True)]
     path.write_text("\n".join(["a,b,c,d,tree", *rows]), encoding="utf-8")
-    assert run("sklearn.neighbors.NearestCentroid", "--data", str(path)).exit_code == 0
+    assert check("sklearn.neighbors.NearestCentroid", "--data", str(path)).exit_code == 0
     path.write_text("a,b\nx,y\n", encoding="utf-8")
-    bad = run("sklearn.neighbors.NearestCentroid", "--data", str(path))
+    bad = check("sklearn.neighbors.NearestCentroid", "--data", str(path))
     assert bad.exit_code == 2
     assert "expected a header and rows of numbers" in bad.output
 
@@ -342,15 +335,15 @@ def test_the_command_reads_a_file(run, tmp_path, labelled):
         ["sklearn.feature_extraction.text.CountVectorizer"],  # wants text
     ],
 )
-def test_what_cannot_be_tried_is_refused_in_a_sentence_with_exit_code_2(run, arguments):
-    result = run(*arguments)
+def test_what_cannot_be_tried_is_refused_in_a_sentence_with_exit_code_2(check, arguments):
+    result = check(*arguments)
     assert result.exit_code == 2
     assert isinstance(result.exception, SystemExit)
     assert "Error: " in result.output
 
 
 def test_an_estimator_that_fails_in_its_own_way_is_an_error_and_no_answer(
-    run, tmp_path, monkeypatch
+    check, tmp_path, monkeypatch
 ):
     (tmp_path / "broken_estimators.py").write_text(
         "from sklearn.base import BaseEstimator\n"
@@ -367,22 +360,22 @@ def test_an_estimator_that_fails_in_its_own_way_is_an_error_and_no_answer(
         "broken_estimators.Unmade": "unmade",
         "broken_module.Anything": "SyntaxError",
     }.items():
-        result = run(path)
+        result = check(path)
         assert result.exit_code == 2
         assert said in " ".join(result.output.split())
 
 
-def test_the_help_of_the_command_tells_its_exit_codes(run):
-    assert "Exit code: 0 yes, 1 no (or the data cannot tell), 2 an error." in run("--help").output
+def test_the_help_of_the_command_tells_its_exit_codes(check):
+    assert "Exit code: 0 yes, 1 no (or the data cannot tell), 2 an error." in check("--help").output
 
 
 @pytest.mark.parametrize(
     "content", ["a,b,c\n1,2,x\n3,,y\n", "a\n1\n", "a,b\n1,x\n2,\n", "a,b\n", "\xff,b\n1,2\n"]
 )
-def test_a_table_that_cannot_be_used_is_an_error_and_not_a_no(run, tmp_path, content):
+def test_a_table_that_cannot_be_used_is_an_error_and_not_a_no(check, tmp_path, content):
     path = tmp_path / "points.csv"
     path.write_bytes(content.encode("latin-1"))
-    result = run("sklearn.neighbors.NearestCentroid", "--data", str(path))
+    result = check("sklearn.neighbors.NearestCentroid", "--data", str(path))
     assert result.exit_code == 2
     assert isinstance(result.exception, SystemExit)
     assert "Error: " in result.output

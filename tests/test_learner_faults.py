@@ -13,7 +13,8 @@ from kernelmetric.learners._checks import check_choice, check_number, check_reac
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._lfda import _local_scatter, local_scatters
 from kernelmetric.learners._pair_learner import differences, span
-from kernelmetric.learners._spectral import about_centres, orthonormal, shrunk
+from kernelmetric.learners._spectral import about_centres, shrunk
+from kernelmetric.spaces import orthonormal
 
 
 def test_repeated_points_leave_lfda_without_a_warning():

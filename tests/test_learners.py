@@ -482,7 +482,7 @@ def test_one_thousand_points_in_two_dimensions_are_no_trouble():
     "learner", [NCA(), LMNN(), LMNN(solver="projected"), LMCA(2)], ids=["NCA", "LMNN", "M", "LMCA"]
 )
 def test_an_interrupted_fit_keeps_its_last_iteration_and_can_go_on(learner, labelled, monkeypatch):
-    from kernelmetric.solvers import Iterations
+    from kernelmetric.learners._progress import Iterations
 
     record = Iterations.__call__
 

@@ -29,6 +29,12 @@ def test_the_graph_is_that_of_scikit_learn_made_symmetric(symmetrize, of, X, dir
     np.testing.assert_array_equal(W.toarray(), of(directed, directed.T))
 
 
+def test_points_of_another_library_have_the_same_graph(X):
+    xp = pytest.importorskip("array_api_strict")
+    W = neighbor_graph(xp.asarray(X), K)
+    np.testing.assert_array_equal(W.toarray(), neighbor_graph(X, K).toarray())
+
+
 def test_gaussian_weights_have_the_median_for_their_unit(X, directed):
     W = neighbor_graph(X, K, weights="gaussian", symmetrize="mean")
     d = kneighbors_graph(X, K, mode="distance").toarray()

@@ -172,6 +172,36 @@ def test_first_order_steps_are_certified_every_ten_and_at_the_end(max_iter):
     assert not found.converged
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+@pytest.mark.parametrize("unit", [2.0**-260, 2.0**-100, 2.0**100, 2.0**233, 2.0**260])
+def test_first_order_steps_do_not_depend_on_the_units_of_the_coordinates(unit, tol):
+    right = problem_of_pairs()
+    pairs = np.stack([right.first, right.second], axis=1)
+    same = PairDual(
+        right.Z * unit, pairs, right.signs, right.upper / unit**2, right.least / unit**2
+    )
+    expected = first.first_order(right, tol=tol, max_iter=300)
+    found = first.first_order(same, tol=tol, max_iter=300)
+    assert found.converged == expected.converged
+    np.testing.assert_allclose(found.metric, expected.metric, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.alpha * unit**2, expected.alpha, rtol=1e-6, atol=1e-9)
+    gamma = found.certificate.gamma / unit**2
+    assert gamma == pytest.approx(expected.certificate.gamma, rel=1e-6)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_first_order_steps_to_a_huge_metric_end_in_what_was_best(tol):
+    problem = problem_of_pairs(weight=1e140)
+    found = first.first_order(problem, tol=tol, max_iter=20)
+    assert np.all(np.isfinite(found.alpha)) and np.all(np.isfinite(found.metric))
+    assert np.isfinite(found.certificate.gap)
+
+
+def test_first_order_steps_whose_metric_has_no_square_are_refused():
+    with pytest.raises(ValueError, match=r"a metric of size .*e\+\d+, but .*: try smaller bounds"):
+        first.first_order(problem_of_pairs(weight=1e170), tol=1e-3, max_iter=5)
+
+
 # --- the interior-point method ------------------------------------------------------------------
 
 
@@ -188,6 +218,16 @@ def test_the_interior_point_takes_no_more_steps_than_it_may(max_iter):
     assert [step for step, _ in seen] == list(range(max_iter + 1))  # the last is certified too
     assert not found.converged
     assert found.certificate.gap <= 2.0 * min(gap for _, gap in seen)
+
+
+def test_small_problems_that_follow_a_large_one_count_among_the_steps():
+    seen = []
+    problem = problem_of_pairs(60, 3, 700)
+    interior.interior_point(
+        problem, tol=1e-30, max_iter=25, report=lambda step, *rest: seen.append(step)
+    )
+    assert len(seen) > 26  # each problem begins with a report of its own
+    assert max(seen) == 25
 
 
 def test_newton_steps_whose_matrices_are_too_large_are_never_affordable():

@@ -126,7 +126,7 @@ def interrupt(monkeypatch):
     """Press Ctrl-C in the middle of the n-th iteration of whatever descends."""
 
     def press(n):
-        from kernelmetric.solvers import Iterations
+        from kernelmetric.learners._progress import Iterations
 
         called, call = [], Iterations.__call__
 

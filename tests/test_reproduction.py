@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -554,38 +555,29 @@ def test_warnings_time_and_memory_of_a_fit_are_kept():
 
 
 @pytest.fixture
-def run():
-    click_testing = pytest.importorskip("click.testing", reason="click comes with the extra `cli`")
+def reproduce(run):
     pytest.importorskip("rich", reason="rich comes with the extra `cli`")
-    path = PACKAGE / "cli" / "_reproduce.py"
-    spec = importlib.util.spec_from_file_location("kernelmetric_reproduce", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    try:
-        runner = click_testing.CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
-    except TypeError:
-        runner = click_testing.CliRunner()
-    return lambda *arguments: runner.invoke(module.command(), [str(a) for a in arguments])
+    return partial(run, "reproduce")
 
 
-def test_without_arguments_all_tables_and_figures_are_listed(run):
-    result = run()
+def test_without_arguments_all_tables_and_figures_are_listed(reproduce):
+    result = reproduce()
     assert result.exit_code == 0
     for name in (*TABLES, *FIGURES):
         assert name in result.stdout
 
 
-def test_an_unknown_table_is_refused_with_those_that_are_near(run, tmp_path):
-    result = run("000-tabel1", "--out", tmp_path)
+def test_an_unknown_table_is_refused_with_those_that_are_near(reproduce, tmp_path):
+    result = reproduce("000-tabel1", "--out", tmp_path)
     assert result.exit_code == 2
     assert "000-table1" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_is_run_rendered_and_resumed(run, tmp_path):
+def test_a_table_is_run_rendered_and_resumed(reproduce, tmp_path):
     names = ("003-table1", "003-table2", "003-table3")
     arguments = (*names, "--smoke", "--out", tmp_path)
-    result = run(*arguments)
+    result = reproduce(*arguments)
     assert result.exit_code == 0, result.output
     for name in names:
         assert f"{name}: 2 fits" in result.stdout
@@ -594,29 +586,29 @@ def test_a_table_is_run_rendered_and_resumed(run, tmp_path):
     assert about["table"] == "003-table3"
     assert "numpy" in json.loads(lines.splitlines()[1])["made_by"]
     assert "iris" in (tmp_path / "reproduction.html").read_text(encoding="utf-8")
-    assert run(*arguments).exit_code == 0
+    assert reproduce(*arguments).exit_code == 0
     assert (tmp_path / "003-table3-smoke.jsonl").read_bytes() == lines
 
 
-def test_a_corrupt_file_ends_the_command_in_a_sentence(run, tmp_path):
+def test_a_corrupt_file_ends_the_command_in_a_sentence(reproduce, tmp_path):
     (tmp_path / "003-table3-smoke.jsonl").write_text("no cells\n", encoding="utf-8")
-    result = run("003-table3", "--smoke", "--out", tmp_path)
+    result = reproduce("003-table3", "--smoke", "--out", tmp_path)
     assert result.exit_code == 1
     assert "line 1" in " ".join(result.stderr.split())
     assert "Traceback" not in result.output
     assert (tmp_path / "003-table3-smoke.jsonl").read_text(encoding="utf-8") == "no cells\n"
 
 
-def test_figures_are_drawn(run, tmp_path):
+def test_figures_are_drawn(reproduce, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `plot`")
-    result = run("004-fig1", "--smoke", "--out", tmp_path)
+    result = reproduce("004-fig1", "--smoke", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "004-fig1.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_all_of_it_runs_in_small(run, no_network, tmp_path):
+def test_all_of_it_runs_in_small(reproduce, no_network, tmp_path):
     """With the data that are here; those of scikit-learn always are."""
-    result = run("all", "--smoke", "--out", tmp_path)
+    result = reproduce("all", "--smoke", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "beyond-smoke.jsonl").exists()
     for name, table in TABLES.items():

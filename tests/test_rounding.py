@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernelmetric import DNE, KPCA, Kernelized, KernelTrick, Nystroem
+from kernelmetric import DNE, KPCA, Kernelized, KernelTrick, Nystroem, memory_budget
 from kernelmetric.kernels import FunctionKernel, Linear, Precomputed
 from kernelmetric.selection import KernelAlignment
 from kernelmetric.spaces import RandomFeatures
@@ -45,6 +45,13 @@ def test_identical_points_coincide_however_their_gram_matrix_is_rounded(space, d
         K = noisy(np.full((n, n), value, dtype), seed=seed)
         with pytest.raises(ValueError, match=rf"Got {n} points that coincide"):
             clone(space).set_params(kernel=Precomputed()).fit(K)
+
+
+@pytest.mark.parametrize("solver", ["randomized", "lanczos"])
+def test_identical_points_coincide_where_their_gram_matrix_is_not_held(solver):
+    K = noisy(np.full((60, 60), 0.04), seed=0)
+    with memory_budget("10KB"), pytest.raises(ValueError, match="Got 60 points that coincide"):
+        KPCA(2, kernel=Precomputed(), solver=solver, random_state=0).fit(K)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=repr)

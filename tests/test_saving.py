@@ -38,7 +38,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.kernels import FunctionKernel, PairwiseKernel
-from kernelmetric.solvers import Gram
+from kernelmetric.spaces import Gram
 
 
 def saved_and_loaded(metric, folder):

@@ -1,5 +1,7 @@
 """kernel="auto": the leave-one-out ridge, its invariances, and what it does without labels."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import linalg, optimize, sparse
@@ -378,6 +380,19 @@ def test_a_sample_chooses_nearly_as_well_as_all_rows_and_always_the_same():
     assert np.mean(ratios) < 1.1
     again = LeaveOneOutRidge(max_samples=100).bind(X, y)
     assert np.array_equal(part(X), again(X))
+
+
+def test_targets_of_rows_that_are_not_looked_at_take_no_memory():
+    rng = np.random.RandomState(0)
+    y = np.arange(5000) % 500
+    X = rng.randn(500, 2)[y] + 0.1 * rng.randn(5000, 2)
+    tracemalloc.start()
+    try:
+        LeaveOneOutRidge(max_samples=40).bind(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.5 * 8 * 5000 * 500  # a column of numbers for each class
 
 
 def test_a_budget_does_not_change_the_sample(board, chosen):

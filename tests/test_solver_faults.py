@@ -6,9 +6,8 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import LMNN, MLKR, NCA
+from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import (
-    Gram,
-    Iterations,
     PairDual,
     kkt_residual,
     minimize_lbfgs,
@@ -20,6 +19,7 @@ from kernelmetric.solvers import (
 from kernelmetric.solvers._pair_dual import Certificate, project_box_half_space
 from kernelmetric.solvers._pair_interior import affordable, interior_flops, interior_point
 from kernelmetric.solvers._pair_solve import _Record, _Steps, first_order
+from kernelmetric.spaces import Gram
 
 
 def bowl(x):
@@ -676,7 +676,7 @@ def test_iterations_keep_a_curve_and_the_last_state():
 
 def test_a_progress_bar_is_shown_where_it_is_asked_for(capsys, monkeypatch):
     clock = iter(np.arange(0.0, 100.0, 0.5))
-    monkeypatch.setattr("kernelmetric.solvers._progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("kernelmetric.learners._progress.time.monotonic", lambda: next(clock))
     watched = Watched()
     watched.verbose = True
     record = Iterations(watched, 4, lambda state: {}, None, None)

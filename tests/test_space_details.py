@@ -9,11 +9,17 @@ from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import KPCA, KernelTrick, Nystroem, RandomFeatures, memory_budget
-from kernelmetric.compute import _budget
+from kernelmetric.compute import _budget, over_rows
 from kernelmetric.kernels import as_kernel
-from kernelmetric.spaces import _eigen, _kpca
+from kernelmetric.solvers import (
+    OnSubspace,
+    _leading_eigenvectors,
+    krylov_eigenpairs,
+    smallest_ritz_value,
+)
+from kernelmetric.spaces import Gram, _centred_gram, _kpca, orthonormal
 from kernelmetric.spaces._base import n_kept, refuse_indefinite, round_off
-from kernelmetric.spaces._gram import CentredGram
+from kernelmetric.spaces._centred_gram import CentredGram
 from kernelmetric.spaces._landmarks import rpcholesky_rows
 
 
@@ -22,9 +28,18 @@ def X():
     return np.random.RandomState(0).randn(60, 4)
 
 
-def gram_of(kernel, X, *, hold, dtype=np.float64):
+def gram_of(kernel, X, *, hold):
     bound = as_kernel(kernel).bind(X, None)
-    return CentredGram(bound, X, hold=hold, dtype=dtype, trace=1.0, single=False)
+    return CentredGram(bound, X, hold=hold, narrow=False, trace=1.0, single=False)
+
+
+def centred(K):
+    """A matrix on centred vectors, as the solvers take it."""
+    return OnSubspace(lambda V: centre(K @ centre(V)), centre, dimensions=len(K) - 1)
+
+
+def centre(V):
+    return V - V.mean(axis=0)
 
 
 # --- the Gram matrix, held or not ---------------------------------------------------------------
@@ -38,7 +53,7 @@ def test_a_product_with_the_gram_matrix_is_the_same_however_it_is_cut(hold, stor
     M = np.random.RandomState(1).randn(60, 3)
     with memory_budget(10_000):
         gram = gram_of("precomputed" if stored == "precomputed" else "linear", points, hold=hold)
-        assert len(list(gram._tiles())) > 1
+        assert len(gram._tiles(over_rows, lambda rows, first, K: rows)) > 1
         product, means = gram.times(M), gram.column_means
         by_itself = gram_of(gram.kernel, points, hold=hold).column_means
     np.testing.assert_allclose(product, K @ M, atol=1e-10)
@@ -81,6 +96,57 @@ def test_a_sketch_spans_what_the_leading_eigenvectors_do():
     leading = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[0][:, :3]
     cosines = np.linalg.svd(start.T @ leading)[1]
     assert cosines.min() > 0.99
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_a_gram_matrix_of_another_library_is_cut_along_its_diagonal_too(hold, X, monkeypatch):
+    xp = pytest.importorskip("array_api_strict")
+    monkeypatch.setattr(_centred_gram, "_TILE_ROWS", 7)
+    M = np.random.RandomState(1).randn(60, 3)
+    gram = gram_of("linear", xp.asarray(X), hold=hold)
+    assert gram.half
+    np.testing.assert_allclose(np.asarray(gram.times(xp.asarray(M))), X @ X.T @ M, atol=1e-10)
+
+
+@pytest.mark.parametrize("space", [Nystroem(20), RandomFeatures(30)], ids=["Nystroem", "Random"])
+def test_features_streamed_in_small_blocks_give_the_same_axes(space, X):
+    X = np.tile(X, (10, 1)) + 1e-3 * np.random.RandomState(1).randn(600, 4)
+    found = []
+    for budget in ("50KB", "1GB"):
+        with memory_budget(budget):
+            found.append(space.set_params(kernel="rbf", random_state=0).fit(X).transform(X))
+    np.testing.assert_allclose(*found, atol=1e-9)
+    np.testing.assert_allclose(found[0].mean(axis=0), 0.0, atol=1e-12)  # all rows, not the first
+
+
+# --- orthonormal coordinates ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"span": False}, {"unit": False}], ids=str)
+@pytest.mark.parametrize("basis", ["orthonormal", "of training points"])
+def test_a_map_means_the_same_in_orthonormal_coordinates(basis, options, X):
+    gram = None if basis == "orthonormal" else Gram(X @ X.T + np.eye(60))
+    points = X if gram is None else gram.matrix
+    found = orthonormal(points, gram, **options)
+    L = np.random.RandomState(1).randn(2, points.shape[1])
+    centred_points = points - points.mean(axis=0)
+    np.testing.assert_allclose(
+        found.Z @ found.enter(L).T, centred_points @ L.T, atol=1e-8 * np.abs(L @ points.T).max()
+    )
+    np.testing.assert_allclose(found.Z, centred_points @ found.basis.T, atol=1e-8)
+    A = np.random.RandomState(2).randn(2, found.Z.shape[1])
+    np.testing.assert_allclose(found.leave(A), A @ found.basis, atol=1e-10)
+    length = np.mean(np.sum(np.asarray(found.Z) ** 2, axis=1))
+    assert (length == pytest.approx(1.0)) == options.get("unit", True)
+
+
+def test_coordinates_of_all_directions_stay_in_their_library():
+    xp = pytest.importorskip("array_api_strict")
+    X = np.random.RandomState(0).randn(20, 3).astype(np.float32)
+    theirs = orthonormal(xp.asarray(X), span=False).Z
+    assert theirs.dtype == xp.float32
+    np.testing.assert_allclose(np.asarray(theirs), orthonormal(X, span=False).Z, rtol=1e-5)
+    assert orthonormal(np.ones((5, 2)), span=False).Z.any() == np.False_  # no spread, no scale
 
 
 # --- parameters at their edges ------------------------------------------------------------------
@@ -263,9 +329,9 @@ def test_iterations_stop_at_a_residual_that_the_precision_allows(
 ):
     asked = []
 
-    def spy(gram, k, rng, tol):
+    def spy(*arguments, tol, floor):
         asked.append(tol)
-        return _eigen.krylov_eigenpairs(gram, k, rng, tol)
+        return krylov_eigenpairs(*arguments, tol=tol, floor=floor)
 
     monkeypatch.setattr(_kpca, "krylov_eigenpairs", spy)
     KPCA(3, kernel="rbf", solver="randomized", random_state=0).fit(X.astype(dtype))
@@ -277,13 +343,13 @@ def test_iterations_stop_at_a_residual_that_the_precision_allows(
 def test_a_warning_of_the_solver_points_at_the_line_that_fits(solver, monkeypatch):
     X = np.random.RandomState(0).randn(300, 200)
     space = KPCA(5, kernel="linear", solver=solver, random_state=0)
-    monkeypatch.setattr(_eigen, "_MAX_CYCLES", 1)
+    monkeypatch.setattr(_leading_eigenvectors, "_MAX_CYCLES", 1)
 
     def unfinished(operator, k, **options):
         vectors = np.linalg.qr(X[:, :2] - X[:, :2].mean(axis=0))[0]
         raise ArpackNoConvergence("stopped", np.ones(2), vectors)
 
-    monkeypatch.setattr(_eigen, "eigsh", unfinished)
+    monkeypatch.setattr(_leading_eigenvectors, "eigsh", unfinished)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         space.fit(X)
@@ -294,11 +360,25 @@ def test_a_warning_of_the_solver_points_at_the_line_that_fits(solver, monkeypatc
     assert said in str(warning.message)
 
 
+@pytest.mark.parametrize("n", [30, 200])
+def test_leading_eigenvectors_of_a_matrix_on_a_subspace_are_those_of_lapack(n):
+    rng = np.random.RandomState(0)
+    Q = np.linalg.qr(rng.randn(n, n))[0]
+    A = (Q * 0.9 ** np.arange(n)) @ Q.T
+    found = krylov_eigenpairs(centred(A), 5, lambda width: rng.randn(n, width), tol=1e-9)
+    H = np.eye(n) - 1 / n
+    expected = np.linalg.eigvalsh(H @ A @ H)[-5:]
+    np.testing.assert_allclose(found.values, expected, rtol=1e-9)
+    rest = H @ A @ H @ found.vectors - found.vectors * found.values
+    assert np.linalg.norm(rest, axis=0).max() <= 1e-8
+    assert found.smallest > -1e-12
+
+
 def test_an_indefinite_matrix_is_seen_by_a_few_steps():
     rng = np.random.RandomState(0)
     Q = np.linalg.qr(rng.randn(40, 40))[0]
     K = (Q * np.linspace(-0.5, 1.0, 40)) @ Q.T
-    smallest = _eigen.smallest_ritz_value(gram_of("precomputed", K, hold=True), rng)
+    smallest = smallest_ritz_value(centred(K), rng.standard_normal((40, 1)))
     H = np.eye(40) - 1 / 40
     least = np.linalg.eigvalsh(H @ K @ H)[0]
     assert least - 1e-10 <= smallest < 0.9 * least
@@ -307,7 +387,8 @@ def test_an_indefinite_matrix_is_seen_by_a_few_steps():
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_few_points_leave_room_for_few_steps(n):
     X = np.random.RandomState(0).randn(n, n)
-    smallest = _eigen.smallest_ritz_value(gram_of("linear", X, hold=True), np.random.RandomState(0))
+    start = np.random.RandomState(0).standard_normal((n, 1))
+    smallest = smallest_ritz_value(centred(X @ X.T), start)
     H = np.eye(n) - 1 / n
     # n - 1 steps span all that is centred: the smallest eigenvalue there is not zero
     assert smallest == pytest.approx(np.linalg.eigvalsh(H @ X @ X.T @ H)[1], rel=1e-6)

@@ -26,8 +26,7 @@ from kernelmetric.kernels import (
     Polynomial,
     Precomputed,
 )
-from kernelmetric.solvers import Gram
-from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
+from kernelmetric.spaces import KPCA, Gram, KernelTrick, Nystroem, RandomFeatures
 
 KERNELS = [
     RBF(),

@@ -11,14 +11,13 @@ pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 import pandas as pd
-from click.testing import CliRunner
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import DNE, cli, load, save
+from kernelmetric import DNE, load, save
 from kernelmetric.cli import _study
 from kernelmetric.cli._models import load_model, save_model
 from kernelmetric.cli._study import open_study
@@ -33,15 +32,6 @@ from kernelmetric.datasets import (
 )
 
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")
-
-
-@pytest.fixture
-def run():
-    try:
-        runner = CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
-    except TypeError:
-        runner = CliRunner()
-    return lambda *arguments: runner.invoke(cli.build_application(), [*map(str, arguments)])
 
 
 @pytest.fixture(autouse=True)

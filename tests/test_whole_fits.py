@@ -22,7 +22,7 @@ from kernelmetric import (
     NCA,
     IdealizedKernel,
 )
-from kernelmetric.solvers import Iterations
+from kernelmetric.learners._progress import Iterations
 
 ITERATING = [
     NCA(2),

@@ -89,9 +89,9 @@ _MOVED = {
     for room, names in {
         "evaluation": "assert_kernelizable compare_tricks pair_counting_accuracy",
         "graphs": "neighbor_graph",
-        "selection": "AlignedSum",
         "kernels": "FunctionKernel PairwiseKernel Precomputed Product Rescaled Sum "
         "as_kernel polynomial_degrees rbf_widths",
+        "selection": "AlignedSum",
         "transductive": "GraphLaplacian IsomapPenalty KernelPenalty LLEPenalty NormalizedLaplacian "
         "PaperCost RobustCost WarpedPenalty tangent_distance tangent_neighbors tangent_vectors",
     }.items()

@@ -8,16 +8,18 @@ n × n array::
     _arrays.py      which namespace, which dtype, validation of X and y
     _budget.py      how much memory a block may take, and what cannot fit
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
+    _linalg.py      eigenpairs and orthonormal columns of a dense matrix
     _machine.py     how much memory the machine, or its container, has
     _state.py       an estimator that a refused fit leaves as it was
     _threads.py     the one owner of the threads of BLAS
-    _values.py      sums, products and exponentials of kernel values, L1 distances
+    _values.py      sums, products and exponentials of kernel values
     reductions/     sums over pairs of points, as functions of a tile
     backends/       what each library of arrays does in its own way
 """
 
 from kernelmetric.compute._arrays import (
     all_finite,
+    as_points,
     check_labels,
     check_points,
     device_of,
@@ -46,6 +48,7 @@ from kernelmetric.compute._execute import (
     within_budget,
     worth_keeping,
 )
+from kernelmetric.compute._linalg import orthonormal_columns, symmetric_eigenpairs
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import available_threads, one_thread
 from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
@@ -71,6 +74,7 @@ __all__ = [
     "Listed",
     "added",
     "all_finite",
+    "as_points",
     "available_threads",
     "block_budget",
     "check_labels",
@@ -101,6 +105,7 @@ __all__ = [
     "nca_loss_on",
     "nearest_neighbors",
     "one_thread",
+    "orthonormal_columns",
     "over_rows",
     "overflow_error",
     "pair_squares",
@@ -115,6 +120,7 @@ __all__ = [
     "squared_distances",
     "subspace_distances",
     "sum_rows",
+    "symmetric_eigenpairs",
     "take_rows",
     "to_numpy",
     "unchanged_on_failure",

@@ -8,6 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, to_device
 from array_api_compat import device as device_of
 from scipy import sparse
+from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
@@ -50,6 +51,29 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     """Put ``value`` at ``A[i, columns[i]]`` for every row i, in place where the library can."""
     return backend_of(A).set_entries(A, columns, value)
+
+
+def is_single(X: Any) -> bool:
+    """Whether X, sparse or of any supported library, holds float32."""
+    return str(X.dtype).endswith("float32")
+
+
+def widened(X: Any) -> Any:
+    """X in float64, where small eigenvalues do not drown; itself where it is so already."""
+    if is_sparse(X):
+        return X.astype(np.float64, copy=False)
+    xp = array_namespace(X)
+    return xp.astype(X, xp.float64, copy=False)
+
+
+def in_library_of(array: Any, X: Any) -> Any:
+    """A fitted array in the library and on the device of X, its dtype as it is."""
+    if is_sparse(array) or is_sparse(X) or not is_array_api_obj(X):
+        return array
+    xp = namespace(X)
+    if is_array_api_obj(array) and namespace(array) is xp:
+        return to_device(array, device_of(X))
+    return xp.asarray(to_numpy(array), device=device_of(X))
 
 
 def all_finite(K: Any) -> bool:
@@ -164,22 +188,9 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
     return X
 
 
-def is_single(X: Any) -> bool:
-    """Whether X holds float32."""
-    return str(X.dtype).endswith("float32")
-
-
-def widened(X: Any) -> Any:
-    """X in float64, dense or sparse; what is wide already is untouched."""
-    if is_sparse(X):
-        return X.astype(np.float64, copy=False)
-    xp = array_namespace(X)
-    return xp.astype(X, xp.float64, copy=False)
-
-
-def in_library_of(array: Any, X: Any) -> Any:
-    """An array in the library of X and on its device; what lies there already is untouched."""
-    xp = namespace(X)
-    if is_array_api_obj(array) and namespace(array) is xp:
-        return to_device(array, device_of(X))
-    return xp.asarray(to_numpy(array), device=device_of(X))
+def as_points(X: Any) -> Any:
+    """Points of no estimator, checked as scikit-learn does; those of other libraries stay."""
+    if is_array_api_obj(X) and not is_numpy_array(X):
+        return X
+    with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for NaN
+        return check_array(X, dtype=[np.float64, np.float32], input_name="X")

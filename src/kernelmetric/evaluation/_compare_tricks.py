@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 from kernelmetric.compute import (
     check_labels,
     nearest_neighbors,
-    row_blocks,
+    over_rows,
     squared_distances,
     to_numpy,
 )
@@ -217,11 +217,13 @@ def _nearest(metric: Kernelized, X: Any, X_new: Any) -> np.ndarray:
 
 def _distance_gap(A: Any, B: Any) -> float:
     A, B = to_numpy(A), to_numpy(B)
-    gap = top = 0.0
-    for rows in row_blocks(len(A), 4 * 8 * len(A)):
+
+    def gap_and_largest(rows: slice) -> tuple[float, float]:
         first, second = (np.sqrt(squared_distances(E[rows], E)) for E in (A, B))
-        gap, top = max(gap, float(np.abs(first - second).max())), max(top, float(first.max()))
-    return gap / (top or 1.0)
+        return np.abs(first - second).max(), first.max()
+
+    gap, largest = np.max(over_rows(gap_and_largest, len(A), 4 * 8 * len(A)), axis=0)
+    return float(gap / (largest or 1.0))
 
 
 def _condition(eigenvalues: np.ndarray) -> float:

@@ -163,15 +163,15 @@ def _experiments(cloud: Cloud, rng: np.random.RandomState) -> dict[str, tuple[Cl
     R = linalg.qr(rng.standard_normal((d + _ADDED, d + _ADDED)))[0]
     added = scale * rng.standard_normal((1, d + _ADDED))
     padded = cloud.map(lambda A: np.pad(A, ((0, 0), (0, _ADDED))))
-    beside = padded.probes.copy()
-    beside[:, d:] = scale * rng.standard_normal((len(beside), _ADDED))
+    off_span = padded.probes.copy()
+    off_span[:, d:] = scale * rng.standard_normal((len(off_span), _ADDED))
     hidden = padded.map(lambda A: A @ R + added)
     return {
         "translation": (cloud, cloud.map(lambda A: A + shift)),
         "rotation": (cloud, cloud.map(lambda A: A @ Q)),
         "embedding": (cloud, padded),
         "pca": (hidden, hidden.map(_principal_components(hidden.X))),
-        "span": (padded, Cloud(padded.X, beside)),
+        "span": (padded, Cloud(padded.X, off_span)),
     }
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import rand_score
 
-from kernelmetric.compute import is_sparse, nearest_neighbors, row_blocks, take_rows, to_numpy
+from kernelmetric.compute import is_sparse, nearest_neighbors, sum_rows, take_rows, to_numpy
 from kernelmetric.metric import refuse_signed
 
 
@@ -94,17 +95,21 @@ def map_at_r(metric: Any, X: Any, y: Any) -> float:
     True
     """
     Z, codes, sizes = _retrieval(metric, X, y)
-    total = 0.0
-    for code in np.unique(codes[sizes > 1]):
-        members = np.flatnonzero(codes == code)
-        R = len(members) - 1
-        for block in row_blocks(len(members), 6 * 8 * (R + 1)):
-            queries = members[block]
-            found = nearest_neighbors(Z, R + 1, queries=take_rows(Z, queries))[0]
-            hits = codes[_without_self(found, queries)] == code
-            precision = np.cumsum(hits, axis=1) / np.arange(1, R + 1)
-            total += float(np.sum(precision * hits)) / R
+    classes = (np.flatnonzero(codes == code) for code in np.unique(codes[sizes > 1]))
+    total = sum(
+        sum_rows(partial(_precisions, Z, codes, members), len(members), 6 * 8 * len(members))
+        for members in classes
+    )
     return total / int(np.sum(sizes > 1))
+
+
+def _precisions(Z: Any, codes: np.ndarray, members: np.ndarray, rows: slice) -> float:
+    """Sum, over some members of a class, of the precisions at their R nearest points."""
+    queries, R = members[rows], len(members) - 1
+    found = nearest_neighbors(Z, R + 1, queries=take_rows(Z, queries))[0]
+    hits = codes[_without_self(found, queries)] == codes[members[0]]
+    precision = np.cumsum(hits, axis=1) / np.arange(1, R + 1)
+    return float(np.sum(precision * hits)) / R
 
 
 def pair_counting_accuracy(labels_true: Any, labels_pred: Any) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,30 +96,6 @@ CLASSIFIERS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def default_cells(
-    problems: Iterable[Problem], methods: Iterable[str], n_splits: int, out: Path
-) -> Iterator[Cell]:
-    """Run what is not in the file yet, append each finished cell to it, and yield it.
-
-    Parameters
-    ----------
-    problems : iterable of Problem
-        Data sets.
-    methods : iterable of str
-        Names in ``CLASSIFIERS``.
-    n_splits : int
-        Splits of each data set; they are the outer loop.
-    out : Path
-        A file of JSON lines; made if missing.
-
-    Returns
-    -------
-    iterator of Cell
-        Those run now.
-    """
-    return resumed_cells(problems, methods, n_splits, out, _run)
-
-
 def _run(problem: Problem, method: str, seed: int) -> Cell:
     split = split_of(problem, seed)
     model = CLASSIFIERS[method](split.X_train.shape[1])
@@ -127,3 +103,8 @@ def _run(problem: Problem, method: str, seed: int) -> Cell:
         lambda: model.fit(split.X_train, split.y_train).score(split.X_test, split.y_test)
     )
     return Cell(problem.name, method, seed, float(found.value), found.seconds)
+
+
+#: Accuracies of ``CLASSIFIERS``, as :func:`resumed_cells` runs and keeps them:
+#: ``default_cells(problems, methods, n_splits, out)``.
+default_cells = partial(resumed_cells, run=_run)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,32 +105,6 @@ def idealized_points(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X[order], np.unique(y, return_inverse=True)[1][order]
 
 
-def idealized_cells(
-    tasks: Iterable[Task], methods: Iterable[str], n_splits: int, out: Path
-) -> Iterator[Cell]:
-    """Run what is not in the file yet, append each finished cell to it, and yield it.
-
-    Parameters
-    ----------
-    tasks : iterable of Task
-        Rows of one table; other tables belong in other files.
-    methods : iterable of str
-        Names in ``IDEALIZED``.
-    n_splits : int
-        Repetitions; 50 in the paper.
-    out : Path
-        A file of JSON lines; made if missing.
-
-    Returns
-    -------
-    iterator of Cell
-        Those run now. The accuracy is that of nearest neighbours on the test points or, for
-        Table 3, of pairs of points; for Table 4 the note has C and the alignments of training and
-        test points with the ideal kernel.
-    """
-    return resumed_cells(tasks, methods, n_splits, out, _run)
-
-
 def _standardized(X: np.ndarray) -> np.ndarray:
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
@@ -165,6 +138,13 @@ def _run(task: Task, method: str, seed: int) -> Cell:
     metric, accuracy = found.value
     note = _alignments(metric, kernel, split) if task.table == 4 and method != "Xing" else ""
     return Cell(task.name, method, seed, accuracy, found.seconds, note)
+
+
+#: Accuracies of ``IDEALIZED`` on tasks of one table, as :func:`resumed_cells` runs and keeps them:
+#: ``idealized_cells(tasks, methods, n_splits, out)``. They are of nearest neighbours on the test
+#: points or, for Table 3, of pairs of points; for Table 4 the note has C and the alignments of
+#: training and test points with the ideal kernel. The paper has 50 splits.
+idealized_cells = partial(resumed_cells, run=_run)
 
 
 def _metric(table: int, method: str, kernel: Any, split: Split, seed: int) -> Any:

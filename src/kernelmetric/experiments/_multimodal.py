@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -156,30 +156,6 @@ ALIGNMENTS: dict[str, Callable[[int], Any] | None] = {
 }
 
 
-def multimodal_cells(
-    problems: Iterable[Problem], methods: Iterable[str], n_splits: int, out: Path
-) -> Iterator[Cell]:
-    """Run what is not in the file yet, append each finished cell to it, and yield it.
-
-    Parameters
-    ----------
-    problems : iterable of Problem
-        Data sets.
-    methods : iterable of str
-        Names in ``ALIGNMENTS``.
-    n_splits : int
-        Splits of each data set; they are the outer loop.
-    out : Path
-        A file of JSON lines; made if missing.
-
-    Returns
-    -------
-    iterator of Cell
-        Those run now.
-    """
-    return resumed_cells(problems, methods, n_splits, out, _run)
-
-
 def noise_curve(
     n_noise: Iterable[int] = (0, 2, 4, 8, 12, 16, 24, 32), *, n_train: int = 300, n_splits: int = 5
 ) -> list[tuple[int, int, dict[str, float]]]:
@@ -235,3 +211,8 @@ def _run(problem: Problem, method: str, seed: int) -> Cell:
         lambda: model.fit(split.X_train, split.y_train).score(split.X_test, split.y_test)
     )
     return Cell(problem.name, method, seed, float(found.value), found.seconds)
+
+
+#: Accuracies of LMNN with the kernels of ``ALIGNMENTS``, as :func:`resumed_cells` runs and keeps
+#: them: ``multimodal_cells(problems, methods, n_splits, out)``.
+multimodal_cells = partial(resumed_cells, run=_run)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +109,7 @@ MNIST = (
 LAMS = tuple(4**i for i in range(7))
 
 
-def _tdl(**options: Any) -> Callable[..., np.ndarray]:
+def _transductive(**options: Any) -> Callable[..., np.ndarray]:
     def run(X: np.ndarray, known: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
         given = {"n_neighbors": 20, **settings, **options}
         model = TransductiveDistance(**given, random_state=0)
@@ -138,9 +137,9 @@ def _semisupervised(make: Callable[[], Any]) -> Callable[..., np.ndarray]:
 
 #: Every method: a function of points, partial labels and the problem's settings.
 FEW_LABEL_METHODS: dict[str, Callable[..., np.ndarray]] = {
-    "TDL": _tdl(cost="paper", lam=1024),
-    "LE": _tdl(lam=np.inf),
-    "TDL, automatic": _tdl(),
+    "TDL": _transductive(cost="paper", lam=1024),
+    "LE": _transductive(lam=np.inf),
+    "TDL, automatic": _transductive(),
     "1-NN": _supervised(lambda: KNeighborsClassifier(1)),
     "SVM": _supervised(lambda: SVC(C=100.0)),
     "KFDA": _supervised(
@@ -149,33 +148,9 @@ FEW_LABEL_METHODS: dict[str, Callable[..., np.ndarray]] = {
     "KNM": _supervised(lambda: Kernelized(NearestCentroid(), kernel="rbf")),
     "LabelSpreading": _semisupervised(lambda: LabelSpreading(kernel="knn", n_neighbors=20)),
     "SelfTraining": _semisupervised(lambda: SelfTrainingClassifier(KNeighborsClassifier(5))),
-    **{f"paper, λ={lam}": _tdl(cost="paper", lam=lam) for lam in LAMS},
-    **{f"robust, λ={lam}": _tdl(cost="robust", lam=lam) for lam in LAMS},
+    **{f"paper, λ={lam}": _transductive(cost="paper", lam=lam) for lam in LAMS},
+    **{f"robust, λ={lam}": _transductive(cost="robust", lam=lam) for lam in LAMS},
 }
-
-
-def few_label_cells(
-    problems: Iterable[FewLabels], methods: Iterable[str], n_splits: int, out: Path
-) -> Iterator[Cell]:
-    """Run what is not in the file yet, append each finished cell to it, and yield it.
-
-    Parameters
-    ----------
-    problems : iterable of FewLabels
-        Data sets, of ``TABLE1`` or ``MNIST``.
-    methods : iterable of str
-        Names in ``FEW_LABEL_METHODS``.
-    n_splits : int
-        Random choices of the labelled points.
-    out : Path
-        A file of JSON lines; made if missing.
-
-    Returns
-    -------
-    iterator of Cell
-        Those run now: accuracy on the unlabelled points.
-    """
-    return resumed_cells(problems, methods, n_splits, out, _run)
 
 
 def _run(problem: FewLabels, method: str, seed: int) -> Cell:
@@ -185,6 +160,11 @@ def _run(problem: FewLabels, method: str, seed: int) -> Cell:
     found, seconds, *_ = measured(FEW_LABEL_METHODS[method], X, known, problem.settings)
     rest = known < 0
     return Cell(problem.name, method, seed, float(np.mean(found[rest] == y[rest])), seconds)
+
+
+#: Accuracies of ``FEW_LABEL_METHODS`` on the unlabelled points, as :func:`resumed_cells` runs and
+#: keeps them: ``few_label_cells(problems, methods, n_splits, out)``.
+few_label_cells = partial(resumed_cells, run=_run)
 
 
 # --- the tables ---------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils import check_array
 
-from kernelmetric.compute import is_numpy, nearest_neighbors, to_numpy
+from kernelmetric.compute import as_points, nearest_neighbors, to_numpy
 
 _SYMMETRIZE = {
     "union": lambda A: A.maximum(A.T),
@@ -52,7 +51,7 @@ def neighbor_graph(
     metric : fitted metric, default=None
         Distances are Euclidean in ``metric.transform(X)``; None means in X itself.
     neighbors : tuple of (distances, indices), default=None
-        Neighbours found elsewhere, each of shape (n, k) with k >= ``n_neighbors``, nearest first,
+        Neighbours found by others, each of shape (n, k) with k >= ``n_neighbors``, nearest first,
         as ``kneighbors`` of scikit-learn and ``tangent_neighbors`` of this library return them.
         A point in its own list is passed over, and so are negative indices: "no neighbour".
 
@@ -79,10 +78,7 @@ def neighbor_graph(
     """
     _check(n_neighbors, weights, symmetrize)
     if neighbors is None:
-        Z = X if metric is None else metric.transform(X)
-        if is_numpy(Z) or not hasattr(Z, "device"):  # arrays of other libraries stay where they are
-            with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for NaN
-                Z = check_array(Z, dtype=[np.float64, np.float32], input_name="X")
+        Z = as_points(X if metric is None else metric.transform(X))
         indices, squared = nearest_neighbors(Z, n_neighbors)
     else:
         squared, indices = _first_others(*neighbors, n_neighbors)

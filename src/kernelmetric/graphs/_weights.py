@@ -9,9 +9,9 @@ from scipy import sparse
 
 from kernelmetric.compute import (
     class_neighbors,
+    map_rows,
     median_squared_distance,
     require_memory,
-    row_blocks,
     squared_distances,
     take_rows,
     to_numpy,
@@ -52,9 +52,7 @@ def gaussian_graph(X: Any, width: float | None = None) -> np.ndarray:
     if not 0 < width < np.inf:
         raise ValueError(f"Got width={width!r}, but expected a positive number.")
     require_memory(8.0 * 3 * n * n, f"A full graph of {n} points", "take the nearest neighbours.")
-    W = np.empty((n, n))
-    for rows in row_blocks(n, 8 * 3 * n):
-        W[rows] = np.exp(-squared_distances(X[rows], X) / width)
+    W = map_rows(lambda rows: np.exp(-squared_distances(X[rows], X) / width), n, 8 * 3 * n)
     W = (W + W.T) / 2
     np.fill_diagonal(W, 0.0)
     return W

@@ -25,9 +25,13 @@ from kernelmetric.kernelized._tuples import (
     takes_pair_tuples,
     tuples_of_pairs,
 )
+from kernelmetric.learners._progress import (
+    CallbackSupportMixin,
+    propagated_callbacks,
+    with_callbacks,
+)
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel
-from kernelmetric.solvers import CallbackSupportMixin, propagated_callbacks, with_callbacks
 
 
 class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):

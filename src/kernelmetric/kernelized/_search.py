@@ -38,8 +38,8 @@ from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import fresh_space, is_estimator, metric_tags
 from kernelmetric.kernelized._results import cv_results, report_failures
+from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import automatic_kernel
-from kernelmetric.solvers import CallbackSupportMixin, Iterations, with_callbacks
 
 _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 
@@ -362,14 +362,9 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         X_train, X_test = take_rows(X, train), take_rows(X, test)
         if get_tags(self).input_tags.pairwise:
             X_train, X_test = X_train[:, train], X_test[:, train]
-        return Fold(
-            X_train,
-            _safe_indexing(y, train),
-            X_test,
-            _safe_indexing(y, test),
-            self._space(len(train)),
-            _check_method_params(X, fit_params, indices=train),
-        )
+        y_train, y_test = _safe_indexing(y, train), _safe_indexing(y, test)
+        fit_params = _check_method_params(X, fit_params, indices=train)
+        return Fold(X_train, y_train, X_test, y_test, self._space(len(train)), fit_params)
 
     def _outcomes(
         self, trial: Trial, folds: list[Fold], kernels: list[Any], ranks: list[Any], X: Any, y: Any

@@ -77,9 +77,12 @@ _MOVED = ("AlignedScales", "AlignedSum", "KernelAlignment")
 
 
 def __getattr__(name: str) -> Any:
-    """What moved to the room above, for one version; its name in a string, as rooms import down."""
+    """What has moved to a room above, which no statement may import from here."""
     if name not in _MOVED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    message = f"{name} has moved: import it from kernelmetric or from kernelmetric.selection."
+    room = "kernelmetric.selection"
+    message = (
+        f"Got {name} from {__name__}, but it lives in {room} now: try from {room} import {name}."
+    )
     warnings.warn(message, DeprecationWarning, stacklevel=2)
-    return getattr(importlib.import_module("kernelmetric.selection"), name)
+    return getattr(importlib.import_module(room), name)

@@ -22,7 +22,7 @@ from kernelmetric.compute import (
     namespace,
     take_rows,
 )
-from kernelmetric.kernels._points import as_points, check_number, largest_entry, same_dtype
+from kernelmetric.kernels._points import as_block, check_number, largest_entry, same_dtype
 from kernelmetric.kernels._terms import Terms, check_terms, values_of
 
 _DIAGONAL_ROWS = 64  # rows per block when only the diagonal of K is wanted
@@ -204,10 +204,10 @@ class Kernel(BaseEstimator):
             )
 
     def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
-        A = as_points(A, self)
+        A = as_block(A, self)
         if B is None:
             return A, None
-        B = as_points(B, self)
+        B = as_block(B, self)
         if A.shape[1] != B.shape[1]:
             raise ValueError(
                 f"Got blocks with {A.shape[1]} and {B.shape[1]} features, but expected the same "

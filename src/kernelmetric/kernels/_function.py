@@ -99,8 +99,8 @@ class FunctionKernel(Kernel):
                 f"Got {_describe(K)} from the kernel function on blocks of {shape[0]} and "
                 f"{shape[1]} points, but expected an array of shape {shape}."
             )
-        # A copy: the function may keep its own array.
-        return namespace(A).astype(in_library_of(K, A), A.dtype, copy=True)
+        K = in_library_of(K if is_array_api_obj(K) else np.asarray(K), A)
+        return namespace(A).astype(K, A.dtype, copy=True)  # the function may keep its own array
 
     def _diagonal(self, A: Any) -> Any:
         if self._form(A) == "blocks":

@@ -11,7 +11,7 @@ from array_api_compat import is_array_api_obj
 from kernelmetric.compute import device_of, is_sparse, namespace
 
 
-def as_points(A: Any, kernel: Any) -> Any:
+def as_block(A: Any, kernel: Any) -> Any:
     """Two-dimensional floating-point block; lists, frames and integers become float64."""
     if is_sparse(A):
         if not kernel.accepts_sparse:

@@ -9,7 +9,7 @@ from array_api_compat import is_array_api_obj
 
 from kernelmetric.compute import all_finite, in_library_of, is_single, namespace, over_rows
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._points import as_points
+from kernelmetric.kernels._points import as_block
 
 _ASYMMETRY, _SINGLE_ASYMMETRY = 1e-8, 1e-4  # tolerated, relative to the largest entry
 
@@ -35,7 +35,7 @@ class Precomputed(Kernel):
     pairwise = True
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
-        X = as_points(X, self)
+        X = as_block(X, self)
         n = X.shape[0]
         if n != X.shape[1]:
             raise ValueError(
@@ -79,7 +79,7 @@ class Precomputed(Kernel):
         return np.arange(X.shape[1]) if indices is None else np.asarray(indices)
 
     def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
-        A = as_points(A, self)
+        A = as_block(A, self)
         if B is None:
             return A, None
         B = B if is_array_api_obj(B) else np.asarray(B)

@@ -23,7 +23,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.learners._checks import check_flags, check_number, check_spread
 from kernelmetric.metric import Metric
-from kernelmetric.solvers import Gram
+from kernelmetric.spaces import Gram
 
 BLOCK_BYTES = 8 * 2**20  # a block of rows × n, as the passes over all pairs have it
 
@@ -74,8 +74,11 @@ class Learner(Metric, BaseEstimator):
         Returns
         -------
         int
-            An estimate, within a factor of two.
+            An estimate, within a factor of two; of learners from pairs, for pairs from labels.
         """
+        return int(self._fit_bytes(n_samples, n_features))
+
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         r = getattr(self, "n_components", None) or n_features
         # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
         arrays = 4 * n_samples * (n_features + r) + 25 * n_features * r

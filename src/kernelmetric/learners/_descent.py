@@ -15,13 +15,9 @@ from sklearn.utils import check_random_state
 from kernelmetric.compute import like, namespace, to_numpy
 from kernelmetric.learners._base import Learner, as_gram
 from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach, warn
-from kernelmetric.solvers import (
-    CallbackSupportMixin,
-    Gram,
-    Iterations,
-    minimize_lbfgs,
-    with_callbacks,
-)
+from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
+from kernelmetric.solvers import minimize_lbfgs
+from kernelmetric.spaces import Gram
 
 _SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take
 
@@ -50,6 +46,10 @@ class IterativeLearner(CallbackSupportMixin, Learner):
     """A learner whose iterations can be watched, and ended by Ctrl-C."""
 
     max_iter: Any
+
+    def _check_parameters(self) -> None:
+        check_number(self, "max_iter", Integral, low=1)
+        check_number(self, "tol", Real, low=0)
 
     @contextmanager
     def _watched(
@@ -113,8 +113,7 @@ class GradientLearner(IterativeLearner):
         return self
 
     def _check_parameters(self) -> None:
-        check_number(self, "max_iter", Integral, low=1)
-        check_number(self, "tol", Real, low=0)
+        super()._check_parameters()
         check_number(self, "reg", Real, low=0, high=LARGEST)
 
     def _descent(self, *data: Any, **options: Any) -> Descent:

@@ -16,13 +16,7 @@ from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._pair_learner import SAMPLED_BYTES
 from kernelmetric.learners._space_learner import SpaceLearner
-from kernelmetric.solvers import (
-    PairDual,
-    PairSolution,
-    pair_bytes,
-    solve_pairs,
-    with_callbacks,
-)
+from kernelmetric.solvers import PairDual, PairSolution, pair_bytes, solve_pairs
 
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
@@ -82,7 +76,7 @@ class IdealizedKernel(SpaceLearner):
     components_ : array of shape (rank, n_features)
         The map L with LᵀL = M, of its positive part for 'clip'; on the coordinates of ``space_``
         where there is one.
-    signature_ : ndarray of shape (rank,)
+    signature_ : ndarray of shape (rank,) or None
         For psd='none', the signs s with M = Lᵀ diag(s) L: +1, and -1 from some row on.
     pairs_ : Pairs
         The pairs that were used, similar ones first in what follows.
@@ -185,37 +179,7 @@ class IdealizedKernel(SpaceLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        similar: Any = None,
-        dissimilar: Any = None,
-        pairs: Any = None,
-    ) -> IdealizedKernel:
-        """Learn the metric from labels or from pairs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,), default=None
-            Class labels, from which near pairs are made.
-        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
-            Row numbers of pairs, instead of labels.
-        pairs : Pairs, default=None
-            Both kinds of pairs; y beside them only serves the alignments.
-
-        Returns
-        -------
-        IdealizedKernel
-            The fitted metric.
-        """
-        self._check_parameters()
-        X, Z, basis = self._learned_on(X, y)
-        self.pairs_, codes = self._check_pairs(Z, y, similar, dissimilar, pairs)
+    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
         prior = self._check_prior(Z, basis)
         self.scale_ = float(np.mean(self._problem(Z, self.pairs_, 1.0, prior, psd=False).d2))
         if not self.scale_ > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
@@ -228,8 +192,8 @@ class IdealizedKernel(SpaceLearner):
         problem = self._problem(unit, self.pairs_, self.C_, prior, psd=self.psd == "solve")
 
         def attributes(M: np.ndarray) -> dict[str, Any]:
-            L, signs = self._map_of(M, basis)
-            return {"components_": like(L, X)} | ({} if signs is None else {"signature_": signs})
+            L, signature = self._map_of(M, basis)
+            return {"components_": like(L, X), "signature_": signature}
 
         start = problem.metric(problem.matrix(problem.upper))
         with self._watched(start, attributes, X, y) as report:
@@ -244,34 +208,16 @@ class IdealizedKernel(SpaceLearner):
             )
         self.upper_ = problem.upper / self.scale_
         self._store_solution(found)
-        L, signs = self._map_of(found.metric, basis)
+        L, self.signature_ = self._map_of(found.metric, basis)
         if not L[0].any():
             warn(
                 "IdealizedKernel ended in the zero metric: the dissimilar pairs are of points that "
                 "coincide, and nothing holds them apart."
             )
         self._store(L, X)
-        if signs is not None:
-            self.signature_ = signs
-        if codes is not None:
-            self.alignment_before_, self.alignment_after_ = self._alignments(X, codes)
-        return self
+        self.alignment_before_ = self.alignment_after_ = float("nan")
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two, for pairs from labels.
-        """
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         n, r, spanning = n_samples, min(n_samples, n_features), 0
         if not self._is_linear():
             space = self._space(n, self.kernel)
@@ -283,8 +229,7 @@ class IdealizedKernel(SpaceLearner):
         return spanning + 8 * 4 * n * r + max(steps)
 
     def _check_parameters(self) -> None:
-        check_number(self, "tol", Real, low=0)
-        check_number(self, "max_iter", Integral, low=1)
+        super()._check_parameters()
         check_number(self, "n_neighbors", Integral, low=1)
         if not isinstance(self.nu, Real) or not 0 < float(self.nu) <= 1:
             raise ValueError(
@@ -349,7 +294,6 @@ class IdealizedKernel(SpaceLearner):
         values = linalg.eigvalsh(found.matrix)
         total = float(np.sum(np.abs(values)))
         self.negative_mass_ = -float(np.sum(values[values < 0])) / total if total > 0 else 0.0
-        self.alignment_before_ = self.alignment_after_ = float("nan")
         if not found.converged:
             warn(
                 f"IdealizedKernel stopped after {found.n_iter} steps at a duality gap of "

@@ -14,13 +14,7 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._itml_solvers import LogDetProblem, descend, project_in_turn
-from kernelmetric.learners._pair_learner import (
-    SAMPLED_BYTES,
-    PairLearner,
-    all_or_random_pairs,
-    span,
-)
-from kernelmetric.solvers import with_callbacks
+from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairLearner, all_or_random_pairs
 
 _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
 
@@ -137,38 +131,7 @@ class ITML(PairLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        similar: Any = None,
-        dissimilar: Any = None,
-        pairs: Any = None,
-    ) -> ITML:
-        """Learn the metric from labels or from pairs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,), default=None
-            Class labels: pairs inside classes are similar, others dissimilar.
-        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
-            Row numbers of pairs, instead of labels.
-        pairs : Pairs, default=None
-            Both kinds of pairs.
-
-        Returns
-        -------
-        ITML
-            The fitted metric.
-        """
-        self._check_parameters()
-        X = self._check_points(X)
-        Z, basis = span(X)
-        self.pairs_, _ = self._check_pairs(Z, y, similar, dissimilar, pairs)
+    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
         root = self._prior_root(Z, basis)
         Y = Z if root is None else Z @ root
         self.bounds_ = self._bounds_of(Y)
@@ -190,11 +153,9 @@ class ITML(PairLearner):
         alpha, slacks = problem.multipliers(L)
         self.alpha_, self.slacks_ = alpha / size, slacks * size
         self._store(leave(L), X)
-        return self
 
     def _check_parameters(self) -> None:
-        check_number(self, "tol", Real, low=0)
-        check_number(self, "max_iter", Integral, low=1)
+        super()._check_parameters()
         check_number(self, "max_pairs", Integral, low=1)
         check_number(self, "gamma", Real, low=0, high=LARGEST, above=True)
         check_choice(self, "solver", tuple(_SOLVERS))
@@ -208,21 +169,7 @@ class ITML(PairLearner):
                     f"0 and {high:g}: for similar pairs, and for dissimilar ones."
                 )
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two, for pairs from labels.
-        """
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d, N = n_features, max(self.max_pairs, 2 * n_samples)
         N = min(N, n_samples * (n_samples - 1) // 2)
         # distances of sampled pairs for the bounds; differences of a block of pairs

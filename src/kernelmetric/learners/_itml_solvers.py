@@ -7,7 +7,8 @@ from scipy import linalg
 
 from kernelmetric.compute import map_rows, sum_rows
 from kernelmetric.learners._pair_learner import differences
-from kernelmetric.solvers import Iterations, minimize_lbfgs
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.solvers import minimize_lbfgs
 
 _MOST_ROWS = 16384  # pairs of a block
 

@@ -13,9 +13,9 @@ from kernelmetric.learners._spectral import (
     SpectralLearner,
     about_centres,
     check_shrinkage,
-    orthonormal,
     shrinkage_of,
 )
+from kernelmetric.spaces import orthonormal
 
 _ROUNDING = 1e-14  # of the largest coordinate: so little is no variation
 _LEAST_SHRINKAGE = 1e-8  # below it scatter may be singular, which another solver can do

@@ -15,10 +15,10 @@ from kernelmetric.learners._spectral import (
     SpectralLearner,
     about_centres,
     check_shrinkage,
-    orthonormal,
     shrinkage_of,
     shrunk,
 )
+from kernelmetric.spaces import orthonormal
 
 
 class LFDA(SpectralLearner):

@@ -24,11 +24,11 @@ from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._margin import (
     FIRST_CORNER,
     MarginProblem,
-    Orthonormal,
     descend,
     descend_convex,
 )
-from kernelmetric.solvers import Gram, Iterations, with_callbacks
+from kernelmetric.learners._progress import Iterations, with_callbacks
+from kernelmetric.spaces import Gram, orthonormal
 
 
 class LargeMargin(GradientLearner):
@@ -91,9 +91,9 @@ class LargeMargin(GradientLearner):
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         targets = self._sorted_targets(X, codes, gram, neighbors, order)
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
-        basis = Orthonormal(X, gram)
+        basis = orthonormal(X, gram, span=False)
         exact = MarginProblem(
-            take_rows(basis.points, order), targets, codes[order], self.c, self.reg / basis.size**2
+            take_rows(basis.Z, order), targets, codes[order], self.c, self.reg / basis.size**2
         )
         problem = self._suited(exact)
         start = self._start(
@@ -116,27 +116,13 @@ class LargeMargin(GradientLearner):
 
         return Descent(start, minimise, lambda L: basis.leave(self._reduce(L, rank)))
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two. Every thread has a block of its own.
-        """
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         k = min(self.n_neighbors, n_samples)
-        # of a block: distances, and margins and slopes for every target; lists of impostors
+        # of a block, which every thread has: distances, and margins and slopes for every target
         at_once = min(available_threads() * BLOCK_BYTES, 2 * n_samples**2)
         blocks = (1 + 3 * k) * at_once
         listed = 24 * n_samples * min(100, n_samples)
-        return super().estimate_memory(n_samples, n_features) + blocks + listed
+        return super()._fit_bytes(n_samples, n_features) + blocks + listed
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -15,10 +15,10 @@ from kernelmetric.learners._checks import check_elsewhere, check_number
 from kernelmetric.learners._spectral import (
     SpectralLearner,
     check_shrinkage,
-    orthonormal,
     shrinkage_of,
     shrunk,
 )
+from kernelmetric.spaces import orthonormal
 
 
 class LPP(SpectralLearner):

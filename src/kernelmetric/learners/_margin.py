@@ -17,15 +17,10 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.learners._base import centered, frobenius
+from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._factors import factor
-from kernelmetric.solvers import (
-    Gram,
-    Iterations,
-    minimize_lbfgs,
-    minimize_projected,
-    positive_part,
-)
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.solvers import minimize_lbfgs, minimize_projected, positive_part
 
 # The hinge is smoothed by a quadratic corner that narrows from stage to stage; L-BFGS and FISTA
 # both need a continuous gradient.
@@ -39,34 +34,6 @@ _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is 
 _FEW_POINTS = 300  # up to here, looking at all impostors costs less than keeping a list
 _ROUNDING = 1e-14  # eigenvalues of M below this share of the largest are no part of it
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
-
-
-class Orthonormal:
-    """The points in an orthonormal basis and in units of their own size, and the way back.
-
-    Where the basis of the coordinates has a Gram matrix G, W = G^{-1/2} whitens it; a map L on
-    the coordinates of X and the map A on these are related by ``L = A Wᵀ / size``.
-    """
-
-    def __init__(self, X: Any, gram: Gram | None):
-        self.gram = gram
-        Z = centered(X) if gram is None else like(gram.whiten(to_numpy(centered(X))), X)
-        xp = namespace(X)
-        # Divided by the largest entry first: squares of features at 1e200 leave the range.
-        top = float(xp.max(xp.abs(Z))) or 1.0
-        self.size = top * float(xp.sqrt(xp.mean((Z / top) ** 2) * Z.shape[1])) or 1.0
-        self.points = Z / self.size
-
-    def enter(self, L: np.ndarray) -> np.ndarray:
-        """From a map on the coordinates of X to one on these."""
-        if self.gram is not None:
-            L = L @ self.gram.matrix @ self.gram.inv_sqrt()
-        return L * self.size
-
-    def leave(self, L: np.ndarray) -> np.ndarray:
-        """From a map on these to one on the coordinates of X."""
-        L = L / self.size
-        return L if self.gram is None else L @ self.gram.inv_sqrt().T
 
 
 class MarginProblem:

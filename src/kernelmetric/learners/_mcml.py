@@ -11,8 +11,9 @@ from kernelmetric.compute import like, softmax_reduction, to_numpy
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start
-from kernelmetric.learners._spectral import about_centres, orthonormal
-from kernelmetric.solvers import Gram, Iterations
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._spectral import about_centres
+from kernelmetric.spaces import Gram, orthonormal
 
 
 class MCML(GradientLearner):
@@ -101,7 +102,7 @@ class MCML(GradientLearner):
             self.gap_ = problem.gap(found[0])
             return found
 
-        return Descent(start, minimise, lambda L: truncated(L, rank) @ coordinates.basis)
+        return Descent(start, minimise, lambda L: coordinates.leave(truncated(L, rank)))
 
 
 class CollapsedClasses:

@@ -11,7 +11,8 @@ from kernelmetric.compute import like, softmax_reduction, to_numpy
 from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Descent, GradientLearner
 from kernelmetric.learners._nca import softmax_start
-from kernelmetric.solvers import Gram, with_callbacks
+from kernelmetric.learners._progress import with_callbacks
+from kernelmetric.spaces import Gram
 
 
 class MLKR(GradientLearner):

@@ -13,8 +13,8 @@ from kernelmetric.compute import like, sum_rows
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_number, warn
 from kernelmetric.learners._factors import factor
-from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, differences, span
-from kernelmetric.solvers import minimize_lbfgs, with_callbacks
+from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, differences
+from kernelmetric.solvers import minimize_lbfgs
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
 
@@ -101,43 +101,17 @@ class MMC(PairLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        similar: Any = None,
-        dissimilar: Any = None,
-        pairs: Any = None,
-    ) -> MMC:
-        """Learn the metric from labels or from pairs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,), default=None
-            Class labels: all pairs inside classes are similar, all others dissimilar.
-        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
-            Row numbers of pairs, instead of labels.
-        pairs : Pairs, default=None
-            Both kinds of pairs.
-
-        Returns
-        -------
-        MMC
-            The fitted metric.
-        """
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number(self, "reg", Real, low=0, high=LARGEST)
-        check_number(self, "tol", Real, low=0)
-        check_number(self, "max_iter", Integral, low=1)
         check_number(self, "max_pairs", Integral, low=1)
-        X = self._check_points(X)
-        Z, basis = span(X)
-        if self.diagonal and basis is not None:
-            Z, basis = Z @ basis, None  # weights are of features
-        self.pairs_, _ = self._check_pairs(Z, y, similar, dissimilar, pairs)
+
+    def _learned_on(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        X, Z, basis = super()._learned_on(X, y)
+        # The weights of a diagonal metric are of features.
+        return (X, Z @ basis, None) if self.diagonal and basis is not None else (X, Z, basis)
+
+    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
         if not len(self.pairs_.similar):
             raise ValueError(
                 "Got no similar pairs, but MMC expected at least one: they set the scale of the "
@@ -163,23 +137,8 @@ class MMC(PairLearner):
                 ConvergenceWarning,
             )
         self._store(leave(L), X)
-        return self
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two, for pairs from labels.
-        """
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d, N = n_features, min(self.max_pairs, n_samples * (n_samples - 1) // 2)
         # differences of half of the pairs, twice; their row numbers
         return 8 * (N * (d + 6) + 4 * n_samples * d + 25 * d * d)

@@ -18,7 +18,9 @@ from kernelmetric.learners._nca_solvers import (
     descend_truncated,
     refuse_device,
 )
-from kernelmetric.solvers import Gram, Iterations, minimize_lbfgs
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.solvers import minimize_lbfgs
+from kernelmetric.spaces import Gram
 
 # Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
 # at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.
@@ -140,22 +142,8 @@ class NCA(GradientLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two.
-        """
-        return super().estimate_memory(n_samples, n_features) + softmax_bytes(n_samples)
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
+        return super()._fit_bytes(n_samples, n_features) + softmax_bytes(n_samples)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

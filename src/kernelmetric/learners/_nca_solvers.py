@@ -21,7 +21,9 @@ from kernelmetric.compute import (
 )
 from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import Found, in_single
-from kernelmetric.solvers import Gram, Iterations, finite_or_none, minimize_lbfgs, refuse_start
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.solvers import finite_or_none, minimize_lbfgs, refuse_start
+from kernelmetric.spaces import Gram
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 

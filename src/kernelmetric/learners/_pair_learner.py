@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, to_numpy
+from kernelmetric.compute import check_labels, to_numpy, widened
 from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._descent import IterativeLearner
+from kernelmetric.learners._progress import with_callbacks
+from kernelmetric.spaces import orthonormal
 
 SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their differences
 
@@ -21,6 +23,53 @@ class PairLearner(IterativeLearner):
     learns_from = "pairs"
     prior: Any
     _needs_dissimilar = True
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        similar: Any = None,
+        dissimilar: Any = None,
+        pairs: Any = None,
+    ) -> PairLearner:
+        """Learn the metric from labels or from pairs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, from which pairs are made: inside a class similar, others dissimilar.
+        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
+            Row numbers of pairs, instead of labels.
+        pairs : Pairs, default=None
+            Both kinds of pairs, instead of labels.
+
+        Returns
+        -------
+        object
+            The fitted metric.
+        """
+        self._check_parameters()
+        X, Z, basis = self._learned_on(X, y)
+        self.pairs_, codes = self._check_pairs(Z, y, similar, dissimilar, pairs)
+        self._learn(X, y, Z, basis)
+        if codes is not None:
+            self._learned_labels(X, codes)
+        return self
+
+    def _learned_on(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Validated points, the coordinates to learn on, and their basis in the features."""
+        X = self._check_points(X)
+        return X, *span(X)
+
+    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+        raise NotImplementedError
+
+    def _learned_labels(self, X: Any, codes: np.ndarray) -> None:
+        """What else there is to say where there are labels."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -92,13 +141,9 @@ def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
     basis : ndarray of shape (r, d) or None
         Orthonormal rows with ``Z = (X - mean) basisᵀ``; None where Z is X, centred.
     """
-    Z = to_numpy(X).astype(np.float64)
-    Z = Z - Z.mean(axis=0)
-    if Z.shape[1] < Z.shape[0]:
-        return Z, None
-    _, s, Vt = linalg.svd(Z, full_matrices=False)
-    basis = Vt[s > max(Z.shape) * np.finfo(np.float64).eps * s[0]]
-    return Z @ basis.T, basis
+    wide = X.shape[1] >= X.shape[0]
+    found = orthonormal(widened(to_numpy(X)), span=wide, unit=False)
+    return found.Z, found.rotation
 
 
 def differences(Z: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelmetric.compute import check_points, like, to_numpy
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
 from kernelmetric.learners._checks import as_matrix
-from kernelmetric.learners._pair_learner import PairLearner, span
+from kernelmetric.learners._pair_learner import PairLearner
 from kernelmetric.spaces import automatic_space
 
 
@@ -66,11 +66,9 @@ class SpaceLearner(PairLearner):
         return automatic_space(n_samples, self.random_state).set_params(kernel=kernel)
 
     def _learned_on(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Validated points, the coordinates to learn on, and their basis in the features."""
         if self._is_linear():
             self.space_ = None
-            X = self._check_points(X)
-            return X, *span(X)
+            return super()._learned_on(X, y)
         kernel = as_kernel(self.kernel)
         X = check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
@@ -93,13 +91,13 @@ class SpaceLearner(PairLearner):
         Z = self._coordinates(X)
         return Z if self.space_ is None else Z + like(to_numpy(self.space_.offset_), Z)
 
-    def _alignments(self, X: Any, codes: np.ndarray) -> tuple[float, float]:
-        """Alignment with the ideal kernel of the prior kernel, and of the learned one."""
+    def _learned_labels(self, X: Any, codes: np.ndarray) -> None:
         E = to_numpy(self._about_origin(X)).astype(np.float64)
         E = E / (np.max(np.abs(E)) or 1.0)  # no alignment depends on it, but sums of squares do
         M = to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)
-        after = form_alignment(E, M / (np.max(np.abs(M)) or 1.0), codes)
+        self.alignment_after_ = form_alignment(E, M / (np.max(np.abs(M)) or 1.0), codes)
         if self.space_ is not None:
-            return gram_alignment(self.space_.kernel_, X, codes), after
+            self.alignment_before_ = gram_alignment(self.space_.kernel_, X, codes)
+            return
         P = np.eye(len(M)) if self.prior is None else as_matrix(self.prior, "prior")
-        return form_alignment(E, P / (np.max(np.abs(P)) or 1.0), codes), after
+        self.alignment_before_ = form_alignment(E, P / (np.max(np.abs(P)) or 1.0), codes)

@@ -1,17 +1,15 @@
-"""What learners by one eigenproblem share: coordinates to solve it in, and shrinkage."""
+"""What learners by one eigenproblem share: memory, and shrinkage."""
 
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import linalg
 from sklearn.covariance import ledoit_wolf_shrinkage
 
-from kernelmetric.compute import to_numpy
 from kernelmetric.learners._base import BLOCK_BYTES, Learner
-from kernelmetric.solvers import Gram
+from kernelmetric.spaces import Coordinates
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
 
@@ -19,21 +17,7 @@ _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable w
 class SpectralLearner(Learner):
     """A learner that solves one eigenproblem, in as many dimensions as the points span."""
 
-    def estimate_memory(self, n_samples: int, n_features: int) -> int:
-        """Bytes that a fit takes at its peak, besides the data.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
-
-        Returns
-        -------
-        int
-            An estimate, within a factor of two.
-        """
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d = n_features
         # copies of X, scatter matrices with the workspace of LAPACK
         arrays = 4 * n_samples * d + 8 * d * d
@@ -43,48 +27,7 @@ class SpectralLearner(Learner):
 
     def _keep(self, V: np.ndarray, coordinates: Coordinates, X: Any) -> None:
         """Store the directions, given in columns, as a map on the coordinates of X."""
-        self._store(V.T @ coordinates.basis, X)
-
-
-class Coordinates(NamedTuple):
-    """Points in an orthonormal basis of what they span, in units of their spread."""
-
-    Z: np.ndarray  # (n, r): centred, of mean squared length one
-    basis: np.ndarray  # (r, d): Z = (X - mean) basisᵀ
-    size: float  # of a unit of Z in those of X
-
-
-def orthonormal(X: Any, gram: Gram | None = None) -> Coordinates:
-    """Coordinates that rotating, moving or scaling the points, or padding them, leaves alike.
-
-    Scatter matrices have full rank there, unless there are fewer points than it takes, and
-    powers of distances stay within the range of floating point.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points, not all the same.
-    gram : Gram, default=None
-        Of the basis of X, where it is not orthonormal.
-
-    Returns
-    -------
-    Coordinates
-        In float64. O(n d²) time.
-    """
-    Z = to_numpy(X).astype(np.float64)
-    Z = Z if gram is None else gram.whiten(Z)
-    Z = Z - Z.mean(axis=0)
-    size = float(np.abs(Z).max())
-    Z = Z / size  # first, so that squares are in range
-    size *= np.sqrt(np.sum(Z * Z) / len(Z))
-    R = np.linalg.qr(Z, mode="r") if len(Z) > Z.shape[1] else Z
-    _, s, Vt = linalg.svd(R, full_matrices=False)
-    Vt = Vt[s > max(Z.shape) * np.finfo(np.float64).eps * s[0]]
-    rotation = np.eye(len(Vt)) if len(Vt) == Z.shape[1] else Vt
-    Z = Z @ rotation.T
-    basis = rotation if gram is None else rotation @ gram.inv_sqrt().T
-    return Coordinates(Z / np.sqrt(np.sum(Z * Z) / len(Z)), basis / size, float(size))
+        self._store(coordinates.leave(V.T), X)
 
 
 def check_shrinkage(shrinkage: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.compute import row_blocks, to_numpy
+from kernelmetric.compute import map_rows, to_numpy
 from kernelmetric.kernels import RBF, Kernel, Polynomial, Sum
 from kernelmetric.report._plots import PALETTE, _pyplot
 from kernelmetric.selection import AlignedSum
@@ -165,7 +165,7 @@ def _gram(K: Any, X: Any) -> np.ndarray:
         n = np.shape(X)[0]
         anchors = K.anchors(X)
         _require_small(n)
-        return np.vstack([to_numpy(K(X[rows], anchors)) for rows in row_blocks(n, 64 * n)])
+        return map_rows(lambda rows: to_numpy(K(X[rows], anchors)), n, 64 * n)
     K = to_numpy(K)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(

@@ -122,7 +122,7 @@ def comparison_grid(table: Reproduction) -> Grid:
         for d in datasets
     ]
     if table.against:
-        rows.append(["W/D/L", *(_wdl(table, method) for method in methods)])
+        rows.append(["W/D/L", *(_wins_draws_losses(table, method) for method in methods)])
     return Grid(["", *methods], rows)
 
 
@@ -153,8 +153,8 @@ def tests_grid(table: Reproduction) -> Grid:
             f"{test.method} − {test.other}",
             f"{scale * test.difference:+.{digits}f}",
             f"{scale * test.low:+.{digits}f} to {scale * test.high:+.{digits}f}",
-            _p(test.p_t),
-            _p(test.p_wilcoxon),
+            _p_value(test.p_t),
+            _p_value(test.p_wilcoxon),
             str(test.n_splits),
         ]
         for test in found
@@ -184,7 +184,7 @@ def ranking_grid(table: Reproduction) -> Grid:
             f"{row.rank:.1f}",
             f"{100 * row.accuracy:.1f}",
             "" if row.method == table.reference else "/".join(map(str, row.counts)),
-            "" if row.method == table.reference else _p(row.p),
+            "" if row.method == table.reference else _p_value(row.p),
             f"{row.seconds:.2g}",
         ]
         for row in ranked
@@ -325,7 +325,7 @@ def _spread(std: float, printed: str) -> str:
     return f"{std:.2f}" if printed == "fraction" else f"{100 * std:.1f}"
 
 
-def _wdl(table: Reproduction, method: str) -> str:
+def _wins_draws_losses(table: Reproduction, method: str) -> str:
     if method not in table.against:
         return ""
     other, digits = table.against[method], 2 if table.printed == "fraction" else 4
@@ -342,7 +342,7 @@ def _mean_seconds(table: Reproduction) -> dict[tuple[str, str], float]:
     return {key: round(sum(values) / len(values), 3) for key, values in times.items()}
 
 
-def _p(value: float) -> str:
+def _p_value(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 

@@ -89,6 +89,8 @@ class AlignedScales(Kernel):
     True
     """
 
+    is_bound = False
+
     def __init__(
         self,
         kernel: Any = None,
@@ -101,11 +103,6 @@ class AlignedScales(Kernel):
         self.target = target
         self.max_samples = max_samples
         self.random_state = random_state
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the scales are known: never, before ``bind``."""
-        return False
 
     def bind(self, X: Any, y: Any = None) -> Rescaled:
         """Learn the scales, then bind the kernel to the rescaled points.

@@ -70,7 +70,8 @@ class AlignedSum(Sum):
 
     Examples
     --------
-    >>> from kernelmetric import RBF, AlignedSum
+    >>> from kernelmetric import RBF
+    >>> from kernelmetric.selection import AlignedSum
     >>> AlignedSum([RBF(gamma=1.0), RBF(gamma=2.0)], [0.5, 1.0])
     0.5 * RBF(gamma=1.0) + RBF(gamma=2.0)
     """
@@ -157,12 +158,15 @@ class KernelAlignment(Kernel):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kernelmetric import Delta, KernelAlignment, rbf_widths
+    >>> from kernelmetric import Delta, KernelAlignment
+    >>> from kernelmetric.kernels import rbf_widths
     >>> X, y = load_iris(return_X_y=True)
     >>> kernel = KernelAlignment([*rbf_widths(), Delta()], centered=True).bind(X, y)
     >>> round(kernel.alignment_, 3), round(float(kernel.base_alignments_.max()), 3)
     (0.797, 0.792)
     """
+
+    is_bound = False
 
     def __init__(
         self,
@@ -188,11 +192,6 @@ class KernelAlignment(Kernel):
             return all(kernel.accepts_sparse for kernel in self._base_kernels())
         except ValueError:  # bind will say what is wrong; asking must not
             return False
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether the weights are known: never, before ``bind``."""
-        return False
 
     def bind(self, X: Any, y: Any = None) -> AlignedSum:
         """Learn the weights.

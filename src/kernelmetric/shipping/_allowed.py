@@ -42,7 +42,7 @@ from kernelmetric import (
     spaces,
     transductive,
 )
-from kernelmetric.solvers import Gram
+from kernelmetric.spaces import Gram
 
 ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, evaluation)
 # A function is code, and a scorer is a function.

@@ -20,8 +20,7 @@ from kernelmetric.learners import Learner
 from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._cross_checks import FURTHER
 from kernelmetric.shipping._require import check_array, is_count, require
-from kernelmetric.solvers import Gram
-from kernelmetric.spaces import RandomFeatures, Space
+from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.transductive import TransductiveDistance
 
 # "finite r d": finite numbers of shape (r, d). The letter d is the number of features, * any

@@ -225,17 +225,17 @@ def _spectral_interval(multiply: Deflated, rng: np.random.RandomState) -> tuple[
     before = np.zeros_like(v)
     v /= np.linalg.norm(v)
     diagonal: list[float] = []
-    beside: list[float] = []
+    off_diagonal: list[float] = []
     for _ in range(_LANCZOS_STEPS):
-        w = multiply(v) - (beside[-1] if beside else 0.0) * before
+        w = multiply(v) - (off_diagonal[-1] if off_diagonal else 0.0) * before
         diagonal.append(float(np.vdot(w, v)))
         w -= diagonal[-1] * v
-        beside.append(float(np.linalg.norm(w)))
-        if beside[-1] <= 1e-12 * abs(diagonal[0]):
+        off_diagonal.append(float(np.linalg.norm(w)))
+        if off_diagonal[-1] <= 1e-12 * abs(diagonal[0]):
             break  # the vector lies in an invariant subspace, whose spectrum this is
-        before, v = v, w / beside[-1]
-    ritz = linalg.eigh_tridiagonal(diagonal, beside[:-1], eigvals_only=True)
-    return float(ritz[0]), float(ritz[-1] + beside[-1])
+        before, v = v, w / off_diagonal[-1]
+    ritz = linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1], eigvals_only=True)
+    return float(ritz[0]), float(ritz[-1] + off_diagonal[-1])
 
 
 def column_norms(V: np.ndarray) -> np.ndarray:

@@ -140,22 +140,7 @@ class _Flat:
 
 
 def finite_or_none(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarray | None]:
-    """Value and gradient in float64; None for a gradient where one of them is not finite.
-
-    Parameters
-    ----------
-    objective : callable
-        From a point to the value and the gradient.
-    x : ndarray
-        The point.
-
-    Returns
-    -------
-    value : float
-        The objective, finite or not.
-    gradient : ndarray or None
-        Its gradient.
-    """
+    """Value and gradient in float64; None for a gradient where one of them is not finite."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # told by the result
         value, gradient = objective(x)
     gradient = np.asarray(gradient, dtype=np.float64)
@@ -164,13 +149,7 @@ def finite_or_none(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarr
 
 
 def refuse_start(value: float) -> NoReturn:
-    """Refuse to begin where there is nothing to descend from.
-
-    Parameters
-    ----------
-    value : float
-        The objective at the start.
-    """
+    """Refuse to begin where there is nothing to descend from."""
     raise ValueError(
         f"Got a start at which the objective, now {value:g}, or its gradient is not finite, but "
         "expected finite numbers: try a start (init) with smaller entries, or rescale the features."

@@ -15,14 +15,16 @@ gain: every answer here comes with that gap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute import current_budget, row_blocks
+from kernelmetric.compute import map_rows, sum_rows, worth_keeping
+from kernelmetric.solvers._symmetric import positive_eigenpairs, positive_part
 
 _BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
 _CACHED_BYTES = 1e9  # differences kept between passes, at most
@@ -131,11 +133,8 @@ class PairDual:
         self._by_points = r > 256 and len(self) > 2 * n
         self._kept: np.ndarray | None = None
         n_bytes = 8.0 * r * len(self)
-        if not self._by_points and n_bytes <= min(_CACHED_BYTES, 0.5 * current_budget()):
-            kept = np.empty((len(self), r))
-            for block, delta in self.differences():
-                kept[block] = delta
-            self._kept = kept
+        if not self._by_points and n_bytes <= _CACHED_BYTES and worth_keeping(n_bytes, share=0.5):
+            self._kept = self._of_pairs(self.differences)
         self.d2 = self.forms(np.eye(r) if prior is None else np.asarray(prior, dtype=np.float64))
         if not (np.all(np.isfinite(self.upper * self.d2)) and np.isfinite(self.least)):
             raise ValueError(
@@ -158,54 +157,70 @@ class PairDual:
         single._kept = None if self._kept is None else self._kept.astype(np.float32)
         return single
 
-    def differences(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Blocks of pairs, and δ of shape (rows, r) for each."""
-        for block in row_blocks(len(self), 4 * 8 * self.Z.shape[1], most=_BLOCK_ROWS):
-            yield block, self._difference(block) if self._kept is None else self._kept[block]
+    def in_units(self, size: float) -> PairDual:
+        """The same with coordinates in other units: α times ``size²`` has the same metric there."""
+        scaled, square = copy(self), size**2
+        scaled.Z, scaled.d2 = self.Z / size, self.d2 / square
+        scaled._kept = None if self._kept is None else self._kept / size
+        scaled.upper, scaled.least = self.upper * square, self.least * square
+        return scaled
+
+    def differences(self, block: slice) -> np.ndarray:
+        """Differences δ of a block of pairs, of shape (rows, r)."""
+        if self._kept is not None:
+            return self._kept[block]
+        delta = self.Z[self.first[block]]
+        delta -= self.Z[self.second[block]]
+        return delta
+
+    def _of_pairs(self, work: Callable[[slice], np.ndarray], reduction: Any = map_rows) -> Any:
+        return reduction(work, len(self), 6 * 8 * self.Z.shape[1], most=_BLOCK_ROWS)
 
     def matrix(self, alpha: np.ndarray) -> np.ndarray:
         """The matrix ``M(α) = Σ s α δδᵀ``, eq. (11)."""
         weights = self.signs * alpha
-        n, r = self.Z.shape
+        n = len(self.Z)
         if self._by_points:
             W = sparse.csr_array((weights, (self.first, self.second)), shape=(n, n))
             degrees = np.bincount(self.first, weights, n) + np.bincount(self.second, weights, n)
             M = self.Z.T @ (degrees[:, None] * self.Z - W @ self.Z - W.T @ self.Z)
-        else:
-            M = np.zeros((r, r))
-            roots = np.sqrt(np.abs(weights)).astype(self.Z.dtype)
-            for block, delta in self.differences():
-                for sign in (1.0, -1.0):  # DᵀD takes half the work of D'ᵀD, and many are zero
-                    rows = np.flatnonzero(sign * weights[block] > 0)
-                    D = delta[rows] * roots[block][rows, None]
-                    M += sign * (D.T @ D)
+            return 0.5 * (M + M.T)
+        roots = np.sqrt(np.abs(weights)).astype(self.Z.dtype)
+
+        def products(block: slice) -> np.ndarray:
+            delta, signed, root = self.differences(block), weights[block], roots[block, None]
+            rows = np.flatnonzero(signed > 0), np.flatnonzero(signed < 0)
+            plus, minus = (delta[some] * root[some] for some in rows)
+            # DᵀD takes half the work of D'ᵀD, and many are zero.
+            return (plus.T @ plus).astype(np.float64) - minus.T @ minus
+
+        M = self._of_pairs(products, sum_rows)
         return 0.5 * (M + M.T)
 
     def forms(self, M: np.ndarray) -> np.ndarray:
         """Squared distances ``δᵀ M δ`` of all pairs."""
-        q = np.empty(len(self))
-        if self._by_points:
-            Y = self.Z @ M
-            for block in row_blocks(len(self), 6 * 8 * M.shape[0], most=_BLOCK_ROWS):
-                y = Y[self.first[block]] - Y[self.second[block]]
-                q[block] = np.einsum("pi,pi->p", self._difference(block), y)
-            return q
+        Y = self.Z @ M if self._by_points else None
         M = M.astype(self.Z.dtype)
-        for block, delta in self.differences():
-            q[block] = np.einsum("pi,pi->p", delta @ M, delta)
-        return q
+
+        def form(block: slice) -> np.ndarray:
+            delta = self.differences(block)
+            image = delta @ M if Y is None else Y[self.first[block]] - Y[self.second[block]]
+            return np.einsum("pi,pi->p", delta, image)
+
+        return self._of_pairs(form).astype(np.float64)
 
     def learned_forms(self, M: np.ndarray) -> np.ndarray:
         """Squared distances of all pairs under the metric that M stands for."""
         if not self.psd or self._by_points:
             return self.forms(self.metric(M))
-        values, V = np.linalg.eigh(M)
-        F = (V[:, values > 0] * np.sqrt(values[values > 0])).astype(self.Z.dtype)
-        q = np.empty(len(self))
-        for block, delta in self.differences():  # |Fᵀδ|²: F has fewer columns than [M]₊
-            image = delta @ F
-            q[block] = np.einsum("pi,pi->p", image, image)
-        return q
+        values, V = positive_eigenpairs(M)
+        F = (V * np.sqrt(values)).astype(self.Z.dtype)
+
+        def form(block: slice) -> np.ndarray:  # |Fᵀδ|²: F has fewer columns than [M]₊
+            image = self.differences(block) @ F
+            return np.einsum("pi,pi->p", image, image)
+
+        return self._of_pairs(form).astype(np.float64)
 
     def metric(self, M: np.ndarray) -> np.ndarray:
         """The metric that M stands for: M itself, or its positive part."""
@@ -244,11 +259,6 @@ class PairDual:
         """The nearest feasible point."""
         return project_box_half_space(alpha, self.upper, self.apart, self.least, weights)
 
-    def _difference(self, block: slice) -> np.ndarray:
-        delta = self.Z[self.first[block]]
-        delta -= self.Z[self.second[block]]
-        return delta
-
     def _best_gamma(self, margins: np.ndarray) -> float:
         """Minimise ``-least γ + Σ_D u [γ - margin]₊`` over γ >= 0: a quantile."""
         if not len(margins):
@@ -263,15 +273,6 @@ class PairDual:
         return max(0.0, float(margins[order[min(k, len(order) - 1)]]))
 
 
-def positive_part(M: np.ndarray) -> np.ndarray:
-    """The positive semi-definite matrix nearest to a symmetric M."""
-    # NumPy's, as the products around it are: SciPy's BLAS has threads of its own, and either's spin
-    # for 25 ms after a call, on the core that the other's next call waits for.
-    values, V = np.linalg.eigh(M)
-    kept = values > 0
-    return (V[:, kept] * values[kept]) @ V[:, kept].T
-
-
 def project_box_half_space(
     v: np.ndarray, upper: np.ndarray, members: np.ndarray, least: float, weights: np.ndarray
 ) -> np.ndarray:
@@ -279,25 +280,8 @@ def project_box_half_space(
 
     The solution is ``clip(v + λ/w, 0, upper)`` on the members with the smallest λ >= 0 that gives
     the sum. The sum is piecewise linear in λ: Newton's method inside a shrinking bracket ends on
-    the right piece, and there it is exact.
-
-    Parameters
-    ----------
-    v : ndarray of shape (N,)
-        The point.
-    upper : ndarray of shape (N,)
-        Upper bounds; their sum over the members is at least ``least``.
-    members : ndarray of bool of shape (N,)
-        Which entries the sum is over.
-    least : float
-        What the sum must reach.
-    weights : ndarray of shape (N,)
-        Positive weights w of the distance.
-
-    Returns
-    -------
-    ndarray of shape (N,)
-        The projection.
+    the right piece, and there it is exact. ``members`` is a mask; their upper bounds add up to
+    ``least`` or more.
     """
     alpha = np.clip(v, 0.0, upper)
     if not members.any() or float(np.sum(alpha[members])) >= least:

@@ -7,13 +7,13 @@ steps cost O(N² (N + r)) for few pairs and O(N r⁴ / 4) for few coordinates, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import current_budget, row_blocks
+from kernelmetric.compute import map_rows, sum_rows, worth_keeping
 from kernelmetric.solvers._pair_dual import PairDual, PairSolution
 
 _TO_BOUNDARY = 0.995  # how much of the way to the nearest bound a step may go
@@ -29,18 +29,7 @@ _ROUNDED = 0.1  # barrier of the positive semi-definite constraint, relative to 
 
 
 def interior_flops(problem: PairDual) -> float:
-    """Floating-point operations of a Newton step; infinite where its matrices are too large.
-
-    Parameters
-    ----------
-    problem : PairDual
-        The problem.
-
-    Returns
-    -------
-    float
-        An upper bound: while solving, fewer coordinates may matter.
-    """
+    """Most floating-point operations of a Newton step; infinite where matrices are too large."""
     return _flops(len(problem), problem.Z.shape[1], psd=problem.psd)
 
 
@@ -88,23 +77,9 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
 
     Where the Hessian is inverted by its low rank the last digits are lost. They come back from a
     few small problems with a formed Hessian, over the pairs that are not at a bound or should not
-    be there, the others fixed.
-
-    Parameters
-    ----------
-    problem : PairDual
-        The problem.
-    tol : float
-        Relative gap at which to stop.
-    max_iter : int
-        The most steps; forty are many.
-    report : callable or None
-        Called with the step, the gap and the best metric after every step; a true answer stops.
-
-    Returns
-    -------
-    PairSolution
-        The point with the smallest gap; what is zero or at its bound there is exactly so.
+    be there, the others fixed. All their steps together are at most ``max_iter``; forty are many.
+    ``report`` is called after every step. The point with the smallest gap is returned; what is
+    zero or at its bound there is exactly so.
     """
     beta = np.ones(len(problem))
     total = float(np.sum(problem.upper[problem.apart]))
@@ -116,7 +91,8 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
         beta, steps, formed, stopped = _iterate(problem, beta, free, tol, max_iter, report, steps)
         found = _cleaned(problem, beta, free, steps, tol)
         best = found if best is None else min(best, found, key=lambda s: s.certificate.gap)
-        if found.converged or stopped or (formed and np.array_equal(free, movable)):
+        settled = formed and np.array_equal(free, movable)
+        if found.converged or stopped or settled or steps >= max_iter:
             break
         before = free
         beta, free = _undecided(problem, found, movable)
@@ -128,7 +104,7 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
 
 
 def _iterate(problem, start, free, tol, max_iter, report, steps):
-    """Newton steps over the free pairs; the others stay where they start."""
+    """Newton steps over the free pairs, up to the step max_iter; the others stay as they start."""
     upper, apart = problem.upper, problem.apart
     beta = start.copy()
     a = np.where(apart, upper, 0.0) / max(float(np.sum(upper[apart])), 1e-300)
@@ -154,7 +130,8 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
     stalled = 0
     # Where the last digits are asked for, a step or two more part the pairs at a bound from others.
     aim = 1e-2 * tol if tol <= _SHARP else tol
-    for iteration in range(max_iter + 1):
+    last = max_iter - steps
+    for iteration in range(last + 1):
         M = problem.matrix(upper * beta)
         metric = problem.metric(M)
         q = problem.forms(metric)
@@ -168,7 +145,7 @@ def _iterate(problem, start, free, tol, max_iter, report, steps):
         if gap < least_gap or best_metric is None:
             best, best_metric, least_gap = beta.copy(), metric, gap
         stopped = report is not None and report(steps, gap, best_metric)
-        if stopped or gap <= aim or stalled > (1 if gap <= tol else 8) or iteration == max_iter:
+        if stopped or gap <= aim or stalled > (1 if gap <= tol else 8) or iteration == last:
             break
         smoothed = _Smoothed(M, epsilon, psd=problem.psd)
         if problem.psd:
@@ -292,11 +269,12 @@ class _Hessian:
             return
         self.known, self.smoothed, self.width = True, smoothed, len(smoothed.weights)
         self.low_rank = len(self.a) > max(600, 2 * self.width)
-        self._kept: list | None = None
+        self._kept: np.ndarray | None = None
+        n_bytes = 8.0 * self.width * len(self.a)
         if not self.low_rank:
             self.matrix = self._formed()
-        elif 8.0 * self.width * len(self.a) <= min(_MOST_KEPT, 0.25 * current_budget()):
-            self._kept = list(self._feature_blocks())
+        elif n_bytes <= _MOST_KEPT and worth_keeping(n_bytes, share=0.25):
+            self._kept = self._of_pairs(map_rows, lambda rows, F: F)
 
     def factor(self, theta: np.ndarray, rho: float) -> None:
         self.theta, self.rho = theta, rho
@@ -305,11 +283,12 @@ class _Hessian:
             H[np.diag_indices_from(H)] += theta
             self.factors = _cholesky(H)
         else:
-            S = np.eye(self.width)
-            for rows, F in self._blocks():
+
+            def product(rows: slice, F: np.ndarray) -> np.ndarray:
                 F = F / np.sqrt(theta[rows, None])
-                S += F.T @ F
-            self.factors = _cholesky(S)
+                return F.T @ F
+
+            self.factors = _cholesky(np.eye(self.width) + self._of_pairs(sum_rows, product))
         # Near the end ρ exceeds all else by 1e18: added to the matrix it would leave no digits.
         self.u = self._without_sum(self.a)
 
@@ -336,17 +315,18 @@ class _Hessian:
         return self.theta * x + curved + self.rho * (self.a @ x) * self.a
 
     def _narrow(self, x: np.ndarray) -> np.ndarray:
-        return sum(F.T @ x[rows] for rows, F in self._blocks())
+        return self._of_pairs(sum_rows, lambda rows, F: F.T @ x[rows])
 
     def _wide(self, x: np.ndarray) -> np.ndarray:
-        return np.concatenate([F @ x for rows, F in self._blocks()])
+        return self._of_pairs(map_rows, lambda rows, F: F @ x)
 
-    def _blocks(self) -> Any:
-        return self._feature_blocks() if self._kept is None else self._kept
+    def _of_pairs(self, reduction: Callable, work: Callable[[slice, np.ndarray], Any]) -> Any:
+        """Reduce work on the features of blocks of pairs."""
 
-    def _feature_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        for rows in row_blocks(len(self.a), 4 * 8 * self.width, most=4096):
-            yield rows, self._features(rows)
+        def on_block(rows: slice) -> Any:
+            return work(rows, self._features(rows) if self._kept is None else self._kept[rows])
+
+        return reduction(on_block, len(self.a), 4 * 8 * self.width, most=4096)
 
     def _delta(self, rows: slice) -> np.ndarray:
         chosen, problem = self.chosen[rows], self.problem
@@ -357,13 +337,15 @@ class _Hessian:
 
     def _formed(self) -> np.ndarray:
         delta = self._delta(slice(None))
-        if not self.problem.psd:
-            H = (delta @ delta.T) ** 2
+
+        def product(columns: slice) -> np.ndarray:
+            F = self.smoothed.features(delta, columns)
+            return F @ F.T
+
+        if self.problem.psd and self.width:
+            H = sum_rows(product, self.width, 4 * 8 * len(delta), most=2048)
         else:
-            H = np.zeros((len(delta), len(delta)))
-            for part in row_blocks(self.width, 4 * 8 * len(delta), most=2048):
-                F = self.smoothed.features(delta, part)
-                H += F @ F.T
+            H = (delta @ delta.T) ** 2
         return self.scale[:, None] * H * self.scale
 
 

@@ -14,6 +14,7 @@ from kernelmetric.solvers._pair_interior import affordable, interior_point
 _CHECK_EVERY = 10  # steps between two certificates
 _POWER_STEPS = 12  # for the largest curvature, to a few per cent
 _SINGLE_TOL = 1e-4  # from here on, steps in float32 are good enough
+_SINGLE_RANGE = 1e15  # of a metric: squared distances under it are far from the end of float32
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
 
 Report = Callable[[int, float, np.ndarray], bool]
@@ -91,31 +92,23 @@ def first_order(
     much in common, their mean B, and along it the Hessian is steeper than elsewhere by a factor
     of hundreds: that part is kept in the step exactly, and only the rest replaced by a multiple
     of the diagonal. As M is linear in α, the curvature along a step is known before the gradient
-    is, and the matrix at an extrapolated point is an extrapolation of matrices.
-
-    Parameters
-    ----------
-    problem : PairDual
-        The problem.
-    tol : float
-        Relative gap at which to stop.
-    max_iter : int
-        The most steps.
-    start : ndarray of shape (n_pairs,), default=None
-        Where to begin; None is the feasible point nearest to zero.
-    report : callable, default=None
-        Called with the step, the gap and the best metric whenever these are known; a true answer
-        stops.
-
-    Returns
-    -------
-    PairSolution
-        The best certified point.
+    is, and the matrix at an extrapolated point is an extrapolation of matrices. Without a start it
+    begins at the feasible point nearest to zero; ``report`` is called whenever a gap is known.
     """
-    exact, problem = problem, problem.in_single() if tol >= _SINGLE_TOL else problem
+    # In units of the coordinates, a power of two so that nothing is rounded, fourth powers of
+    # distances stay in range; the size of the metric decides whether its squares do.
+    size = 2.0 ** int(np.frexp(float(np.max(np.abs(problem.Z))) or 1.0)[1])
+    exact = problem.in_units(size)
+    largest = float(np.sum(exact.upper * exact.forms(np.eye(exact.Z.shape[1]))))
+    if not np.isfinite(largest * largest):
+        raise ValueError(
+            f"Got bounds that allow a metric of size {largest:.3g}, but expected squares in the "
+            "range of float64: try smaller bounds."
+        )
+    problem = exact.in_single() if tol >= _SINGLE_TOL and largest < _SINGLE_RANGE else exact
     steps = _Steps(problem, 1e-6 * tol)
     weights = steps.weights
-    x = problem.project(np.zeros(len(problem)) if start is None else start, weights)
+    x = problem.project(np.zeros(len(problem)) if start is None else start * size**2, weights)
     Mx = problem.matrix(x)
     y, My, momentum, step = x, Mx, 1.0, steps.longest()
     record, iteration = _Record(exact), 0
@@ -143,7 +136,10 @@ def first_order(
             gap = record.see(x, Mx if problem is exact else exact.matrix(x))
             if gap <= tol or (report is not None and report(iteration, gap, record.metric)):
                 break
-    return record.solution(iteration, tol)
+    found = record.solution(iteration, tol)
+    found.alpha = found.alpha / size**2
+    found.certificate.gamma *= size**2
+    return found
 
 
 class _Record:

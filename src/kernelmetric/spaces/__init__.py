@@ -12,14 +12,28 @@ between coordinates is the distance in the feature space::
 
 The first three end in the same map, z(x) = f(x)ᵀ P - offset, where f are kernel values with
 anchor points or random features; it is applied to one block of rows at a time (``_base.py``).
-``_gram.py`` holds the centred Gram matrix as an operator, ``_eigen.py`` finds its eigenvectors.
+``_centred_gram.py`` holds the centred Gram matrix of the points as an operator; ``_gram.py`` has
+:class:`Gram`, the Gram matrix of a basis that need not be orthonormal, and ``_orthonormal.py``
+the way from there to an orthonormal one (:func:`orthonormal`).
 """
 
 from kernelmetric.spaces._automatic import automatic_space
 from kernelmetric.spaces._base import Space
+from kernelmetric.spaces._gram import Gram
 from kernelmetric.spaces._kernel_trick import KernelTrick
 from kernelmetric.spaces._kpca import KPCA
 from kernelmetric.spaces._nystroem import Nystroem
+from kernelmetric.spaces._orthonormal import Coordinates, orthonormal
 from kernelmetric.spaces._random_features import RandomFeatures
 
-__all__ = ["KPCA", "KernelTrick", "Nystroem", "RandomFeatures", "Space", "automatic_space"]
+__all__ = [
+    "KPCA",
+    "Coordinates",
+    "Gram",
+    "KernelTrick",
+    "Nystroem",
+    "RandomFeatures",
+    "Space",
+    "automatic_space",
+    "orthonormal",
+]

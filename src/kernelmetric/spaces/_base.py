@@ -7,20 +7,17 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
     all_finite,
     check_points,
-    device_of,
-    is_numpy,
+    in_library_of,
     is_sparse,
+    map_rows,
     namespace,
     require_memory,
-    row_blocks,
-    to_numpy,
     unchanged_on_failure,
 )
 from kernelmetric.kernels import Kernel, as_kernel
@@ -181,7 +178,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} must define _learn(X).")
 
     def _features(self, X: Any) -> Any:
-        return self.kernel_(X, beside(self.anchors_, X))
+        return self.kernel_(X, in_library_of(self.anchors_, X))
 
     def _coordinates(self, X: Any) -> Any:
         return self._affine(X, self.projection_, self.offset_)
@@ -191,9 +188,9 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         def embed(block: Any) -> Any:
             Z = times(self._features(block), P)
-            return Z - beside(offset, Z)
+            return Z - in_library_of(offset, Z)
 
-        return map_rows(embed, X, *P.shape)
+        return embedded(embed, X, P.shape[0])
 
 
 def _bind_bytes(n_samples: int, n_features: int) -> float:
@@ -203,20 +200,15 @@ def _bind_bytes(n_samples: int, n_features: int) -> float:
     return 8 * (2.5 * min(pairs * n_features, 4e6) + 4 * pairs)
 
 
-def map_rows(function: Any, X: Any, n_inner: int, n_out: int) -> Any:
-    """Apply a function to blocks of rows and stack what it returns, in the dtype of X.
+def embedded(embed: Callable[[Any], Any], X: Any, n_inner: int) -> Any:
+    """Coordinates of points by blocks of rows, in the dtype of X; refused where not finite."""
 
-    ``n_inner`` columns of working memory are counted per row, three arrays of them at once.
-    """
+    def part(rows: slice) -> Any:
+        Z = embed(X[rows, :])
+        return namespace(Z).astype(Z, X.dtype, copy=False)
+
     with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
-        if not is_sparse(X) and not is_numpy(X):
-            xp = namespace(X)
-            blocks = [function(X[rows, :]) for rows in feature_blocks(X, n_inner)]
-            return as_finite(xp.concat(blocks, axis=0), X.dtype)
-        out = np.empty((X.shape[0], n_out), dtype=X.dtype)
-        for rows in feature_blocks(X, n_inner):
-            out[rows] = function(X[rows])
-    return as_finite(out, X.dtype)
+        return as_finite(map_rows(part, X.shape[0], **block_size(X, n_inner)), X.dtype)
 
 
 def as_finite(Z: Any, dtype: Any) -> Any:
@@ -232,37 +224,18 @@ def as_finite(Z: Any, dtype: Any) -> Any:
     return Z
 
 
-def feature_blocks(X: Any, n_inner: int) -> Any:
-    """Slices of rows whose features fit the memory budget, and the cache hierarchy."""
+def block_size(X: Any, n_inner: int) -> dict[str, int]:
+    """What a row takes, three arrays of its inner columns at once, and how many fit the cache."""
     most = max(256, BLOCK_BYTES // (8 * max(n_inner, 1)))
-    return row_blocks(X.shape[0], 8 * (3 * n_inner + X.shape[1]), most=most)
-
-
-def beside(array: Any, X: Any) -> Any:
-    """Move a fitted array to the library and device of X; what lies there already is untouched."""
-    if is_sparse(array) or is_sparse(X) or not is_array_api_obj(X):
-        return array
-    if is_numpy(X):
-        return to_numpy(array)
-    if is_numpy(array):
-        return namespace(X).asarray(array, device=device_of(X))
-    return array
+    return {"bytes_per_row": 8 * (3 * n_inner + X.shape[1]), "most": most}
 
 
 def times(F: Any, P: Any) -> Any:
     """Matrix product F P in the wider of the two dtypes."""
-    P = beside(P, F)
+    P = in_library_of(P, F)
     xp = namespace(F, P)
     dtype = xp.result_type(F, P)
     return xp.astype(F, dtype, copy=False) @ xp.astype(P, dtype, copy=False)
-
-
-def as_float64(X: Any) -> Any:
-    """X in double precision, where small eigenvalues do not drown."""
-    if is_sparse(X) or is_numpy(X):
-        return X.astype(np.float64, copy=False)
-    xp = namespace(X)
-    return xp.astype(X, xp.float64, copy=False)
 
 
 def own(points: Any) -> Any:
@@ -270,11 +243,6 @@ def own(points: Any) -> Any:
     if is_sparse(points):
         return points.copy()
     return namespace(points).asarray(points, copy=True)
-
-
-def is_single(X: Any) -> bool:
-    """Whether X holds float32."""
-    return str(X.dtype).endswith("float32")
 
 
 _INDEFINITE = {4: 1e-3, 8: 1e-6}  # by itemsize: negative beyond this share of λmax is no round-off
@@ -295,14 +263,7 @@ def round_off(trace: float, n_features: int, *, single: bool) -> float:
 def refuse_indefinite(smallest: float, largest: float, *, rounding: float, single: bool) -> None:
     """Refuse a Gram matrix with an eigenvalue that is negative beyond round-off.
 
-    Parameters
-    ----------
-    smallest, largest : float
-        Eigenvalues.
-    rounding : float
-        What :func:`round_off` says of the matrix before it was centred.
-    single : bool
-        Whether the data are float32.
+    ``rounding`` is what :func:`round_off` says of the matrix before it was centred.
     """
     if smallest < -max(_INDEFINITE[4 if single else 8] * largest, rounding):
         raise ValueError(
@@ -310,11 +271,6 @@ def refuse_indefinite(smallest: float, largest: float, *, rounding: float, singl
             f"{largest:.3g}), but expected a positive semi-definite kernel: try another "
             "kernel, or add a multiple of the identity to a precomputed one."
         )
-
-
-def eigh_driver(n: int) -> str | None:
-    """LAPACK's divide and conquer, the fastest; SciPy before 1.13 fails with it on 1 × 1."""
-    return "evd" if n > 1 else None
 
 
 def check_n_components(value: Any) -> None:
@@ -343,21 +299,7 @@ def check_tol(value: Any) -> None:
 def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) -> int:
     """Count the leading eigenvalues that ``n_components`` asks for and the cut-off allows.
 
-    Parameters
-    ----------
-    values : ndarray of shape (r,)
-        Eigenvalues in descending order.
-    cut_off : float
-        Eigenvalues up to this number are round-off.
-    n_components : int, float or None
-        As in the spaces.
-    total : float
-        All the variance, of which a fraction may be asked.
-
-    Returns
-    -------
-    int
-        At most the number of eigenvalues above the cut-off.
+    The eigenvalues are in descending order; of ``total`` variance a fraction may be asked.
     """
     rank = int(np.sum(values > cut_off))
     if n_components is None:

@@ -9,25 +9,27 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import (
-    current_budget,
-    is_sparse,
+    is_single,
     like,
     namespace,
-    row_blocks,
+    sum_rows,
+    symmetric_eigenpairs,
     to_numpy,
+    within_budget,
 )
+from kernelmetric.solvers import column_signs
 from kernelmetric.spaces._base import (
     BLOCK_BYTES,
     Space,
     as_finite,
+    block_size,
     check_n_components,
-    eigh_driver,
-    feature_blocks,
-    is_single,
     n_kept,
     refuse_rank_zero,
     times,
 )
+
+_SHIFT_ROWS = 256  # whose mean the features are moved by, so that squares lose no digits
 
 
 class FeatureMapSpace(Space):
@@ -49,7 +51,7 @@ class FeatureMapSpace(Space):
         if n_samples <= m:  # no blocks: all features at once
             return in_full
         block = min(n_samples, max(256, BLOCK_BYTES // (8 * m)))
-        return in_full + min(8.0 * block * (3 * m + n_features), float(current_budget()))
+        return in_full + within_budget(8.0 * block * (3 * m + n_features))
 
     def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
         # the scatter of the features, or all of them, with the workspace of LAPACK; the map
@@ -78,9 +80,7 @@ class FeatureMapSpace(Space):
         kept = n_kept(values, max(floor, eps * norms / n), self.n_components, total)
         if kept == 0:
             refuse_rank_zero(n, self.kernel_)
-        V = V[:, :kept]
-        largest = np.argmax(np.abs(V), axis=0)
-        V = V * np.where(V[largest, np.arange(kept)] < 0, -1.0, 1.0)
+        V = V[:, :kept] * column_signs(V[:, :kept])
         self.eigenvalues_ = np.array(values[:kept])
         self.rank_ = kept
         self.explained_variance_ratio_ = float(self.eigenvalues_.sum() / total)
@@ -94,7 +94,7 @@ class FeatureMapSpace(Space):
         """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
         if X.shape[0] > m:
             mean, scatter = self._moments(X, W, m)
-            values, V = linalg.eigh(scatter, overwrite_a=True, driver=eigh_driver(len(scatter)))
+            values, V = symmetric_eigenpairs(scatter)
             return mean, values[::-1], V[:, ::-1]
         # Fewer points than features: all features together are smaller than their scatter.
         F = to_numpy(self._features(X)).astype(np.float64)
@@ -104,32 +104,34 @@ class FeatureMapSpace(Space):
         return mean, singular**2, Vt.T
 
     def _moments(self, X: Any, W: np.ndarray | None, m: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and scatter of f, accumulated in float64 around the mean of the first block."""
-        shift: Any = None
-        total: Any = 0.0
-        scatter: Any = 0.0
+        """Mean and scatter of f, accumulated in float64 around the mean of the first rows."""
         W = None if W is None else _finite_like(W, X)
-        for rows in feature_blocks(X, m):
-            F = self._features(X[rows] if is_sparse(X) else X[rows, :])
-            F = F if W is None else times(F, W)
+
+        def mapped(rows: slice) -> Any:
+            F = self._features(X[rows, :])
+            return F if W is None else times(F, W)
+
+        first = mapped(slice(0, min(_SHIFT_ROWS, X.shape[0])))
+        shift = namespace(first).mean(first, axis=0, keepdims=True)
+
+        def moments(rows: slice) -> tuple[Any, Any]:
+            F = mapped(rows) - shift
             xp = namespace(F)
-            shift = xp.mean(F, axis=0, keepdims=True) if shift is None else shift
-            F = F - shift
-            total = total + xp.sum(xp.astype(F, xp.float64, copy=False), axis=0)
-            scatter = scatter + xp.astype(F.T @ F, xp.float64, copy=False)
-        total, scatter = to_numpy(total), to_numpy(scatter)
+            scatter = xp.astype(F.T @ F, xp.float64, copy=False)
+            return xp.sum(xp.astype(F, xp.float64, copy=False), axis=0), scatter
+
+        total, scatter = map(to_numpy, sum_rows(moments, X.shape[0], **block_size(X, m)))
         drift = total / X.shape[0]
         mean = to_numpy(shift)[0].astype(np.float64) + drift
         return mean, scatter - np.outer(total, drift)
 
     def _squared_norms(self, X: Any) -> float:
+        def norms(rows: slice) -> float:
+            return float(np.sum(to_numpy(self.kernel_.diag(X[rows, :])), dtype=np.float64))
+
         if self.kernel_.pairwise:
-            return float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
-        norms = 0.0
-        for rows in row_blocks(X.shape[0], 8 * (3 * X.shape[1] + 64)):
-            block = X[rows] if is_sparse(X) else X[rows, :]
-            norms += float(np.sum(to_numpy(self.kernel_.diag(block)), dtype=np.float64))
-        return norms
+            return norms(slice(None))  # the diagonal is of all rows together
+        return sum_rows(norms, X.shape[0], 8 * (3 * X.shape[1] + 64))
 
 
 def _finite_like(values: np.ndarray, X: Any) -> Any:

@@ -1,154 +1,181 @@
-"""The centred Gram matrix, in memory or recomputed block by block."""
+"""The Gram matrix of a basis that need not be orthonormal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
-from kernelmetric.compute import (
-    device_of,
-    is_numpy,
-    is_sparse,
-    namespace,
-    row_blocks,
-    take_rows,
-    to_numpy,
-)
-from kernelmetric.kernels import Kernel
-from kernelmetric.spaces._base import refuse_rank_zero, round_off, times
+from kernelmetric.compute import to_numpy
 
-_TILE_ROWS = 512  # the upper half of K costs (1 + 512 / n) / 2 of the whole
-_SKETCH = 4  # points per column of a sketch
+_RELATIVE_CUT = 1e-10
+_SINGULAR = ("range", "ridge", "raw")
 
 
-class CentredGram:
-    """H K H with H = I - 11ᵀ/n, as something to multiply by.
+class Gram:
+    """Gram matrix G of a basis, and how to compute with it when it is singular.
+
+    A point with coordinates z with respect to the dual of the basis (its inner products with the
+    basis vectors) has squared norm zᵀ G⁺ z, and a map with rows L of basis coefficients has
+    squared Frobenius norm tr(L G Lᵀ). With repeated points G is singular, and what G⁺ means in
+    floating point is a choice.
 
     Parameters
     ----------
-    kernel : Kernel
-        Bound kernel.
-    X : array of shape (n, d)
-        Training points.
-    hold : bool
-        Whether to keep the n × n matrix K; otherwise every product computes its blocks anew, in
-        O(n² d) time and one block of rows of memory.
-    dtype : dtype
-        In which K is held and multiplied.
-    trace : float
-        Trace of K: the sum of squared norms in the feature space.
-    single : bool
-        Whether the kernel values have no more than the digits of float32.
+    matrix : array of shape (n, n)
+        Symmetric positive semi-definite matrix G.
+    singular : {"range", "ridge", "raw"}, default="range"
+        "range": work where the eigenvalues exceed max(1e-10 λmax, n eps trace G);
+        "ridge": replace G by G + ε I; "raw": take G as it is, with whatever round-off brings.
+    ridge : float, default=1e-6
+        ε as a fraction of the mean eigenvalue: ε = ridge · trace(G) / n. Used by "ridge".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.spaces import Gram
+    >>> G = Gram(np.array([[4.0, 4.0], [4.0, 4.0]]))
+    >>> G.inv_sqrt().shape
+    (2, 1)
+    >>> G.penalty(np.array([[1.0, 0.0]]))
+    (4.0, array([[8., 8.]]))
     """
 
-    def __init__(
-        self, kernel: Kernel, X: Any, *, hold: bool, dtype: Any, trace: float, single: bool
-    ):
-        self.kernel = kernel
-        self.X = X
-        self.trace = trace
-        self.single = single
-        self.n = X.shape[0]
-        self.anchors = kernel.anchors(X)
-        self.xp = namespace(X)
-        self.device = None if is_sparse(X) else device_of(X)
-        self.dtype = dtype
-        # Whether tiles start at the diagonal: what lies below it follows by symmetry.
-        self.half = is_numpy(X) and not kernel.pairwise
-        self.K = self._filled() if hold else None
-
-    def _tiles(self) -> Iterator[tuple[slice, int, Any]]:
-        """Rows of K from a column on: from the diagonal on for half of K, else from column 0."""
-        most = _TILE_ROWS if self.half else None
-        for rows in row_blocks(self.n, 8 * (3 * self.n + self.X.shape[1]), most=most):
-            block = self.X[rows] if is_sparse(self.X) else self.X[rows, :]
-            first = rows.start if self.half else 0
-            K = self.kernel(block, self.anchors[first:] if first else self.anchors)
-            yield rows, first, self.xp.astype(K, self.dtype, copy=False)
-
-    def _filled(self) -> Any:
-        if not (is_sparse(self.X) or is_numpy(self.X)):
-            return self.xp.concat([K for _, _, K in self._tiles()], axis=0)
-        K = np.empty((self.n, self.n), dtype=self.dtype)
-        for rows, first, tile in self._tiles():
-            K[rows, first:] = tile
-            if self.half:
-                K[rows.stop :, rows] = tile[:, rows.stop - first :].T
-        return K
-
-    def times(self, M: Any) -> Any:
-        """Return K M."""
-        if self.K is not None:
-            return self.K @ M
-        if "column_means" in vars(self) or M.shape[1] == 1:
-            return self._times(M)
-        # Every product computes K anew: the first one brings the column means along.
-        product = self._times(self.xp.concat([M, self.xp.ones_like(M[:, :1])], axis=1))
-        self.column_means = product[:, -1:].T / self.n
-        return product[:, :-1]
-
-    def _times(self, M: Any) -> Any:
-        if not is_numpy(M):
-            return self.xp.concat([K @ M for _, _, K in self._tiles()], axis=0)
-        product = np.zeros((self.n, M.shape[1]), dtype=np.result_type(self.dtype, M))
-        for rows, first, tile in self._tiles():
-            product[rows] += tile @ M[first:]
-            if self.half:
-                product[rows.stop :] += tile[:, rows.stop - first :].T @ M[rows]
-        return product
-
-    def sketch(self, width: int, rng: np.random.RandomState) -> Any:
-        """Columns that span nearly what the leading eigenvectors do, from some points alone.
-
-        The n × m kernel values with m random points, times the leading eigenvectors of the m × m
-        ones: O(n m d) time, less than the tenth part of a product with K.
-        """
-        m = min(_SKETCH * width, self.n // 10)
-        if m < width:
-            start = rng.standard_normal((self.n, width))
-            return self.xp.asarray(start, dtype=self.dtype, device=self.device)
-        chosen = np.sort(rng.permutation(self.n)[:m])
-        some = take_rows(self.anchors, chosen)
-        K_mm = to_numpy(self.kernel(take_rows(self.X, chosen), some)).astype(np.float64)
-        H = np.eye(m) - 1.0 / m
-        V = np.linalg.eigh(H @ K_mm @ H)[1][:, -width:]
-        V = self.xp.asarray(V, dtype=self.dtype, device=self.device)
-        parts = [
-            times(self.kernel(take_rows(self.X, np.arange(r.start, r.stop)), some), V)
-            for r in row_blocks(self.n, 8 * (3 * m + self.X.shape[1]))
-        ]
-        return self.xp.astype(self.xp.concat(parts, axis=0), self.dtype, copy=False)
-
-    def centred_times(self, M: Any) -> Any:
-        """Return H K H M."""
-        R = self.times(self.centre(M))
-        return self.centre(R)
-
-    def centre(self, M: Any) -> Any:
-        """Return H M."""
-        return M - self.xp.mean(M, axis=0, keepdims=True)
+    def __init__(self, matrix: Any, singular: str = "range", ridge: float = 1e-6):
+        if singular not in _SINGULAR:
+            raise ValueError(
+                f"Got singular={singular!r}, but expected one of {_SINGULAR}: try 'range'."
+            )
+        if not (np.isfinite(ridge) and ridge >= 0) or (singular == "ridge" and ridge == 0):
+            raise ValueError(
+                f"Got ridge={ridge!r}, but expected a positive number: try ridge=1e-6."
+            )
+        self.matrix = np.asarray(to_numpy(matrix), dtype=np.float64)
+        if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
+            raise ValueError(
+                f"Got a matrix of shape {self.matrix.shape}, but expected a square Gram matrix."
+            )
+        self.singular = singular
+        self.ridge = ridge
 
     @cached_property
-    def column_means(self) -> Any:
-        """Mean of every column of K: an array of shape (1, n)."""
-        ones = self.xp.ones((self.n, 1), dtype=self.dtype, device=self.device)
-        return self.times(ones).T / self.n
+    def _spectrum(self) -> tuple[np.ndarray, np.ndarray]:
+        return linalg.eigh(self.matrix)
 
     @property
-    def centred_trace(self) -> float:
-        """Trace of H K H: n times the total variance."""
-        return self.trace - float(np.sum(to_numpy(self.column_means), dtype=np.float64))
+    def _epsilon(self) -> float:
+        return self.ridge * float(np.trace(self.matrix)) / len(self.matrix)
+
+    @cached_property
+    def _inverse_sqrt(self) -> np.ndarray:
+        eigenvalues, V = self._spectrum
+        if self.singular == "ridge":
+            shifted = np.maximum(eigenvalues, 0.0) + self._epsilon
+            return (V / np.sqrt(shifted)) @ V.T
+        kept = eigenvalues > (self.cut_off if self.singular == "range" else 0.0)
+        W = V[:, kept] / np.sqrt(eigenvalues[kept])
+        return W if self.singular == "range" else W @ V[:, kept].T
+
+    @cached_property
+    def cut_off(self) -> float:
+        """Eigenvalues up to this number are round-off: max(1e-10 λmax, n eps trace G)."""
+        eigenvalues, _ = self._spectrum
+        round_off = len(self.matrix) * np.finfo(np.float64).eps * np.trace(self.matrix)
+        return float(max(_RELATIVE_CUT * eigenvalues[-1], round_off))
 
     @property
-    def round_off(self) -> float:
-        """What rounding of K may make of an eigenvalue that is zero."""
-        n_features = 1 if self.kernel.pairwise else self.X.shape[1]
-        return round_off(self.trace, n_features, single=self.single)
+    def eigenvalues(self) -> np.ndarray:
+        """Eigenvalues of G, ascending."""
+        return self._spectrum[0]
 
-    def refuse_coincident(self) -> None:
-        """Refuse points that centring leaves no variance but rounding."""
-        if abs(self.centred_trace) <= self.round_off:
-            refuse_rank_zero(self.n, self.kernel)
+    @property
+    def rank(self) -> int:
+        """Number of eigenvalues above the cut-off."""
+        return int(np.sum(self._spectrum[0] > self.cut_off))
+
+    def inv_sqrt(self) -> np.ndarray:
+        """Return W with W Wᵀ the inverse of G that ``singular`` asks for.
+
+        Returns
+        -------
+        ndarray of shape (n, r)
+            "range": r is the rank and Wᵀ G W = I; "ridge": the symmetric (G + ε I)^{-1/2};
+            "raw": the symmetric G^{-1/2} over the positive eigenvalues. O(n³) time, once.
+        """
+        return self._inverse_sqrt
+
+    def whiten(self, Z: Any) -> Any:
+        """Map coordinates so that Euclidean distance becomes (zᵢ - zⱼ)ᵀ G⁺ (zᵢ - zⱼ).
+
+        Parameters
+        ----------
+        Z : array of shape (m, n)
+            Coordinates: inner products with the basis vectors.
+
+        Returns
+        -------
+        ndarray of shape (m, r)
+            Z W with W of ``inv_sqrt``.
+        """
+        return to_numpy(Z) @ self._inverse_sqrt
+
+    def eigh(self, S: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Solve S u = λ G u for a symmetric S.
+
+        Parameters
+        ----------
+        S : array of shape (n, n)
+            Symmetric matrix.
+
+        Returns
+        -------
+        eigenvalues : ndarray of shape (r,)
+            In ascending order. "raw" drops those that are infinite or complex.
+        U : ndarray of shape (n, r)
+            Vectors in columns, Uᵀ G U = I ("ridge": with G + ε I; "raw": as far as round-off
+            allows). O(n³) time.
+        """
+        S = np.asarray(to_numpy(S), dtype=np.float64)
+        S = (S + S.T) / 2
+        if self.singular == "ridge":
+            return linalg.eigh(S, self.matrix + self._epsilon * np.eye(len(S)))
+        if self.singular == "raw":
+            try:
+                return self._raw_eigh(S)
+            except linalg.LinAlgError:  # QZ failed altogether; the range always has an answer
+                return Gram(self.matrix).eigh(S)
+        W = self._inverse_sqrt
+        eigenvalues, vectors = linalg.eigh(W.T @ S @ W)
+        return eigenvalues, W @ vectors
+
+    def penalty(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """Squared norm of a map in the feature space, and its gradient.
+
+        Parameters
+        ----------
+        L : ndarray of shape (r, n)
+            Rows of basis coefficients.
+
+        Returns
+        -------
+        value : float
+            tr(L G Lᵀ).
+        gradient : ndarray of shape (r, n)
+            2 L G.
+        """
+        LG = L @ self.matrix
+        return float(np.sum(LG * L)), 2.0 * LG
+
+    def _raw_eigh(self, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with np.errstate(all="ignore"):  # 0 / 0 is what "raw" is there to show
+            eigenvalues, U = linalg.eig(S, self.matrix)
+            real = np.abs(eigenvalues.imag) <= 1e-6 * np.abs(eigenvalues.real)
+            kept = np.isfinite(eigenvalues) & real & np.isfinite(U).all(axis=0)
+            values, vectors = eigenvalues.real[kept], U.real[:, kept]
+            norms = np.sqrt(np.abs(np.einsum("ij,ij->j", vectors, self.matrix @ vectors)))
+            vectors = np.where(norms > 0, vectors / norms, vectors)
+        usable = np.isfinite(vectors).all(axis=0)
+        order = np.argsort(values[usable], kind="stable")
+        return values[usable][order], vectors[:, usable][:, order]

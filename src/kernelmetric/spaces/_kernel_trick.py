@@ -10,17 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import to_numpy
-from kernelmetric.solvers import Gram
-from kernelmetric.spaces._base import (
-    Space,
-    as_float64,
-    is_single,
-    map_rows,
-    own,
-    refuse_indefinite,
-    round_off,
-)
+from kernelmetric.compute import is_single, to_numpy, widened
+from kernelmetric.spaces._base import Space, embedded, own, refuse_indefinite, round_off
+from kernelmetric.spaces._gram import Gram
 
 
 class KernelTrick(Space):
@@ -95,7 +87,7 @@ class KernelTrick(Space):
     def _learn(self, X: Any) -> Callable[[], Any]:
         self.__dict__.pop("eigenvalues_", None)
         single = is_single(X)
-        points = as_float64(X)
+        points = widened(X)
         self.anchors_ = own(self.kernel_.anchors(points))
         K = self.kernel_(points)
         # A symmetric copy: X itself may be K, and belongs to the caller.
@@ -130,5 +122,4 @@ class KernelTrick(Space):
         return int(self.basis_gram_.shape[0])
 
     def _coordinates(self, X: Any) -> Any:
-        n = self.basis_gram_.shape[0]
-        return map_rows(self._features, X, n, n)
+        return embedded(self._features, X, self.basis_gram_.shape[0])

@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import current_budget, like, namespace, to_numpy
+from kernelmetric.compute import (
+    is_single,
+    like,
+    to_numpy,
+    widened,
+    within_budget,
+    worth_keeping,
+)
 from kernelmetric.kernels import Kernel
+from kernelmetric.solvers import (
+    OnSubspace,
+    column_signs,
+    krylov_eigenpairs,
+    lanczos_eigenpairs,
+    smallest_ritz_value,
+)
 from kernelmetric.spaces._base import (
     Space,
-    as_float64,
     check_n_components,
     check_tol,
-    is_single,
     n_kept,
     own,
     refuse_indefinite,
     refuse_rank_zero,
 )
-from kernelmetric.spaces._eigen import (
-    dense_eigenpairs,
-    flip_signs,
-    krylov_eigenpairs,
-    lanczos_eigenpairs,
-    smallest_ritz_value,
-)
-from kernelmetric.spaces._gram import CentredGram
+from kernelmetric.spaces._centred_gram import CentredGram
 
 _RELATIVE_CUT = 1e-10
 _DENSE_ROWS = 500  # below, LAPACK needs a tenth of a second for the whole spectrum
 _ALWAYS_DENSE_ROWS = 5000  # for a fraction of the variance: up to here it is under 1 GB
 _DENSE_SHARE = 10  # for so large a share of the eigenvectors LAPACK beats one Krylov cycle
-_HELD = 1.5 * 8  # bytes per entry of K, with the tiles that fill it
+_ENTRY_BYTES = 1.5 * 8  # of an entry of K, with the tiles that fill it
 _WIDE_ENOUGH = 1e15  # float32 squares of numbers between this and its inverse are in range
 _FIRST_RANK = 64  # where the search for a fraction of the variance starts
 _RESIDUAL = {4: 1e-5, 8: 1e-7}  # by itemsize
@@ -159,7 +166,7 @@ class KPCA(Space):
         kept = n_kept(values, self._cut_off(gram, values), self.n_components, gram.centred_trace)
         if kept == 0:
             refuse_rank_zero(gram.n, self.kernel_)
-        V = flip_signs(V[:, :kept], gram.xp)
+        V = V[:, :kept] * column_signs(V[:, :kept])
         self.eigenvalues_ = np.array(values[:kept])
         self.rank_ = kept
         total = gram.centred_trace
@@ -177,7 +184,7 @@ class KPCA(Space):
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         held = 0.0
         if self._chosen_solver(n_samples) != "dense":
-            held = min(_HELD * n_samples * n_samples, float(current_budget()))
+            held = within_budget(_ENTRY_BYTES * n_samples * n_samples)
         return held + self._bytes_in_full(n_samples, n_features)
 
     def _bytes_in_full(self, n_samples: int, n_features: int) -> float:
@@ -203,8 +210,7 @@ class KPCA(Space):
         n = X.shape[0]
         narrow = self.solver_ == "randomized" and is_single(X)
         single = is_single(X) and (narrow or self.kernel_.pairwise)
-        X = X if narrow else as_float64(X)
-        xp = namespace(X)
+        X = X if narrow else widened(X)
         trace = float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
         # Iterations square what they multiply with K: in float32 that leaves the range soon.
         narrow = narrow and 1 / _WIDE_ENOUGH < trace < _WIDE_ENOUGH
@@ -212,35 +218,55 @@ class KPCA(Space):
         return CentredGram(
             self.kernel_,
             X,
-            hold=self.solver_ == "dense" or _HELD * n * n <= current_budget(),
-            dtype=xp.float32 if narrow else xp.float64,
+            hold=self.solver_ == "dense" or worth_keeping(_ENTRY_BYTES * n * n),
+            narrow=narrow,
             trace=trace,
             single=single,
         )
 
     def _eigenpairs(self, gram: CentredGram, *, single: bool) -> tuple[np.ndarray, Any]:
         rng = check_random_state(self.random_state)
-        if self.solver_ == "dense":
-            values, V = dense_eigenpairs(gram)
-            refuse_indefinite(
-                float(values[0]), float(values[-1]), rounding=gram.round_off, single=single
-            )
-            return values, V
         k = self.n_components
         rank = min(int(k) if isinstance(k, Integral) else _FIRST_RANK, gram.n - 1)
         while True:
-            if self.solver_ == "lanczos":
-                values, V = lanczos_eigenpairs(gram, rank, rng)
-                smallest = smallest_ritz_value(gram, rng)
+            if self.solver_ == "dense":
+                values, V = gram.eigenpairs()
+                smallest = float(values[0])
             else:
-                tol = _RESIDUAL[4 if gram.dtype == gram.xp.float32 else 8]
-                values, V, smallest = krylov_eigenpairs(gram, rank, rng, tol)
+                values, V, smallest = self._leading(gram, rank, rng)
             refuse_indefinite(smallest, float(values[-1]), rounding=gram.round_off, single=single)
-            if isinstance(k, Integral) or rank == gram.n - 1 or values[0] <= 0:
-                return values, V
-            if k is not None and values.sum() >= k * gram.centred_trace:
+            done = self.solver_ == "dense" or isinstance(k, Integral) or rank == gram.n - 1
+            if done or values[0] <= 0 or values.sum() >= float(k or 0) * gram.centred_trace:
                 return values, V
             rank = min(2 * rank, gram.n - 1)
+
+    def _leading(
+        self, gram: CentredGram, rank: int, rng: np.random.RandomState
+    ) -> tuple[np.ndarray, Any, float]:
+        """Leading eigenpairs, and the smallest Ritz value."""
+        A, n, fault = OnSubspace(gram.centred_times, gram.centre, gram.n - 1), gram.n, ""
+        if self.solver_ == "lanczos":
+            gram.refuse_coincident()
+            values, V = lanczos_eigenpairs(A, rank, gram.array(rng.uniform(-1, 1, (n, 1))))
+            smallest = smallest_ritz_value(A, gram.array(rng.standard_normal((n, 1))))
+            if len(values) < min(rank, n - 2):
+                fault = f"Lanczos found {len(values)} of {rank} eigenvectors; others are left out."
+        else:
+            tol, floor = _RESIDUAL[4 if gram.narrow else 8], gram.round_off
+            found = krylov_eigenpairs(
+                A, rank, lambda width: gram.sketch(width, rng), tol=tol, floor=floor
+            )
+            values, V, smallest, residual, n_cycles = found
+            if residual > max(tol * values[-1], floor):
+                fault = (
+                    f"The leading {rank} eigenvectors have residuals up to "
+                    f"{residual / values[-1]:.1e} of the largest eigenvalue after {n_cycles} "
+                    f"cycles, above {tol:.0e}."
+                )
+        if fault:
+            advice = "Try solver='dense' or another number of components."
+            warnings.warn(f"{fault} {advice}", ConvergenceWarning, stacklevel=5)
+        return values, V, smallest
 
     def _cut_off(self, gram: CentredGram, values: np.ndarray) -> float:
         relative = _RELATIVE_CUT if self.tol is None else self.tol

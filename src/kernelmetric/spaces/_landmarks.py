@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import take_rows, to_numpy
+from kernelmetric.compute import is_single, take_rows, to_numpy
 from kernelmetric.kernels import Kernel
 
 _POOL = 20_000  # rows that k-means and RPCholesky look at
@@ -26,8 +26,7 @@ def kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
     """Return the centres of m clusters of a random sample: O(20 m · m · d) time an iteration."""
     pool = min(X.shape[0], max(_POOL_PER_LANDMARK * m, 2000), max(_POOL, 2 * m))
     rows = uniform_rows(X.shape[0], pool, rng)
-    sample = take_rows(X, rows)
-    sample = to_numpy(sample)
+    sample = to_numpy(take_rows(X, rows))
     scale = _scale(sample)
     kmeans = KMeans(m, n_init=1, max_iter=_ITERATIONS, random_state=rng)
     with warnings.catch_warnings():  # fewer distinct points than clusters: the centres repeat
@@ -38,7 +37,7 @@ def kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
 
 def _scale(points: np.ndarray) -> float:
     """A power of two that brings points whose squares would leave the range back into it."""
-    most = 1e12 if points.dtype == np.float32 else 1e100
+    most = 1e12 if is_single(points) else 1e100
     _, power = np.frexp(np.max(np.abs(points)))
     scale = 2.0 ** (float(power) - 1)
     return points.dtype.type(1.0 if 1 / most < scale < most else scale)

@@ -10,12 +10,10 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import is_sparse, like, to_numpy
+from kernelmetric.compute import is_single, is_sparse, like, to_numpy, widened
 from kernelmetric.kernels import FunctionKernel
 from kernelmetric.spaces._base import (
-    as_float64,
     check_tol,
-    is_single,
     own,
     refuse_indefinite,
     refuse_rank_zero,
@@ -99,6 +97,8 @@ class Nystroem(FeatureMapSpace):
     True
     """
 
+    _advice = "try a smaller n_landmarks, such as 500."
+
     def __init__(
         self,
         n_landmarks: int = 500,
@@ -162,7 +162,7 @@ class Nystroem(FeatureMapSpace):
         if self.kernel_.pairwise:
             K = to_numpy(X)[np.ix_(self.anchors_, self.anchors_)].astype(np.float64)
         else:
-            K = to_numpy(self.kernel_(as_float64(self.anchors_)))
+            K = to_numpy(self.kernel_(widened(self.anchors_)))
         return (K + K.T) / 2
 
     def _chosen_landmarks(self, X: Any) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from kernelmetric.compute import all_finite, is_sparse, like, namespace
+from kernelmetric.compute import all_finite, in_library_of, is_sparse, like, namespace
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
-from kernelmetric.spaces._base import beside, times
+from kernelmetric.spaces._base import times
 from kernelmetric.spaces._features import FeatureMapSpace
 
 _MOST_FEATURES = 10**12  # more memory than there is, and still a number to multiply
@@ -85,6 +85,7 @@ class RandomFeatures(FeatureMapSpace):
     True
     """
 
+    _advice = "try a smaller n_features, or Nystroem(500), as accurate with fewer of them."
     frequencies_: Any
     amplitudes_: Any
 
@@ -130,7 +131,9 @@ class RandomFeatures(FeatureMapSpace):
         return self._rotate(X, None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT)
 
     def _features(self, X: Any) -> Any:
-        frequencies, amplitudes = (beside(a, X) for a in (self.frequencies_, self.amplitudes_))
+        frequencies, amplitudes = (
+            in_library_of(a, X) for a in (self.frequencies_, self.amplitudes_)
+        )
         with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
             if is_sparse(X):
                 angles = np.asarray(safe_sparse_dot(X, frequencies, dense_output=True))

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric.transductive._parameters import LARGEST, is_amount, is_number
-
 #: Exponents of two, in units of one over the penalty's scale; the first is the default.
 GRID = (11, 5, 8, 14, 17, np.inf)
 _FEWEST = 10  # labelled points: below, no difference between two λ can be seen
 
 
-def check_lam(lam: Any) -> None:
-    """Refuse a λ that is neither positive nor 'auto'."""
-    automatic = isinstance(lam, str) and lam == "auto"
-    if not automatic and not is_amount(lam) and not (is_number(lam) and lam == np.inf):
-        raise ValueError(
-            f"Got lam={lam!r}, but expected a positive number up to {LARGEST:g}, infinity for "
-            "no cost, or 'auto': without a penalty only labelled points would have a place."
+def warn_of_small_lam(lam: Any, least: float) -> None:
+    """Warn of a λ with which labels may take the embedding over."""
+    if lam < least:
+        warnings.warn(
+            f"Got lam={lam!r}, but only from {least:.4g} on labels cannot take the embedding over: "
+            "try a larger lam, or 'auto'.",
+            UserWarning,
+            stacklevel=4,
         )
 
 
@@ -137,3 +137,31 @@ def vote(E: np.ndarray, codes: np.ndarray, points: np.ndarray, n_votes: int) -> 
 def _found(E: np.ndarray, kept: np.ndarray, codes: np.ndarray, n_votes: int) -> np.ndarray:
     hidden = np.flatnonzero((kept < 0) & (codes >= 0))
     return (vote(E, kept, E[hidden], n_votes) == codes[hidden]).astype(np.float64)
+
+
+def label_mass(E: np.ndarray, labelled: np.ndarray) -> np.ndarray:
+    """Share of each eigenvector on labelled points; a warning where that is most of most of them.
+
+    Parameters
+    ----------
+    E : ndarray of shape (n, d)
+        Embedding.
+    labelled : ndarray of bool of shape (n,)
+        Which points have a label.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Shares of the squared length.
+    """
+    squares = E.astype(np.float64) ** 2
+    mass = np.sum(squares[labelled], axis=0) / np.sum(squares, axis=0)
+    captured = int(np.sum(mass > (1.0 + labelled.mean()) / 2))
+    if 2 * captured > len(mass) and not labelled.all():  # there are others
+        warnings.warn(
+            f"{captured} of {len(mass)} eigenvectors live on the {int(labelled.sum())} labelled "
+            "points and say little of the others: try a larger lam, or cost='robust'.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return mass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelmetric.compute import nearest_neighbors, row_blocks
+from kernelmetric.compute import map_rows, nearest_neighbors
 
 
 def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
@@ -39,8 +39,8 @@ def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) 
            [ 5.]])
     """
     neighbors = nearest_neighbors(points, k, queries=queries)[0]
-    out = np.empty((len(queries), E.shape[1]))
-    for rows in row_blocks(len(queries), 8 * k * (2 * points.shape[1] + E.shape[1] + 4)):
+
+    def means(rows: slice) -> np.ndarray:
         # From differences: at a training point the distance must be zero, not round-off.
         delta = points[neighbors[rows]] - queries[rows, None, :]
         D2 = np.einsum("mkd,mkd->mk", delta, delta)
@@ -49,5 +49,6 @@ def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) 
         inverse = D2.min(axis=1, keepdims=True) / np.where(same, 1.0, D2)
         weights = np.where(same.any(axis=1, keepdims=True), same, inverse)
         weights /= weights.sum(axis=1, keepdims=True)
-        out[rows] = np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
-    return out
+        return np.einsum("mk,mkr->mr", weights, E[neighbors[rows]])
+
+    return map_rows(means, len(queries), 8 * k * (2 * points.shape[1] + E.shape[1] + 4))

@@ -11,6 +11,18 @@ LARGEST = 1e100  # of amounts: products with it remain numbers
 _FEWEST, _MOST = 3, 20  # neighbours: with fewer the graph falls apart
 
 
+def check_parameters(metric: Any) -> None:
+    """Refuse parameters of a TransductiveDistance that mean nothing."""
+    check_n_neighbors(metric.n_neighbors)
+    check_count("n_votes", metric.n_votes)
+    check_count("cv", metric.cv, 2)
+    check_amount("tol", metric.tol)
+    check_flag("warm_start", metric.warm_start)
+    check_lam(metric.lam)
+    if metric.n_components is not None:
+        check_count("n_components", metric.n_components)
+
+
 def check_count(name: str, value: Any, low: int = 1, *, hint: str = "") -> None:
     """Refuse what is no integer from ``low`` on."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
@@ -44,6 +56,16 @@ def check_n_neighbors(value: Any) -> None:
     """Refuse what is neither a number of neighbours nor 'auto'."""
     if not (isinstance(value, str) and value == "auto"):
         check_count("n_neighbors", value, hint=", or 'auto'")
+
+
+def check_lam(lam: Any) -> None:
+    """Refuse a λ that is neither positive nor 'auto'."""
+    automatic = isinstance(lam, str) and lam == "auto"
+    if not automatic and not is_amount(lam) and not (is_number(lam) and lam == np.inf):
+        raise ValueError(
+            f"Got lam={lam!r}, but expected a positive number up to {LARGEST:g}, infinity for "
+            "no cost, or 'auto': without a penalty only labelled points would have a place."
+        )
 
 
 def neighbors_among(n_neighbors: Any, n_samples: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.ndimage import gaussian_filter
 
-from kernelmetric.compute import nearest_neighbors, row_blocks, subspace_distances, to_numpy
+from kernelmetric.compute import nearest_neighbors, over_rows, subspace_distances, to_numpy
 
 TANGENTS = (
     "shift in x",
@@ -128,12 +128,14 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
             "shorter ones for all pairs."
         )
     dtype = np.result_type(A, B)
-    squared = np.empty(len(A), dtype=dtype)
-    for block in row_blocks(len(A), 4 * _bytes_per_image(A)):
-        S, T = (_planes(images[block].astype(dtype), sigma) for images in (A, B))
+
+    def squared(rows: slice) -> np.ndarray:
+        S, T = (_planes(images[rows].astype(dtype), sigma) for images in (A, B))
         each = np.arange(len(S))
-        squared[block] = subspace_distances(S, T, each, each)
-    return np.sqrt(squared)
+        return subspace_distances(S, T, each, each)
+
+    blocks = over_rows(squared, len(A), 4 * _bytes_per_image(A))
+    return np.sqrt(np.concatenate([np.empty(0, dtype), *blocks]))
 
 
 def tangent_neighbors(
@@ -200,7 +202,7 @@ def tangent_neighbors(
             )
         candidates, _ = nearest_neighbors(pictures.reshape(n, -1), n_candidates)
     first, second = _unordered_pairs(np.asarray(candidates), n)
-    squared = _among(pictures, first, second, sigma)
+    squared = _squared_distances(pictures, first, second, sigma)
     return _nearest_of_pairs(first, second, np.sqrt(squared), n, n_neighbors)
 
 
@@ -240,18 +242,29 @@ def _planes(pictures: np.ndarray, sigma: float) -> np.ndarray:
     return planes
 
 
-def _among(pictures: np.ndarray, first: np.ndarray, second: np.ndarray, sigma: float) -> np.ndarray:
+def _squared_distances(
+    pictures: np.ndarray, first: np.ndarray, second: np.ndarray, sigma: float
+) -> np.ndarray:
     """Squared tangent distances of pairs of images, block against block of them."""
     squared = np.empty(len(first), dtype=pictures.dtype)
-    blocks = list(row_blocks(len(pictures), 2 * _bytes_per_image(pictures)))
-    for I in blocks:  # noqa: E741 (a block of rows)
+    n, size = len(pictures), 2 * _bytes_per_image(pictures)
+
+    def from_block(I: slice) -> None:  # noqa: E741 (a block of rows)
         S = _planes(pictures[I], sigma)
-        for J in blocks[blocks.index(I) :]:
-            chosen = np.arange(*np.searchsorted(first, (I.start, I.stop)))
-            chosen = chosen[(second[chosen] >= J.start) & (second[chosen] < J.stop)]
-            T = S if I is J else _planes(pictures[J], sigma)
-            i, j = first[chosen] - I.start, second[chosen] - J.start
-            squared[chosen] = subspace_distances(S, T, i, j)
+        start, stop = np.searchsorted(first, (I.start, I.stop))
+
+        def to_block(J: slice) -> None:
+            chosen = start + np.flatnonzero(
+                (second[start:stop] >= J.start) & (second[start:stop] < J.stop)
+            )
+            if len(chosen):  # none in blocks before: the second of a pair comes after the first
+                T = S if I == J else _planes(pictures[J], sigma)
+                i, j = first[chosen] - I.start, second[chosen] - J.start
+                squared[chosen] = subspace_distances(S, T, i, j)
+
+        over_rows(to_block, n, size)
+
+    over_rows(from_block, n, size)
     return squared
 
 

@@ -16,22 +16,18 @@ from kernelmetric.compute import (
     check_points,
     map_points,
     require_memory,
+    to_numpy,
     unchanged_on_failure,
 )
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
-from kernelmetric.transductive._choice import check_lam, choose_lam, vote
+from kernelmetric.solvers import column_signs
+from kernelmetric.transductive._choice import choose_lam, label_mass, vote, warn_of_small_lam
 from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
 from kernelmetric.transductive._kernel_penalties import as_penalty
 from kernelmetric.transductive._memory import peak_bytes
-from kernelmetric.transductive._parameters import (
-    check_amount,
-    check_count,
-    check_flag,
-    check_n_neighbors,
-    neighbors_among,
-)
+from kernelmetric.transductive._parameters import check_parameters, neighbors_among
 from kernelmetric.transductive._penalties import Geometry
 from kernelmetric.transductive._prior import as_graph, prior_points
 from kernelmetric.transductive._solve import N_COMPONENTS, check_n_components, solve
@@ -200,7 +196,8 @@ class TransductiveDistance(Metric, BaseEstimator):
             The fitted metric.
         """
         with unchanged_on_failure(self):
-            cost, penalty = self._check_parameters()
+            check_parameters(self)
+            cost, penalty = as_cost(self.cost), as_penalty(self.penalty)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
             require_memory(
                 self.estimate_memory(*X.shape),
@@ -217,7 +214,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             found, labelled = self._solve(points, source, geometry, cost)
             self._store(found, geometry, X)
             self._points, self._codes = points, source.codes
-            self._look_at_labels(labelled)
+            self.label_mass_ = label_mass(self.embedding_, labelled)
             if source.codes is not None:
                 self.classes_, E = source.classes, self.embedding_
                 voted = vote(E, source.codes, E, self.n_votes)
@@ -339,18 +336,6 @@ class TransductiveDistance(Metric, BaseEstimator):
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
-    def _check_parameters(self) -> tuple[Any, Any]:
-        """The cost and the penalty, where all parameters mean something."""
-        check_n_neighbors(self.n_neighbors)
-        check_count("n_votes", self.n_votes)
-        check_count("cv", self.cv, 2)
-        check_amount("tol", self.tol)
-        check_flag("warm_start", self.warm_start)
-        check_lam(self.lam)
-        if self.n_components is not None:
-            check_count("n_components", self.n_components)
-        return as_cost(self.cost), as_penalty(self.penalty)
-
     def _solve(
         self, points: np.ndarray, source: Source, geometry: Geometry, cost: Any
     ) -> tuple[Any, np.ndarray]:
@@ -364,14 +349,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         start, self.lam_scores_ = (earlier if len(earlier) == len(points) else None), {}
         if not isinstance(self.lam, str):
             self.lam_ = float(self.lam)
-            least = cost.least_lam(geometry.scale)
-            if self.lam_ < least and C.nnz:
-                warnings.warn(
-                    f"Got lam={self.lam!r}, but only from {least:.4g} on labels cannot take the "
-                    "embedding over: try a larger lam, or 'auto'.",
-                    UserWarning,
-                    stacklevel=3,
-                )
+            if C.nnz:
+                warn_of_small_lam(self.lam, cost.least_lam(geometry.scale))
         else:  # every λ starts from the embedding without labels
             start = solve(geometry, C, np.inf, d, start=start, **options).vectors
 
@@ -399,10 +378,8 @@ class TransductiveDistance(Metric, BaseEstimator):
             )
         V = found.vectors
         E = V if geometry.basis is None else geometry.basis @ V
-        # Signs are arbitrary: the largest entry of each column is made positive.
-        signs = np.where(E.max(axis=0) >= -E.min(axis=0), 1.0, -1.0)
-        dtype = np.float32 if str(X.dtype).endswith("float32") else np.float64
-        self.embedding_ = (E * signs).astype(dtype, copy=False)
+        signs = column_signs(E)  # of eigenvectors are arbitrary
+        self.embedding_ = (E * signs).astype(to_numpy(X[:0]).dtype, copy=False)
         self.eigenvalues_ = found.values
         self.n_matvecs_ = found.n_matvecs
         for name in ("space_", "components_", "transduction_", "classes_"):  # of an earlier fit
@@ -410,17 +387,3 @@ class TransductiveDistance(Metric, BaseEstimator):
         if geometry.space is not None and geometry.values is not None:
             self.space_ = geometry.space
             self.components_ = (V * signs / np.sqrt(geometry.values)[:, None]).T
-
-    def _look_at_labels(self, labelled: np.ndarray) -> None:
-        """Keep the mass of eigenvectors on labelled points; warn where that is most of it."""
-        E = self.embedding_.astype(np.float64)
-        self.label_mass_ = np.sum(E[labelled] ** 2, axis=0) / np.sum(E**2, axis=0)
-        captured = int(np.sum(self.label_mass_ > (1.0 + labelled.mean()) / 2))
-        if 2 * captured > len(self.label_mass_) and not labelled.all():  # there are others
-            warnings.warn(
-                f"{captured} of {len(self.label_mass_)} eigenvectors live on the "
-                f"{int(labelled.sum())} labelled points and say little of the others: try a larger "
-                "lam, or cost='robust'.",
-                UserWarning,
-                stacklevel=3,
-            )

@@ -79,6 +79,22 @@ class ArrayAPI:
         xp = array_namespace(S)
         return xp.exp(xp.clip(S, lowest, None))
 
+    def added(self, K: Any, other: Any) -> Any:
+        """``K + other``; may overwrite K, unless a gradient may need it."""
+        return K + other
+
+    def multiplied(self, K: Any, other: Any) -> Any:
+        """``K * other``; may overwrite K, unless a gradient may need it."""
+        return K * other
+
+    def l1_distances(self, A: Any, B: Any) -> Any:
+        """L1 distances, one feature after the other: never an n × m × d array."""
+        xp = array_namespace(A, B)
+        D1 = xp.abs(A[:, 0][:, None] - B[:, 0][None, :])
+        for column in range(1, A.shape[1]):
+            D1 = D1 + xp.abs(A[:, column][:, None] - B[:, column][None, :])
+        return D1
+
     def k_smallest(self, D2: Any, k: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Columns and values of the k smallest entries of each row; None leaves it to NumPy."""
         return None

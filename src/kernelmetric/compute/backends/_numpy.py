@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from kernelmetric.compute.backends._array_api import ArrayAPI
 
@@ -60,3 +61,15 @@ class NumPy(ArrayAPI):
     def exponential(self, S: Any, lowest: float) -> Any:
         """``exp`` of S, clipped below, in place."""
         return np.exp(np.maximum(S, lowest, out=S), out=S)
+
+    def added(self, K: Any, other: Any) -> Any:
+        """``K + other`` in place."""
+        return np.add(K, other, out=K)
+
+    def multiplied(self, K: Any, other: Any) -> Any:
+        """``K * other`` in place."""
+        return np.multiply(K, other, out=K)
+
+    def l1_distances(self, A: Any, B: Any) -> Any:
+        """L1 distances by SciPy, which adds up in float64."""
+        return cdist(A, B, "cityblock").astype(A.dtype, copy=False)

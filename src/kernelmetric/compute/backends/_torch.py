@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from kernelmetric.compute.backends._array_api import ArrayAPI
 
@@ -21,6 +22,10 @@ class Torch(ArrayAPI):
         i, j = self.on_device(rows, A), self.on_device(columns, A)
         A[i, j] = self.on_device(values, A).to(A.dtype)
         return A
+
+    def l1_distances(self, A: Any, B: Any) -> Any:
+        """L1 distances on the device."""
+        return array_namespace(A, B).cdist(A, B, p=1.0)
 
     def k_smallest(self, D2: Any, k: int) -> tuple[np.ndarray, np.ndarray] | None:
         """On the device, without a full sort."""

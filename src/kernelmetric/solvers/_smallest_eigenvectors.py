@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import is_sparse, require_memory
 from kernelmetric.solvers._davidson import BLOCK, GUARD, TINY, Davidson, Deflated, column_norms
+from kernelmetric.solvers._symmetric import column_signs
 
 _DENSE = 1000  # rows up to which LAPACK takes less than a second
 _ROUNDS = 4  # blocks added to the basis before it is cut back
@@ -139,8 +140,7 @@ def smallest_eigenvectors(
             ConvergenceWarning,
             stacklevel=2,
         )
-    largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(n_components)]
-    vectors[order] = vectors * np.where(largest < 0, -1.0, 1.0)  # signs that repeat
+    vectors[order] = vectors * column_signs(vectors)
     return Eigenpairs(values, vectors, residuals, converged, multiply.count)
 
 

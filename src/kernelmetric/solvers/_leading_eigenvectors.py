@@ -1,0 +1,137 @@
+"""Leading eigenvectors of a symmetric matrix that is known by its products, in any array library.
+
+The matrix may live on a subspace, that of centred vectors for one: :class:`OnSubspace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from kernelmetric.compute import like, namespace, orthonormal_columns, to_numpy
+
+_DEPTH = 6  # blocks of one Krylov cycle: one is then enough for most kernels of a medium width
+_MAX_CYCLES = 40
+_LANCZOS_STEPS = 15
+
+
+class OnSubspace(NamedTuple):
+    """The symmetric matrix P A P, where P projects onto a subspace."""
+
+    multiply: Callable[[Any], Any]  # from columns V to P A P V
+    project: Callable[[Any], Any]  # from columns V to P V
+    dimensions: int  # of the subspace
+
+
+class Leading(NamedTuple):
+    """Leading eigenpairs, ascending, and how they were found."""
+
+    values: np.ndarray
+    vectors: Any
+    smallest: float  # Ritz value: negative beyond round-off only if the matrix is indefinite
+    residual: float  # the largest ‖Av - λv‖
+    n_cycles: int  # times that the Krylov space was begun
+
+
+def lanczos_eigenpairs(A: OnSubspace, k: int, start: Any) -> tuple[np.ndarray, Any]:
+    """The k leading eigenpairs by ARPACK, ascending; fewer where it did not find all.
+
+    The start is an array of shape (n, 1), whose library and dtype the eigenvectors have.
+    """
+    n = start.shape[0]
+
+    def multiply(v: np.ndarray) -> np.ndarray:
+        return to_numpy(A.multiply(like(v.reshape(n, -1), start)))
+
+    operator = LinearOperator((n, n), matvec=multiply, matmat=multiply, dtype=np.dtype(np.float64))
+    try:
+        v0 = to_numpy(A.project(start))[:, 0]
+        values, V = eigsh(operator, k=min(k, n - 2), which="LA", v0=v0)
+    except ArpackNoConvergence as error:
+        values, V = error.eigenvalues, error.eigenvectors
+    order = np.argsort(values)
+    return values[order], like(V[:, order], start)
+
+
+def krylov_eigenpairs(
+    A: OnSubspace, k: int, start: Callable[[int], Any], *, tol: float, floor: float = 0.0
+) -> Leading:
+    """The k leading eigenpairs by randomized block Krylov iteration.
+
+    A random block is multiplied a few times by the matrix; the leading Ritz vectors of all the
+    blocks together start the next cycle. Products with wide blocks run at the speed of a GEMM,
+    which is why this beats one-vector Lanczos when many vectors are wanted.
+
+    Parameters
+    ----------
+    A : OnSubspace
+        The matrix.
+    k : int
+        Number of eigenpairs.
+    start : callable
+        From a number to an array of so many columns to begin with.
+    tol : float
+        Stop when every residual ‖Av - λv‖ is below ``tol`` λmax,
+    floor : float, default=0.0
+        or below this.
+
+    Returns
+    -------
+    Leading
+        Its residual is above both where the cycles did not suffice.
+    """
+    n = A.dimensions
+    width = k + max(10, k // 10)
+    # Where two blocks would not fit, one block spans the whole space and is exact at once.
+    width, depth = (n, 1) if 2 * width > n else (width, min(_DEPTH, n // width))
+    V = _orthonormal(A, start(width), [])
+    xp = namespace(V)
+    image = A.multiply(V)
+    smallest = np.inf
+    for cycle in range(_MAX_CYCLES):
+        basis, images = [V], [image]
+        for _ in range(depth - 1):
+            basis.append(_orthonormal(A, images[-1], basis))
+            images.append(A.multiply(basis[-1]))
+        Q, AQ = xp.concat(basis, axis=1), xp.concat(images, axis=1)
+        ritz, S = _ritz(Q, AQ)
+        smallest = min(smallest, float(ritz[0]))
+        values = ritz[-width:]
+        S = like(S[:, -width:], V)
+        V, image = Q @ S, AQ @ S
+        rest = image[:, -k:] - V[:, -k:] * like(values[-k:], V)
+        residual = float(xp.max(xp.sqrt(xp.sum(rest * rest, axis=0)))) if depth > 1 else 0.0
+        found = Leading(values[-k:], V[:, -k:], smallest, residual, cycle + 1)
+        if residual <= max(tol * values[-1], floor):
+            break
+    return found
+
+
+def smallest_ritz_value(A: OnSubspace, start: Any) -> float:
+    """Upper bound of the smallest eigenvalue by a few Lanczos steps: cheap, sees indefiniteness."""
+    xp = namespace(start)
+    basis = [xp.linalg.qr(A.project(start))[0]]
+    images = [A.multiply(basis[0])]
+    for _ in range(min(_LANCZOS_STEPS, A.dimensions) - 1):
+        basis.append(_orthonormal(A, images[-1], basis))
+        images.append(A.multiply(basis[-1]))
+    return float(_ritz(xp.concat(basis, axis=1), xp.concat(images, axis=1))[0][0])
+
+
+def _ritz(Q: Any, AQ: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz values, ascending, and the coordinates of their vectors in an orthonormal basis."""
+    T = to_numpy(Q.T @ AQ).astype(np.float64)
+    return np.linalg.eigh((T + T.T) / 2)
+
+
+def _orthonormal(A: OnSubspace, block: Any, basis: list[Any]) -> Any:
+    # Twice is enough; the second pass also repairs arbitrary columns of a rank-deficient block.
+    for _ in range(2):
+        block = A.project(block)
+        for Q in basis:
+            block = block - Q @ (Q.T @ block)
+        block = orthonormal_columns(block)
+    return block

@@ -1,0 +1,30 @@
+"""Symmetric matrices: their positive part, and signs of eigenvectors that repeat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import namespace
+
+
+def positive_eigenpairs(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The positive eigenvalues of a symmetric matrix, and their eigenvectors in columns."""
+    # NumPy's, as the products around it are: SciPy's BLAS has threads of its own, and either's spin
+    # for 25 ms after a call, on the core that the other's next call waits for.
+    values, V = np.linalg.eigh(M)
+    return values[values > 0], V[:, values > 0]
+
+
+def positive_part(M: np.ndarray) -> np.ndarray:
+    """The positive semi-definite matrix nearest to a symmetric M."""
+    values, V = positive_eigenpairs(M)
+    return (V * values) @ V.T
+
+
+def column_signs(V: Any) -> Any:
+    """1 or -1 for every column: times these, its largest absolute entry is positive."""
+    xp = namespace(V)
+    positive = xp.max(V, axis=0) >= -xp.min(V, axis=0)
+    return 2.0 * xp.astype(positive, V.dtype) - 1.0
