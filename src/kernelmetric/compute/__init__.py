@@ -50,7 +50,7 @@ from kernelmetric.compute._execute import (
 )
 from kernelmetric.compute._linalg import orthonormal_columns, symmetric_eigenpairs
 from kernelmetric.compute._state import unchanged_on_failure
-from kernelmetric.compute._threads import available_threads, one_thread
+from kernelmetric.compute._threads import available_threads, calm_if_small, one_thread
 from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
 from kernelmetric.compute.backends._native import native
 from kernelmetric.compute.reductions._differences import overflow_error, pair_squares
@@ -77,6 +77,7 @@ __all__ = [
     "as_points",
     "available_threads",
     "block_budget",
+    "calm_if_small",
     "check_labels",
     "check_points",
     "class_neighbors",

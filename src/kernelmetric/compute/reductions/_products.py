@@ -49,8 +49,7 @@ def map_points(X: Any, L: Any) -> Any:
 def product(A: Any, B: Any) -> Any:
     """``A @ B`` of dense matrices, with all threads of BLAS where that is worth it.
 
-    Else with one: threads that were busy with a small product go on spinning for a while, on the
-    cores that the next reduction needs.
+    Else with one (see :func:`calm_if_small`).
 
     Parameters
     ----------
