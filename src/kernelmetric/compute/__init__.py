@@ -50,7 +50,12 @@ from kernelmetric.compute._execute import (
     worth_keeping,
 )
 from kernelmetric.compute._state import unchanged_on_failure
-from kernelmetric.compute._threads import available_threads, calm_around, one_thread
+from kernelmetric.compute._threads import (
+    available_threads,
+    calm_around,
+    calm_if_small,
+    one_thread,
+)
 from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
 from kernelmetric.compute.backends._native import native
 from kernelmetric.compute.reductions._differences import overflow_error, pair_squares
@@ -78,6 +83,7 @@ __all__ = [
     "available_threads",
     "block_budget",
     "calm_around",
+    "calm_if_small",
     "check_labels",
     "check_points",
     "class_neighbors",

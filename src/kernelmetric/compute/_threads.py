@@ -67,7 +67,21 @@ def worth_threads(flops: float) -> bool:
 
 
 def calm_if_small(flops: float) -> Any:
-    """One thread for BLAS in a ``with`` block of so few operations that more would only wait."""
+    """One thread for BLAS in a ``with`` block of so few operations that more would only wait.
+
+    Threads of BLAS that were busy go on spinning for a while, on the cores that the next reduction
+    needs; on a busy machine they wait for each other many times longer than they work.
+
+    Parameters
+    ----------
+    flops : float
+        Floating-point operations in the block.
+
+    Returns
+    -------
+    context manager
+        One that does nothing where the work is large.
+    """
     return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
 
 

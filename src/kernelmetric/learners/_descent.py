@@ -12,13 +12,14 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import is_single, like, namespace, to_numpy
+from kernelmetric.compute import calm_if_small, is_single, like, namespace, to_numpy
 from kernelmetric.learners._base import Learner, as_gram
 from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach, warn
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.solvers import minimize_lbfgs
 from kernelmetric.spaces import Gram
 
+_FLOPS_OF_START = 10.0  # of a singular value decomposition, times n d²
 _SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take
 
 Found = tuple[np.ndarray, float, bool]  # where a descent ended, the objective, whether it converged
@@ -159,9 +160,11 @@ class GradientLearner(IterativeLearner):
         if init == "identity":
             L = np.eye(n_components, Z.shape[1])
         elif init == "pca":
-            L = _principal_directions(Z, n_components)
+            with calm_if_small(_FLOPS_OF_START * Z.size * Z.shape[1]):
+                L = _principal_directions(Z, n_components)
         elif init == "lda":
-            L = _discriminant_directions(Z, codes, n_components)
+            with calm_if_small(_FLOPS_OF_START * Z.size * Z.shape[1]):
+                L = _discriminant_directions(Z, codes, n_components)
         elif init == "random":
             rng = check_random_state(self.random_state)
             L = rng.standard_normal((n_components, Z.shape[1])) / np.sqrt(Z.shape[1])

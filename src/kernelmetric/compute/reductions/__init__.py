@@ -12,6 +12,7 @@ results together in the order of the tiles, whoever finished first::
     _pruned.py      the same, most points ruled out in few coordinates
     _selection.py   the k smallest entries of rows
     _softmax.py     a softmax over all other points: NCA's loss, and any loss row by row
+    _symmetric.py   half of it, which is all of it
     _truncated.py   the same over near points alone, with a certificate
     _impostors.py   the LMNN hinge: triplets mined block by block
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment

@@ -24,6 +24,7 @@ from kernelmetric.compute.reductions._differences import (
     robust_center,
     squared_lengths,
 )
+from kernelmetric.compute.reductions._products import product
 from kernelmetric.compute.reductions._selection import true_entries
 
 # Where |a-b|² is a smaller share of |a|² + |b|², the product is not exact enough: the relative
@@ -110,7 +111,7 @@ def _sums_with_products(a: Any, b: Any, a2: Any, b2: Any) -> Any:
     a2, b2 = a2[:, None], b2[:, None]
     left = xp.concat([a, a2, xp.ones_like(a2)], axis=1)
     right = xp.concat([-2.0 * b, xp.ones_like(b2), b2], axis=1)
-    return left @ right.T
+    return product(left, right.T)
 
 
 def _repaired(

@@ -18,6 +18,7 @@ from scipy import sparse
 from kernelmetric.compute._arrays import is_sparse, like, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles, sum_tiles
+from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
 from kernelmetric.compute.reductions._products import BlockProduct
@@ -100,11 +101,11 @@ def lmnn_hinge(
     """
     class_slices(codes)  # refuses unsorted rows
     value, thresholds, pull = _targets_part(E, targets)
-    host = backend_of(E).host
-    if host and len(E) <= _WHOLE_ROWS:
-        hinge, product = _whole_hinge(E, V, targets, codes, thresholds, pull, c, smoothing)
+    host, (n, p) = backend_of(E).host, V.shape
+    if host and n <= _WHOLE_ROWS:
+        with calm_if_small(2.0 * n * n * (E.shape[1] + p)):
+            hinge, product = _whole_hinge(E, V, targets, codes, thresholds, pull, c, smoothing)
         return value + hinge, product
-    n, p = V.shape
     hinge, per_target, product = sum_tiles(
         partial(_hinge_sums, _points(E, codes), V, thresholds, c, smoothing),
         _impostor_blocks(codes, E),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy import sparse
 from kernelmetric.compute._arrays import all_finite, is_sparse, namespace, to_numpy
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._execute import over_tiles
-from kernelmetric.compute._threads import calm_if_small
+from kernelmetric.compute._threads import calm_if_small, worth_threads
 
 # SciPy's sparse product waits for memory: an operation takes as long as some ten of a GEMM, so
 # that many fewer of them are worth a thread.
@@ -49,8 +49,7 @@ def map_points(X: Any, L: Any) -> Any:
 def product(A: Any, B: Any) -> Any:
     """``A @ B`` of dense matrices, with all threads of BLAS where that is worth it.
 
-    Else with one: threads that were busy with a small product go on spinning for a while, on the
-    cores that the next reduction needs.
+    Else with one (see :func:`calm_if_small`).
 
     Parameters
     ----------
@@ -94,12 +93,8 @@ class BlockProduct:
     def __init__(self, A: Any, dtype: Any = np.float64):
         self.dtype = np.dtype(dtype)
         self.shape = A.shape
-        self._parts: list[Any] = []
         if is_sparse(A):
             A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
-            self._flops = 2 * _FLOPS_OF_ONE * A.nnz
-            blocks = row_blocks(A.shape[0], 0, most=-(-A.shape[0] // _PARTS))
-            self._parts = [_rows_of(A, block) for block in blocks]
         elif isinstance(A, np.ndarray):
             A = A.astype(self.dtype, copy=False)
         self._A = A
@@ -117,13 +112,17 @@ class BlockProduct:
         ndarray of shape (n, p)
             ``A @ V`` in the chosen precision.
         """
-        if not self._parts:
-            if not isinstance(self._A, np.ndarray):
-                return np.asarray(self._A @ V.astype(np.float64, copy=False), dtype=self.dtype)
+        if not (is_sparse(self._A) or isinstance(self._A, np.ndarray)):
+            return np.asarray(self._A @ V.astype(np.float64, copy=False), dtype=self.dtype)
+        flops = 2 * _FLOPS_OF_ONE * getattr(self._A, "nnz", 0) * V.shape[1]
+        if not worth_threads(flops):
             return self._A @ V
-        return np.concatenate(
-            over_tiles(partial(_times, V), self._parts, flops=self._flops * V.shape[1])
-        )
+        return np.concatenate(over_tiles(partial(_times, V), self._parts, flops=flops))
+
+    @cached_property
+    def _parts(self) -> list[Any]:
+        n = self.shape[0]
+        return [_rows_of(self._A, rows) for rows in row_blocks(n, 0, most=-(-n // _PARTS))]
 
 
 def _times(V: np.ndarray, part: sparse.csr_array) -> np.ndarray:
