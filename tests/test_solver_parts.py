@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.polynomial import chebyshev
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 
@@ -16,6 +16,7 @@ from kernelmetric.solvers import (
     minimize_lbfgs,
     minimize_projected,
     nonnegative_qp,
+    right_singular,
     smallest_eigenvectors,
 )
 
@@ -232,3 +233,20 @@ def test_lbfgs_that_hoped_for_more_than_all_numbers_comes_back(steep):
     assert np.all(found.x > 0.5)
     assert found.value == pytest.approx(steep * float(np.sum(found.x)))
     assert found.value <= 2.0 * steep
+
+
+def test_singular_vectors_are_found_where_divide_and_conquer_fails(monkeypatch):
+    A = np.random.RandomState(0).randn(6, 4)
+    s, Vt = right_singular(A)
+    original = linalg.svd
+
+    def failing(A, **options):
+        if options.get("lapack_driver") != "gesvd":
+            raise linalg.LinAlgError("SVD did not converge")
+        return original(A, **options)
+
+    monkeypatch.setattr(linalg, "svd", failing)
+    again, rows = right_singular(A)
+    np.testing.assert_allclose(again, s, rtol=1e-12)
+    np.testing.assert_allclose(np.abs(rows), np.abs(Vt), atol=1e-12)
+    np.testing.assert_allclose((Vt.T * s**2) @ Vt, A.T @ A, atol=1e-12)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
+    available_threads,
     check_labels,
     check_points,
     like,
@@ -37,6 +38,7 @@ class Learner(Metric, BaseEstimator):
 
     learns_from = "labels"  # or targets, pairs, chunks; points, where labels only help
     _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
+    _blocks = 1  # that one thread holds at a time
 
     def __init_subclass__(cls, **options: Any) -> None:
         if "fit" in vars(cls):
@@ -82,7 +84,8 @@ class Learner(Metric, BaseEstimator):
         r = getattr(self, "n_components", None) or n_features
         # copies of X and its images, L with twenty vectors of L-BFGS, blocks of rows × n
         arrays = 4 * n_samples * (n_features + r) + 25 * n_features * r
-        return 8 * arrays + min(BLOCK_BYTES, self._bytes_of_pair * n_samples**2)
+        blocks = self._blocks * available_threads() * BLOCK_BYTES
+        return 8 * arrays + min(blocks, self._bytes_of_pair * n_samples**2)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

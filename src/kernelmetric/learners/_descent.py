@@ -16,7 +16,7 @@ from kernelmetric.compute import calm_if_small, is_single, like, namespace, to_n
 from kernelmetric.learners._base import Learner, as_gram
 from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach, warn
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
-from kernelmetric.solvers import minimize_lbfgs
+from kernelmetric.solvers import minimize_lbfgs, right_singular
 from kernelmetric.spaces import Gram
 
 _FLOPS_OF_START = 10.0  # of a singular value decomposition, times n d²
@@ -211,7 +211,7 @@ def _automatic_start(n_components: int, shape: tuple[int, ...], n_classes: int) 
 
 
 def _principal_directions(Z: np.ndarray, n_components: int) -> np.ndarray:
-    _, _, Vt = linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
+    _, Vt = right_singular(Z - Z.mean(axis=0))
     return _complete(Vt[:n_components], n_components, Z.shape[1])
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from kernelmetric.solvers import right_singular
+
 
 def factor(M: np.ndarray, least: float = 1e-12) -> np.ndarray:
     """The map L with ``LᵀL`` the positive part of M, largest values first.
@@ -53,5 +55,5 @@ def truncated(L: np.ndarray, rank: int) -> np.ndarray:
     """The map of this rank whose matrix LᵀL is nearest; L itself where its rank is no larger."""
     if rank >= len(L):
         return L
-    _, s, Vt = linalg.svd(L, full_matrices=False)
+    s, Vt = right_singular(L)
     return s[:rank, None] * Vt[:rank]

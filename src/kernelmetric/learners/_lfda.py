@@ -81,6 +81,8 @@ class LFDA(SpectralLearner):
     (178, 2)
     """
 
+    _blocks = 2
+
     def __init__(self, n_components=None, *, n_neighbors=7, shrinkage="auto"):
         self.n_components = n_components
         self.n_neighbors = n_neighbors

@@ -87,6 +87,7 @@ class MLKR(GradientLearner):
     """
 
     learns_from = "targets"
+    _blocks, _bytes_of_pair = 2, 16
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from kernelmetric.solvers._pair_dual import PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
 from kernelmetric.solvers._smallest_eigenvectors import Eigenpairs, smallest_eigenvectors
-from kernelmetric.solvers._symmetric import column_signs, positive_part
+from kernelmetric.solvers._symmetric import column_signs, positive_part, right_singular
 
 __all__ = [
     "Eigenpairs",
@@ -40,6 +40,7 @@ __all__ = [
     "pair_bytes",
     "positive_part",
     "refuse_start",
+    "right_singular",
     "smallest_eigenvectors",
     "smallest_ritz_value",
     "solve_pairs",

@@ -1,10 +1,11 @@
-"""Symmetric matrices: their positive part, and signs of eigenvectors that repeat."""
+"""Symmetric matrices: their positive part, signs of eigenvectors that repeat; singular vectors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from kernelmetric.compute import namespace
 
@@ -28,3 +29,11 @@ def column_signs(V: Any) -> Any:
     xp = namespace(V)
     positive = xp.max(V, axis=0) >= -xp.min(V, axis=0)
     return 2.0 * xp.astype(positive, V.dtype) - 1.0
+
+
+def right_singular(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values of A, largest first, and the right singular vectors in rows."""
+    try:
+        return linalg.svd(A, full_matrices=False, check_finite=False)[1:]
+    except linalg.LinAlgError:  # divide and conquer fails now and then; the older method is slower
+        return linalg.svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")[1:]

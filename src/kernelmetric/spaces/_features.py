@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from kernelmetric.compute import (
     is_single,
@@ -17,7 +16,7 @@ from kernelmetric.compute import (
     to_numpy,
     within_budget,
 )
-from kernelmetric.solvers import column_signs
+from kernelmetric.solvers import column_signs, right_singular
 from kernelmetric.spaces._base import (
     BLOCK_BYTES,
     Space,
@@ -100,7 +99,7 @@ class FeatureMapSpace(Space):
         F = to_numpy(self._features(X)).astype(np.float64)
         F = F if W is None else F @ W
         mean = F.mean(axis=0)
-        _, singular, Vt = linalg.svd(F - mean, full_matrices=False, overwrite_a=True)
+        singular, Vt = right_singular(F - mean)
         return mean, singular**2, Vt.T
 
     def _moments(self, X: Any, W: np.ndarray | None, m: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from kernelmetric.compute import like, namespace, to_numpy, widened
+from kernelmetric.solvers import right_singular
 from kernelmetric.spaces._gram import Gram
 
 
@@ -77,7 +77,7 @@ def orthonormal(
 
 def _spanning_rows(Z: np.ndarray) -> np.ndarray:
     """Orthonormal rows that span those of Z; the identity where these have all directions."""
-    R = np.linalg.qr(Z, mode="r") if len(Z) > Z.shape[1] else Z
-    _, s, Vt = linalg.svd(R, full_matrices=False)
+    R: Any = np.linalg.qr(Z, mode="r") if len(Z) > Z.shape[1] else Z
+    s, Vt = right_singular(R)
     rows = Vt[s > max(Z.shape) * np.finfo(np.float64).eps * s[0]]
     return np.eye(Z.shape[1]) if len(rows) == Z.shape[1] else rows
