@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from kernelmetric import NCA
+from kernelmetric import LMNN, NCA
 from kernelmetric.compute import _threads as room
 from kernelmetric.compute import available_threads, calm_around, nearest_neighbors, one_thread
 from kernelmetric.compute._execute import over_tiles
@@ -443,3 +443,21 @@ def test_a_learner_that_fails_in_a_thread_does_not_keep_blas():
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     assert set(blas_threads()) == {2}
+
+
+def test_a_fit_is_the_same_on_any_number_of_threads(monkeypatch):
+    """A descent in float32 would carry one rounding of a sum to the first digits of the map."""
+    monkeypatch.setattr(room, "_WORTH_THREADS", 1e5)
+    X, y = points(700)
+    found = []
+    for count in (1, 2, 4):
+        with threadpool_limits(count, user_api="blas"):
+            found.append(
+                [
+                    learner.fit(X.astype(np.float32), y).components_
+                    for learner in (LMNN(max_iter=5, tol=1e9), NCA(2, max_iter=5, tol=1e9))
+                ]
+            )
+    for several in found[1:]:
+        for alone, shared in zip(found[0], several, strict=True):
+            np.testing.assert_allclose(shared, alone, rtol=0, atol=1e-12 * np.abs(alone).max())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import like, softmax_reduction, to_numpy
+from kernelmetric.compute import like, product, softmax_reduction, to_numpy
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start
@@ -133,16 +133,17 @@ class CollapsedClasses:
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L."""
-        E = self.Z @ like(L, self.Z).T
-        value, product = softmax_reduction(E, E, self._weigh)
-        LC = L @ self.C
+        E = product(self.Z, like(L, self.Z).T)
+        value, sums = softmax_reduction(E, E, self._weigh)
+        LC = product(L, self.C)
         value += float(np.sum(LC * L)) + self.constant
-        return value, 2.0 * (LC + to_numpy(product.T @ self.Z))
+        return value, 2.0 * (LC + to_numpy(product(sums.T, self.Z)))
 
     def gradient(self, L: np.ndarray) -> np.ndarray:
         """Gradient with respect to M, at M = LᵀL."""
-        product = softmax_reduction(self.Z @ like(L, self.Z).T, self.Z, self._weigh)[1]
-        G = self.C + to_numpy(self.Z.T @ product)
+        E = product(self.Z, like(L, self.Z).T)
+        sums = softmax_reduction(E, self.Z, self._weigh)[1]
+        G = self.C + to_numpy(product(self.Z.T, sums))
         return 0.5 * (G + G.T)
 
     def gap(self, L: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import like, softmax_reduction, to_numpy
+from kernelmetric.compute import like, product, softmax_reduction, to_numpy
 from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Descent, GradientLearner
 from kernelmetric.learners._nca import softmax_start
@@ -184,9 +184,9 @@ def mlkr_loss(L: Any, X: Any, Y: Any) -> tuple[float, Any]:
         slopes = (error * predicted).sum(axis=1)[:, None] - error @ Y.T
         return (error * error).sum(), 2.0 * slopes * P
 
-    E = X @ L.T
-    value, product = softmax_reduction(E, E, weigh)
-    return value, 2.0 * product.T @ X
+    E = product(X, L.T)
+    value, sums = softmax_reduction(E, E, weigh)
+    return value, 2.0 * product(sums.T, X)
 
 
 def _standardized(y: Any, X: Any) -> np.ndarray:

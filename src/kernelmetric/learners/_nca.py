@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import softmax_bytes, squared_distances, take_rows, to_numpy
+from kernelmetric.compute import product, softmax_bytes, squared_distances, take_rows, to_numpy
 from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import check_choice, check_number
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
@@ -180,7 +180,7 @@ class NCA(GradientLearner):
 
 def softmax_start(L: np.ndarray, X: np.ndarray) -> np.ndarray:
     """The multiple of L at which a descent on softmax neighbours should start."""
-    E = (X - X.mean(axis=0)) @ L.T
+    E = product(X - X.mean(axis=0), L.T)
     length = np.mean(np.sum(E * E, axis=1))
     if not length > 0:
         return L

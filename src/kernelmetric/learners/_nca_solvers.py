@@ -15,6 +15,7 @@ from kernelmetric.compute import (
     mine_softmax,
     nca_loss,
     nca_loss_on,
+    product,
     take_rows,
     to_numpy,
 )
@@ -76,7 +77,7 @@ class NCAProblem:
 
     def mine(self, L: np.ndarray, eps: float) -> tuple[float, Listed | None]:
         """Value within eps n, and the pairs to watch; None where these are too many."""
-        E = self.points @ like(L, self.points).T
+        E = product(self.points, like(L, self.points).T)
         most = _LONGEST_LIST * len(self.codes)
         value, listed = mine_softmax(E, self.codes, eps, most=most)
         return value + self.reg * frobenius(L, self.gram)[0], listed

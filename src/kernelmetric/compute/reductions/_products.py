@@ -12,10 +12,12 @@ from kernelmetric.compute._arrays import all_finite, is_sparse, namespace, to_nu
 from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import calm_if_small, worth_threads
+from kernelmetric.compute.backends import backend_of
 
 # SciPy's sparse product waits for memory: an operation takes as long as some ten of a GEMM, so
 # that many fewer of them are worth a thread.
 _FLOPS_OF_ONE = 10.0
+_LEAST_ROWS = 128  # of a part of a dense product: fewer slow it down
 _PARTS = 16  # more than threads, since rows differ in their number of entries
 
 
@@ -47,9 +49,10 @@ def map_points(X: Any, L: Any) -> Any:
 
 
 def product(A: Any, B: Any) -> Any:
-    """``A @ B`` of dense matrices, with all threads of BLAS where that is worth it.
+    """``A @ B`` of dense matrices, by as many threads as that is worth.
 
-    Else with one (see :func:`calm_if_small`).
+    A BLAS rounds differently on different numbers of threads, and these wait for each other; rows
+    shared among our own give the same product on any number of them.
 
     Parameters
     ----------
@@ -63,8 +66,12 @@ def product(A: Any, B: Any) -> Any:
     array of shape (n, m)
         Their product.
     """
-    with calm_if_small(2.0 * A.shape[0] * A.shape[1] * B.shape[1]):
-        return A @ B
+    flops = 2.0 * A.shape[0] * A.shape[1] * B.shape[1]
+    if not (worth_threads(flops) and backend_of(A).host):
+        with calm_if_small(flops):
+            return A @ B
+    rows = row_blocks(A.shape[0], 0, most=max(_LEAST_ROWS, -(-A.shape[0] // _PARTS)))
+    return np.concatenate(over_tiles(partial(_times, B), [A[some] for some in rows], flops=flops))
 
 
 class BlockProduct:
@@ -125,7 +132,7 @@ class BlockProduct:
         return [_rows_of(self._A, rows) for rows in row_blocks(n, 0, most=-(-n // _PARTS))]
 
 
-def _times(V: np.ndarray, part: sparse.csr_array) -> np.ndarray:
+def _times(V: np.ndarray, part: Any) -> np.ndarray:
     """The tile: some rows of the matrix."""
     return part @ V
 
