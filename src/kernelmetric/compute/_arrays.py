@@ -20,11 +20,6 @@ def is_sparse(X: Any) -> bool:
     return sparse.issparse(X)
 
 
-def is_numpy(X: Any) -> bool:
-    """Whether X is a plain NumPy array."""
-    return is_numpy_array(X)
-
-
 def namespace(*arrays: Any) -> Any:
     """Array namespace shared by all arguments (``None`` and sparse arguments aside)."""
     dense = [a for a in arrays if a is not None and not is_sparse(a)]
