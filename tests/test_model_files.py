@@ -71,6 +71,19 @@ def test_a_file_from_before_signs_has_them_now(tmp_path):
     np.testing.assert_array_equal(again.components_, L[signs > 0])
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ["text", np.ones(30), np.ones((2, 29)), np.ones((1, 2, 30))],
+    ids=["text", "vector", "narrow", "cube"],
+)
+def test_an_old_file_whose_parts_do_not_fit_is_refused(wrong, tmp_path):
+    X = np.random.RandomState(0).standard_normal((20, 30))
+    metric = IdealizedKernel(C=1e3, nu=0.8, psd="none").fit(X, np.arange(20) % 2)
+    metric.negative_components_ = wrong
+    with pytest.raises(SavedFileError, match="Got negative_components_ that do not fit"):
+        load(save(metric, tmp_path / "a.metric"))
+
+
 def test_an_old_file_gives_back_every_kind_of_thing():
     notes = loaded("schema_1_notes.metric").notes_
     assert notes["floats"][0] == 0.1

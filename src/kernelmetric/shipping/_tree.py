@@ -327,9 +327,15 @@ def _renewed(state: dict[str, Any]) -> dict[str, Any]:
     """Attributes as fits leave them now, from those of a file that an earlier version wrote."""
     negative = state.pop("negative_components_", None)  # of a metric without a signature
     if negative is not None and state.get("psd") == "none":
-        positive = state["components_"]
-        state["components_"] = np.vstack([positive, negative])
-        state["signature_"] = np.repeat([1, -1], [len(positive), len(negative)])
+        parts = [state.get("components_"), negative]
+        matrices = all(isinstance(part, np.ndarray) and part.ndim == 2 for part in parts)
+        if not (matrices and parts[0].shape[1] == negative.shape[1]):
+            raise SavedFileError(
+                "Got negative_components_ that do not fit components_, but expected two matrices "
+                "of the same width: the file was not written by kernelmetric.save."
+            )
+        state["components_"] = np.vstack(parts)
+        state["signature_"] = np.repeat([1, -1], [len(part) for part in parts])
     return state
 
 
