@@ -96,3 +96,24 @@ def test_tiles_see_the_memory_budget_of_who_asked_for_them():
     with memory_budget(1000), threadpool_limits(2, user_api="blas"):
         found = over_tiles(lambda tile: current_budget(), range(4), flops=1e12)
     assert found == [1000] * 4
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array(["ash", "oak", "silver birch", "elm"]),
+        np.array([1, 2, 2.5, 3], dtype=object),
+        np.array([False, True, 7, 0.5], dtype=object),
+    ],
+    ids=["texts", "numbers", "truths"],
+)
+def test_blocks_of_other_types_are_not_cut_to_that_of_the_first(values):
+    with memory_budget(1):  # a row a block, each of the narrowest type
+        mapped = map_rows(lambda rows: np.array(values[rows].tolist()), 4, 8.0)
+    assert mapped.tolist() == np.array(values.tolist()).tolist()
+
+
+def test_no_rows_are_mapped_to_none_and_sum_to_nothing():
+    X = np.empty((0, 3))
+    assert map_rows(lambda rows: X[rows], 0, 8.0).shape == (0, 3)
+    assert sum_rows(lambda rows: X[rows].sum(axis=0), 0, 8.0).tolist() == [0.0, 0.0, 0.0]

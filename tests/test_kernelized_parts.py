@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor, NeighborhoodComponentsAnalysis
@@ -308,3 +308,24 @@ def test_sparse_single_precision_goes_through(space, labelled):
     E = metric.transform(sparse.csr_array(X))
     assert E.dtype == np.float32
     np.testing.assert_allclose(E, metric.transform(X), atol=1e-3 * np.abs(E).max())
+
+
+class Namer(ClassifierMixin, BaseEstimator):
+    """A classifier whose answers are no wider than the longest name among them."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.means_ = np.stack([X[y == name].mean(axis=0) for name in self.classes_])
+        return self
+
+    def predict(self, X):
+        nearest = np.argmin(((X[:, None] - self.means_) ** 2).sum(axis=2), axis=1)
+        return np.array([str(self.classes_[i]) for i in nearest])
+
+
+def test_a_small_budget_cuts_no_name_of_a_prediction():
+    y = np.repeat(["ash", "silver birch"], 10)
+    X = np.random.RandomState(0).randn(20, 2) + 20.0 * (y == "ash")[:, None]
+    metric = Kernelized(Namer(), "linear").fit(X, y)
+    with memory_budget(1):
+        assert metric.predict(X).tolist() == y.tolist()

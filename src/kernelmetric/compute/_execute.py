@@ -58,7 +58,7 @@ def map_rows(
     work : callable
         From a slice of rows to an array with a row for each.
     n_rows : int
-        Number of rows, at least one.
+        Number of rows.
     bytes_per_row : float
         Working memory that one row of a block takes, all temporaries together.
     most : int, default=None
@@ -70,15 +70,17 @@ def map_rows(
         The rows together, in the library of the blocks.
     """
     blocks = row_blocks(n_rows, bytes_per_row, most=most)
-    first = work(next(blocks))
+    first = work(next(blocks, slice(0, 0)))
     if first.shape[0] == n_rows:
         return first
-    whole = namespace(first).empty(
-        (n_rows, *first.shape[1:]), dtype=first.dtype, device=device_of(first)
-    )
+    xp = namespace(first)
+    whole = xp.empty((n_rows, *first.shape[1:]), dtype=first.dtype, device=device_of(first))
     whole[: first.shape[0], ...] = first  # filled, as a list of all blocks would be as large again
     for rows in blocks:
-        whole[rows, ...] = work(rows)
+        part = work(rows)
+        if part.dtype != whole.dtype:  # a longer text, or numbers beside whole ones
+            whole = xp.astype(whole, xp.result_type(whole.dtype, part.dtype))
+        whole[rows, ...] = part
     return whole
 
 
@@ -92,7 +94,7 @@ def sum_rows(
     work : callable
         From a slice of rows to a number or an array, or to a tuple of these.
     n_rows : int
-        Number of rows, at least one.
+        Number of rows.
     bytes_per_row : float
         Working memory that one row of a block takes, all temporaries together.
     most : int, default=None
@@ -104,7 +106,7 @@ def sum_rows(
         The sum, of each part of a tuple by itself.
     """
     blocks = row_blocks(n_rows, bytes_per_row, most=most)
-    total = work(next(blocks))
+    total = work(next(blocks, slice(0, 0)))
     if not isinstance(total, tuple):
         return reduce(add, map(work, blocks), total)
     for rows in blocks:
