@@ -9,6 +9,7 @@
     _targets.py         what labels become for it
     _relevance.py       its scales of features, and the descent on scales
     _ridge_kpca.py      RidgeKPCA: few coordinates that lose nothing of what the labels need
+    _known_points.py    training points that it knows again, where they are many
     _path.py            coordinates under many kernels, at many ranks
     _automatic.py       the kernel by its name
 

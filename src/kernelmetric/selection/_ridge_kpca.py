@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.spatial import cKDTree
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
@@ -26,6 +25,7 @@ from kernelmetric.compute import (
     widened,
 )
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
+from kernelmetric.selection._known_points import KnownPoints
 from kernelmetric.selection._targets import coded_targets
 from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem, Space
@@ -40,7 +40,6 @@ _LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
 _JITTER = 1e-8  # of the mean eigenvalue: for copies of a point, which make K singular
 _RELATIVE_CUT = 1e-10
-_SAME = 0.1  # of the width of Delta: a point this near to a training point is that point
 
 
 class RidgeKPCA(Space):
@@ -56,7 +55,7 @@ class RidgeKPCA(Space):
 
     Up to 4,000 points that is exact, in O(n³) time. Beyond, the kernel without its ridge is that of
     landmarks, O(n m²) time, and the ridge of the training points is remembered with them: a point
-    is known again where it lies within a thousandth of the typical distance.
+    is known again where it lies within 1e-5 of the typical distance.
 
     Parameters
     ----------
@@ -73,8 +72,8 @@ class RidgeKPCA(Space):
     ----------
     kernel_ : Kernel
         The kernel, bound to the training points.
-    anchors_ : array of shape (n, d) or (m + n, d)
-        The training points; for more than 4,000, the landmarks before them.
+    anchors_ : array of shape (n, d) or (m + n', d)
+        The training points; for more than 4,000, the landmarks before them, and no copies.
     n_landmarks_ : int
         Number m of landmarks; 0 up to 4,000 points.
     projection_ : array of as many rows as there are anchors, and rank_ columns
@@ -194,18 +193,29 @@ class RidgeKPCA(Space):
         beta /= (inner.eigenvalues_ + (ridge or _JITTER * inner.eigenvalues_[0]))[:, None]
         W = np.hstack([np.eye(inner.rank_, r), beta])
         F = map_rows(lambda rows: coordinates(rows) @ W, n, **size)
-        rest, G = np.zeros_like(F), W.T @ W
+        # Where each point lies apart from a new one at its place; copies of a point, which cannot
+        # be told apart, share the mean.
+        first, group, counts = _copies(self._seen(X))
+        means = np.zeros((len(first), Y.shape[1]))
+        np.add.at(means, group, Y - F[:, r:])
+        apart = np.hstack([np.zeros((len(first), r)), means / counts[:, None]])
+        rest, G = apart[group] * bool(ridge), W.T @ W
         if ridge:
-            rest[:, r:] = _mean_of_copies(Y - F[:, r:], to_numpy(X))
             G += rest.T @ rest / ridge
         total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n - 1)
         T = self._principal(G, F + rest, total, r)
         P, offset = (to_numpy(a).astype(np.float64) @ W for a in (inner.projection_, inner.offset_))
         self.n_landmarks_ = inner.anchors_.shape[0]
-        self.anchors_ = namespace(X).concat([inner.anchors_, X], axis=0)
-        self.projection_ = like(np.vstack([P, rest]) @ T, X)
+        self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
+        self.projection_ = like(np.vstack([P, apart * bool(ridge)]) @ T, X)
         self.offset_ = like(offset @ T, X)
         return lambda: like((F + rest) @ T, X)
+
+    def _seen(self, X: Any) -> np.ndarray:
+        """The points as the kernel sees them: without features of scale zero."""
+        points = to_numpy(X)
+        scales = getattr(self.kernel_, "scales", None)
+        return points if scales is None else points[:, np.asarray(scales) != 0]
 
     def _principal(self, G: np.ndarray, image: np.ndarray, total: float, rank: int) -> np.ndarray:
         """From a basis with Gram matrix G to the principal axes of the points within its span."""
@@ -251,33 +261,6 @@ class RidgeKPCA(Space):
         return {name: part for name, part in state.items() if name != "_known_points"}
 
 
-class KnownPoints:
-    """Points that are known again by where they lie.
-
-    Parameters
-    ----------
-    points : array of shape (n, d)
-        The points.
-    delta : Kernel
-        What tells points apart: ``Delta``, bound, or ``Delta`` of rescaled features.
-    """
-
-    def __init__(self, points: Any, delta: Kernel):
-        self.scales = to_numpy(delta.scales) if isinstance(delta, Rescaled) else 1.0
-        inner = delta.kernel if isinstance(delta, Rescaled) else delta
-        self.radius = _SAME * float(inner.width)
-        self.tree = cKDTree(self._place(points))
-
-    def find(self, points: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Which of the points are known, and as which rows."""
-        distance, row = self.tree.query(self._place(points), distance_upper_bound=self.radius)
-        found = np.flatnonzero(np.isfinite(distance))
-        return found, row[found]
-
-    def _place(self, points: Any) -> np.ndarray:
-        return to_numpy(points).astype(np.float64) * self.scales
-
-
 def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
     """A kernel without its ``Delta`` terms, their weight, and ``Delta``; None where it has none."""
     if isinstance(kernel, Rescaled):
@@ -288,11 +271,11 @@ def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
         return kernel, 0.0, None
     terms = list(kernel._flat())
     deltas = [(weight, term) for weight, term in terms if isinstance(term, Delta) and weight > 0]
-    smooth = [(weight, term) for weight, term in terms if not isinstance(term, Delta)]
-    if not deltas or not smooth:
+    others = [(weight, term) for weight, term in terms if not isinstance(term, Delta)]
+    if not deltas or not others:
         return kernel, 0.0, None
-    weights, kernels = zip(*smooth, strict=True)
-    return Sum(list(kernels), list(weights)), sum(w for w, _ in deltas), deltas[0][1]
+    weights, kernels = zip(*others, strict=True)
+    return Sum(list(kernels), list(weights)), sum(weight for weight, _ in deltas), deltas[0][1]
 
 
 def _few_columns(Y: np.ndarray) -> np.ndarray:
@@ -331,11 +314,9 @@ def _solution(gram: CentredGram, Y: np.ndarray) -> np.ndarray:
     return linalg.cho_solve(factor, fitted, overwrite_b=True, check_finite=False)
 
 
-def _mean_of_copies(R: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Rows of R, and for copies of a point, which cannot be told apart, their mean."""
-    _, group, counts = np.unique(X, axis=0, return_inverse=True, return_counts=True)
-    if len(counts) == len(X):
-        return R
-    means = np.zeros((len(counts), R.shape[1]))
-    np.add.at(means, group.ravel(), R)
-    return (means / counts[:, None])[group.ravel()]
+def _copies(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first of all rows that are the same, in their order, the group of each, and its size."""
+    _, first, group, counts = np.unique(
+        X, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    return first, group.ravel(), counts
