@@ -10,7 +10,8 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-from kernelmetric.experiments import CHOICES, LEARNERS, UCI, aligned_cells, read_cells
+from reproduction.aligned import CHOICES, LEARNERS, UCI, aligned_cells
+from reproduction.cells import read_cells
 
 
 def main():

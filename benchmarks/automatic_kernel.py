@@ -7,7 +7,9 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from kernelmetric.experiments import CLASSIFIERS, GROUPS, default_cells, read_cells
+from reproduction.automatic import CLASSIFIERS, default_cells
+from reproduction.cells import read_cells
+from reproduction.problems import GROUPS
 
 
 def main():

@@ -7,8 +7,9 @@ and prints the table; ``--splits 0`` prints what is there.
 import argparse
 from pathlib import Path
 
-from kernelmetric.experiments import IDEALIZED, PRINTED, Task, idealized_cells, read_cells
 from kernelmetric.report import summarize
+from reproduction.cells import read_cells
+from reproduction.idealized import IDEALIZED, PRINTED, Task, idealized_cells
 
 HERE = Path(__file__).parent
 

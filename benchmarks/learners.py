@@ -37,8 +37,11 @@ from kernelmetric import (
     Kernelized,
 )
 from kernelmetric.compute import one_thread
-from kernelmetric.experiments import MULTIMODAL, Problem, Split, read_cells, resumed_cells
+from kernelmetric.demo import Split
 from kernelmetric.report import Cell
+from reproduction.cells import read_cells, resumed_cells
+from reproduction.multimodal import MULTIMODAL
+from reproduction.problems import Problem
 
 CLASSIFYING = [p for p in MULTIMODAL["uci"] if p.name in ("wine", "ionosphere", "sonar")]
 LEARNERS = {

@@ -8,13 +8,8 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from kernelmetric.experiments import (
-    ALIGNMENTS,
-    MULTIMODAL,
-    multimodal_cells,
-    noise_curve,
-    read_cells,
-)
+from reproduction.cells import read_cells
+from reproduction.multimodal import ALIGNMENTS, MULTIMODAL, multimodal_cells, noise_curve
 
 
 def main():

@@ -15,14 +15,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from kernelmetric import TransductiveDistance
-from kernelmetric.experiments import (
-    FEW_LABEL_METHODS,
-    LAMS,
-    MNIST,
-    TABLE1,
-    few_label_cells,
-    read_cells,
-)
+from reproduction.cells import read_cells
+from reproduction.transductive import FEW_LABEL_METHODS, LAMS, MNIST, TABLE1, few_label_cells
 
 PROBLEMS = {problem.name: problem for problem in (*TABLE1, *MNIST)}
 

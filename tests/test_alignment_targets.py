@@ -280,7 +280,7 @@ def test_scales_for_other_features_are_refused(noisy):
 
 
 def test_the_study_resumes_where_it_stopped(tmp_path):
-    from kernelmetric.experiments import MULTIMODAL, multimodal_cells
+    from reproduction.multimodal import MULTIMODAL, multimodal_cells
 
     problem = [p._replace(n_train=60) for p in MULTIMODAL["clean"] if p.name == "XOR"]
     out = tmp_path / "cells.jsonl"
@@ -292,7 +292,7 @@ def test_the_study_resumes_where_it_stopped(tmp_path):
 
 
 def test_every_problem_of_the_study_can_be_drawn_with_both_classes():
-    from kernelmetric.experiments import MULTIMODAL
+    from reproduction.multimodal import MULTIMODAL
 
     for problem in (*MULTIMODAL["noisy"], *MULTIMODAL["clean"]):
         split = problem.split(0)

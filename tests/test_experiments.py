@@ -2,19 +2,11 @@
 
 import numpy as np
 
-from kernelmetric.experiments import (
-    CHOICES,
-    IDEALIZED,
-    PRINTED,
-    TABLE1,
-    Problem,
-    Task,
-    aligned_cells,
-    few_label_cells,
-    idealized_cells,
-    idealized_points,
-    read_cells,
-)
+from reproduction.aligned import CHOICES, aligned_cells
+from reproduction.cells import read_cells
+from reproduction.idealized import IDEALIZED, PRINTED, Task, idealized_cells, idealized_points
+from reproduction.problems import Problem
+from reproduction.transductive import TABLE1, few_label_cells
 
 
 def two_clouds(n, rng):

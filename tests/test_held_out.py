@@ -24,12 +24,13 @@ from kernelmetric import (
     cross_validate_pairs,
 )
 from kernelmetric.evaluation import compare_tricks, holdout, run_trials
-from kernelmetric.experiments import Problem, default_cells
-from kernelmetric.experiments._aligned import _run as aligned_cell
-from kernelmetric.experiments._beyond import _best_votes
-from kernelmetric.experiments._multimodal import _run as multimodal_cell
-from kernelmetric.experiments._table import classify
 from kernelmetric.learners._idealized import IdealizedKernel
+from reproduction.aligned import _run as aligned_cell
+from reproduction.automatic import default_cells
+from reproduction.beyond import _best_votes
+from reproduction.multimodal import _run as multimodal_cell
+from reproduction.problems import Problem
+from reproduction.table import classify
 
 CHANCE = 0.3, 0.7  # of 120 rows with two labels, more than four standard errors around a half
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)

@@ -5,15 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelmetric.experiments import (
-    CHOICES,
-    LEARNERS,
-    TABLES,
-    UCI,
-    aligned_cells,
-    plan,
-    run_table,
-)
+from reproduction.aligned import CHOICES, LEARNERS, UCI, aligned_cells
+from reproduction.table import plan, run_table
+from reproduction.tables import TABLES
 
 pytestmark = pytest.mark.paper
 

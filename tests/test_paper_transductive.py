@@ -10,9 +10,9 @@ from sklearn.preprocessing import minmax_scale
 
 from kernelmetric import RBF, TransductiveDistance, datasets
 from kernelmetric.compute import median_squared_distance
-from kernelmetric.experiments import LAMS, TABLE1, few_label_cells
 from kernelmetric.graphs import gaussian_graph
 from kernelmetric.transductive import WarpedPenalty
+from reproduction.transductive import LAMS, TABLE1, few_label_cells
 
 pytestmark = [
     pytest.mark.paper,

@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import DNE, LMNN, RBF, Delta, Kernelized, Laplacian, memory_budget
 from kernelmetric.datasets import make_checkerboard
-from kernelmetric.experiments import Problem, default_cells, read_cells
 from kernelmetric.kernels import Rescaled, Sum
 from kernelmetric.selection import (
     LeaveOneOutRidge,
@@ -26,6 +25,9 @@ from kernelmetric.selection import (
 from kernelmetric.selection._leave_one_out import RIDGES
 from kernelmetric.selection._relevance import relevance_loss
 from kernelmetric.selection._targets import coded_targets, few_columns
+from reproduction.automatic import default_cells
+from reproduction.cells import read_cells
+from reproduction.problems import Problem
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from kernelmetric.cli._talk import INTERRUPTED, Talk, json_text, make_console
 if TYPE_CHECKING:
     import click
 
-    from kernelmetric.experiments import Demo
+    from kernelmetric.demo import Demo
     from kernelmetric.report import Cell
 
 
@@ -47,7 +47,7 @@ def command() -> click.Command:
         compared by the accuracy of the nearest neighbour, on generated data and on data that
         come with scikit-learn.
         """
-        from kernelmetric.experiments import Demo
+        from kernelmetric.demo import Demo
 
         try:
             require_folder(out)
@@ -111,7 +111,7 @@ def _collect(demo: Demo, console: Any) -> tuple[list[Cell], bool]:
     """All cells under a progress bar, and whether Ctrl-C left them complete."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from kernelmetric.experiments import run_cells
+    from kernelmetric.demo import run_cells
 
     cells: list[Cell] = []
     columns = (
@@ -134,7 +134,7 @@ def _collect(demo: Demo, console: Any) -> tuple[list[Cell], bool]:
 
 def _draw(demo: Demo, cells: list[Cell], out: Path) -> tuple[dict[str, Path], str | None]:
     """Write the pictures; without matplotlib, none and a sentence."""
-    from kernelmetric.experiments import fig2_panels
+    from kernelmetric.demo import fig2_panels
     from kernelmetric.report import (
         MissingExtraError,
         plot_accuracies,

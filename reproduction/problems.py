@@ -12,25 +12,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kernelmetric import datasets
+from kernelmetric.demo import Split
 
 N_TEST = 2000
-
-
-class Split(NamedTuple):
-    """Training and test points of one split.
-
-    Parameters
-    ----------
-    X_train, X_test : ndarray of shape (n, d)
-        Points, scaled as the training points say.
-    y_train, y_test : ndarray of shape (n,)
-        Labels.
-    """
-
-    X_train: np.ndarray
-    y_train: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
 
 
 class Problem(NamedTuple):
@@ -86,6 +70,7 @@ _SCALINGS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 
 
 def stored(name: str) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """How to draw points of a data set of the library, in random order."""
     return _shuffled(lambda: datasets.load(name, return_X_y=True))
 
 

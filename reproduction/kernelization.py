@@ -14,12 +14,12 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from kernelmetric.experiments._problems import GROUPS, Problem, folds
-from kernelmetric.experiments._table import Method, Smoke, Table
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Delta, Kernel, as_kernel, polynomial_degrees, rbf_widths
 from kernelmetric.learners import DNE, LMNN, NCA
 from kernelmetric.selection import KernelAlignment
+from reproduction.problems import GROUPS, Problem, folds
+from reproduction.table import Method, Smoke, Table
 
 #: The learners, each to the tolerance of its final fit and to that of a search.
 LEARNERS = {"NCA": (NCA(), NCA(tol=1e-4)), "LMNN": (LMNN(), LMNN(tol=1e-2)), "DNE": (DNE(), DNE())}
@@ -78,7 +78,7 @@ class SearchedKernel(ClassifierMixin, BaseEstimator):
     --------
     >>> from kernelmetric import DNE, RBF
     >>> from kernelmetric.datasets import make_fig2_circles
-    >>> from kernelmetric.experiments import SearchedKernel
+    >>> from reproduction.kernelization import SearchedKernel
     >>> X, y = make_fig2_circles(60, random_state=0)
     >>> kernels = [RBF(sigma=sigma) for sigma in (1e4, 1e3, 1.0)]
     >>> SearchedKernel(DNE(), DNE(), kernels).fit(X, y).n_tried_

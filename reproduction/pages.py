@@ -9,16 +9,16 @@ from functools import partial
 from html import escape
 from typing import NamedTuple
 
-from kernelmetric.report._comparison import (
+from kernelmetric.report import Summary, summarize
+from reproduction.comparison import (
     Compared,
     Reproduction,
     compare,
     paired_tests,
     win_draw_loss,
 )
-from kernelmetric.report._ranking import rank_methods
-from kernelmetric.report._records import Printed, Summary
-from kernelmetric.report._tables import summarize
+from reproduction.papers import Printed
+from reproduction.ranking import rank_methods
 
 _SIGNS = {"within": "=", "above": "▲", "below": "▼"}
 _COLUMNS = (
@@ -57,7 +57,8 @@ def tally(compared: Iterable[Compared]) -> dict[str, int]:
 
     Examples
     --------
-    >>> from kernelmetric.report import Compared, tally
+    >>> from reproduction.comparison import Compared
+    >>> from reproduction.pages import tally
     >>> tally([Compared("iris", "NCA", None, None, "within")])
     {'within': 1, 'above': 0, 'below': 0, 'all': 1}
     """
@@ -83,7 +84,10 @@ def summary_line(compared: Sequence[Compared]) -> str:
 
     Examples
     --------
-    >>> from kernelmetric.report import Compared, Printed, Summary, summary_line
+    >>> from kernelmetric.report import Summary
+    >>> from reproduction.comparison import Compared
+    >>> from reproduction.pages import summary_line
+    >>> from reproduction.papers import Printed
     >>> cell = Compared("iris", "NCA", Summary(0.94, 0.01, 9), Printed(0.96), "within")
     >>> summary_line([cell])
     'Of 1 cells, 1 are within 0.02 of or above the paper; verdicts: 1 within, 0 above, 0 below.'

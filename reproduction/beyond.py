@@ -12,9 +12,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric.experiments._defaults import CLASSIFIERS
-from kernelmetric.experiments._problems import GROUPS, Problem, folds
-from kernelmetric.experiments._table import Method, Smoke, Table
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import (
     DLA,
@@ -32,6 +29,9 @@ from kernelmetric.learners import (
 )
 from kernelmetric.selection import KernelAlignment
 from kernelmetric.transductive import TransductiveDistance
+from reproduction.automatic import CLASSIFIERS
+from reproduction.problems import GROUPS, Problem, folds
+from reproduction.table import Method, Smoke, Table
 
 _N_PCA = 50  # as many components as linear learners see
 _RANK = 10  # of LMCA and of TDL
@@ -61,7 +61,7 @@ class TunedNeighbors(ClassifierMixin, BaseEstimator):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import LFDA
-    >>> from kernelmetric.experiments import TunedNeighbors
+    >>> from reproduction.beyond import TunedNeighbors
     >>> X, y = load_iris(return_X_y=True)
     >>> TunedNeighbors(lambda d: LFDA(min(2, d))).fit(X, y).score(X, y) > 0.95
     True
@@ -136,7 +136,7 @@ def settled(metric: Any) -> Any:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from kernelmetric import Kernelized, LFDA
-    >>> from kernelmetric.experiments import settled
+    >>> from reproduction.beyond import settled
     >>> metric = Kernelized(LFDA(), "auto").fit(*load_iris(return_X_y=True))
     >>> settled(metric).kernel is metric.kernel_
     True

@@ -10,16 +10,17 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric.datasets import make_close_moons, make_toy004
+from kernelmetric.demo import N_DRAWN, fig2_panels
 from kernelmetric.evaluation import measured
-from kernelmetric.experiments._demo import N_DRAWN, fig2_panels
-from kernelmetric.experiments._problems import GROUPS, Problem, Split, split_of
 from kernelmetric.graphs import Pairs, gaussian_graph
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Kernel, Polynomial
 from kernelmetric.learners import DNE, MMC, IdealizedKernel
-from kernelmetric.report import Panel, TrickPoint, plot_fig2, plot_grams, plot_tricks
+from kernelmetric.report import Panel, plot_fig2
 from kernelmetric.spaces import KernelTrick
 from kernelmetric.transductive import PaperCost, TransductiveDistance
+from reproduction.pictures import TrickPoint, plot_grams, plot_tricks
+from reproduction.problems import GROUPS, Problem, Split, split_of
 
 _WELL, _ILL = ("pima", "m_usps"), ("ionosphere", "glass")
 
@@ -41,7 +42,7 @@ class Figure:
 
     Examples
     --------
-    >>> from kernelmetric.experiments import FIGURES
+    >>> from reproduction.figures import FIGURES
     >>> FIGURES["000-fig2"].title
     'two synthetic examples that no linear map can learn'
     """

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric.evaluation import measured
-from kernelmetric.experiments._cells import CellFile, provenance, resumed_cells
-from kernelmetric.experiments._printed import read_printed
-from kernelmetric.experiments._problems import Problem, split_of
-from kernelmetric.report import Cell, Printed
+from kernelmetric.report import Cell
+from reproduction.cells import CellFile, provenance, resumed_cells
+from reproduction.papers import Printed, read_printed
+from reproduction.problems import Problem, split_of
 
 log = logging.getLogger(__name__)
 _LONGEST_NOTE = 300  # characters
@@ -147,7 +147,7 @@ class Table:
 
     Examples
     --------
-    >>> from kernelmetric.experiments import TABLES
+    >>> from reproduction.tables import TABLES
     >>> table = TABLES["000-table1"]
     >>> [method.name for method in table.methods]
     ['NCA', 'KNCA', 'AKNCA']

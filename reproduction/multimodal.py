@@ -14,9 +14,14 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.evaluation import measured
-from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._kernelization import nearest
-from kernelmetric.experiments._problems import (
+from kernelmetric.kernelized import Kernelized, KernelizedCV
+from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, rbf_widths
+from kernelmetric.learners import LMNN
+from kernelmetric.report import Cell
+from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
+from reproduction.cells import resumed_cells
+from reproduction.kernelization import nearest
+from reproduction.problems import (
     Problem,
     folds,
     make_gaussians,
@@ -24,11 +29,6 @@ from kernelmetric.experiments._problems import (
     split_of,
     stored,
 )
-from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, rbf_widths
-from kernelmetric.learners import LMNN
-from kernelmetric.report import Cell
-from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 
 _MOST_CLUSTERS = 8  # of a class
 _LEAST_SILHOUETTE = 0.1  # of clusters worth the name
@@ -48,7 +48,7 @@ class Clustered(Kernel):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric.experiments import Clustered
+    >>> from reproduction.multimodal import Clustered
     >>> from kernelmetric import KernelAlignment
     >>> X = np.random.RandomState(0).standard_normal((40, 1)) + 20 * (np.arange(40) % 4)[:, None]
     >>> kernel = Clustered(KernelAlignment(centered=True)).bind(X, np.arange(40) % 2)

@@ -1,9 +1,9 @@
 """Write docs/reproduction.md from finished cells: ours beside the papers'.
 
-``python benchmarks/reproduction_page.py FOLDER`` first copies the cells of FOLDER, which
-``kernelmetric reproduce`` filled, into docs/results; without FOLDER it takes what is there.
+``python -m reproduction.documentation FOLDER`` first copies the cells of FOLDER, which
+``python -m reproduction`` filled, into docs/results; without FOLDER it takes what is there.
 ``--restore FOLDER`` goes the other way: FOLDER then has the cells of docs/results, and
-``kernelmetric reproduce all --out FOLDER`` runs those that are missing.
+``python -m reproduction all --out FOLDER`` runs those that are missing.
 """
 
 import argparse
@@ -14,18 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelmetric.experiments import FIGURES, PAPERS, TABLES, reproduced, result_pictures
-from kernelmetric.report import (
-    Cell,
-    compare,
-    csv_text,
-    png_bytes,
-    reproduction_markdown,
-    summarize,
-    summary_line,
-    win_draw_loss,
-    write_atomically,
-)
+from kernelmetric.report import Cell, csv_text, png_bytes, summarize, write_atomically
+from reproduction.comparison import compare, win_draw_loss
+from reproduction.figures import FIGURES
+from reproduction.pages import reproduction_markdown, summary_line
+from reproduction.papers import PAPERS
+from reproduction.results import reproduced, result_pictures
+from reproduction.tables import TABLES
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = DOCS / "results"
@@ -33,12 +28,13 @@ PROTOCOLS = RESULTS / "protocols.json"  # of each table, the fingerprint of what
 
 INTRODUCTION = """# Reproduction
 
-<!-- Written by benchmarks/reproduction_page.py from docs/results: do not edit. -->
+<!-- Written by reproduction/documentation.py from docs/results: do not edit. -->
 
-Every table and figure of the papers, ours beside theirs. `kernelmetric reproduce 000-table1` runs
-one, `kernelmetric reproduce all` (or `make reproduce`) runs all, in hours; each finished fit is
-kept, and the same command goes on after an interruption. `--smoke` shows in minutes that all of it
-runs. The cells behind this page are in `docs/results`, one line per fit.
+Every table and figure of the papers, ours beside theirs. They are run from a checkout of the
+repository, not by the installed library: `python -m reproduction 000-table1` runs one, `python -m
+reproduction all` (or `make reproduce`) runs all, in hours. Each finished fit is kept, and the same
+command goes on after an interruption. `--smoke` shows in minutes that all of it runs. The cells
+behind this page are in `docs/results`, one line per fit.
 """
 
 READING = """## How to read it
@@ -89,7 +85,7 @@ def stored_protocols():
 
 
 def restore(folder):
-    """Make a folder from which `kernelmetric reproduce` goes on; nothing in it is overwritten."""
+    """Make a folder from which `python -m reproduction` goes on; nothing in it is overwritten."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, fingerprint in stored_protocols().items():
         table = TABLES[name]
@@ -214,8 +210,9 @@ def draw_figures(names):
 
 
 def main():
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="?", help="cells of kernelmetric reproduce")
+    parser.add_argument("folder", type=Path, nargs="?", help="cells of python -m reproduction")
     parser.add_argument("--restore", type=Path, metavar="FOLDER", help="fill it from docs/results")
     parser.add_argument("--figures", nargs="*", default=[], choices=FIGURES, help="draw anew")
     arguments = parser.parse_args()

@@ -5,8 +5,23 @@ from __future__ import annotations
 import csv
 from functools import lru_cache
 from importlib import resources
+from typing import NamedTuple
 
-from kernelmetric.report import Printed
+
+class Printed(NamedTuple):
+    """A number that a paper prints.
+
+    Parameters
+    ----------
+    value : float
+        The mean, as a fraction where larger is better.
+    std : float or None
+        Standard deviation over the paper's splits, where it is printed.
+    """
+
+    value: float
+    std: float | None = None
+
 
 #: How a paper prints: what makes its number a fraction where larger is better, and its spread.
 SCALES = {
@@ -46,11 +61,11 @@ def read_printed(table: str, scale: str = "fraction") -> dict[tuple[str, str], P
 
     Examples
     --------
-    >>> from kernelmetric.experiments import read_printed
+    >>> from reproduction.papers import read_printed
     >>> read_printed("000-table1")["iris", "KNCA"]
     Printed(value=0.96, std=0.01)
     """
-    source = resources.files("kernelmetric.experiments") / "printed" / f"{table}.csv"
+    source = resources.files("reproduction") / "printed" / f"{table}.csv"
     if not source.is_file():
         return {}
     turn, factor = SCALES[scale]
@@ -61,3 +76,22 @@ def read_printed(table: str, scale: str = "fraction") -> dict[tuple[str, str], P
         )
         for row in rows
     }
+
+
+@lru_cache
+def reasons(table: str) -> dict[tuple[str, str], str]:
+    """Why cells of a table do not come out as printed, as far as it is known.
+
+    Parameters
+    ----------
+    table : str
+        Name of the table.
+
+    Returns
+    -------
+    dict of str
+        By data set and method; "*" stands for all.
+    """
+    source = resources.files("reproduction") / "printed" / "misses.csv"
+    rows = csv.DictReader(source.read_text(encoding="utf-8").splitlines())
+    return {(row["dataset"], row["method"]): row["why"] for row in rows if row["table"] == table}

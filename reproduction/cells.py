@@ -43,7 +43,7 @@ class CellFile:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from kernelmetric.experiments import CellFile
+    >>> from reproduction.cells import CellFile
     >>> from kernelmetric.report import Cell
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = CellFile(Path(folder) / "cells.jsonl", about={"table": "mine"})
@@ -264,7 +264,7 @@ def provenance() -> dict[str, str]:
 
     Examples
     --------
-    >>> from kernelmetric.experiments import provenance
+    >>> from reproduction.cells import provenance
     >>> "numpy" in provenance()
     True
     """

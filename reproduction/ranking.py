@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from kernelmetric.report._comparison import signed_rank_p, win_draw_loss
+from kernelmetric.report import Cell, summarize
 from kernelmetric.report._plots import PALETTE, _pyplot
-from kernelmetric.report._records import Cell
-from kernelmetric.report._tables import summarize
+from reproduction.comparison import signed_rank_p, win_draw_loss
 
 _SPAN = 10.0  # points of accuracy at which a colour is full
 
@@ -62,7 +61,8 @@ def rank_methods(cells: Iterable[Cell], reference: str) -> list[Ranked]:
 
     Examples
     --------
-    >>> from kernelmetric.report import Cell, rank_methods
+    >>> from kernelmetric.report import Cell
+    >>> from reproduction.ranking import rank_methods
     >>> cells = [Cell(d, m, 0, a, 0.1) for d in ("iris", "wine")
     ...          for m, a in (("NCA", 0.95), ("kNN", 0.9))]
     >>> [(row.method, row.rank, row.counts) for row in rank_methods(cells, "kNN")]

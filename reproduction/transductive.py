@@ -16,13 +16,13 @@ from sklearn.svm import SVC
 
 from kernelmetric import datasets
 from kernelmetric.evaluation import measured
-from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._problems import Problem, stored
-from kernelmetric.experiments._table import Method, Smoke, Table, by_seed
 from kernelmetric.graphs import gaussian_graph, neighbor_graph
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.report import Cell
 from kernelmetric.transductive import TransductiveDistance, tangent_neighbors
+from reproduction.cells import resumed_cells
+from reproduction.problems import Problem, stored
+from reproduction.table import Method, Smoke, Table, by_seed
 
 _MNIST_ROWS = 10_000  # of the study of the cliff
 _ALL_DIGITS = 70_000

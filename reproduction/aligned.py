@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelmetric.evaluation import measured
-from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._kernelization import nearest
-from kernelmetric.experiments._problems import GROUPS, Problem, folds, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import DNE, LMNN, NCA
 from kernelmetric.report import Cell
 from kernelmetric.selection import KernelAlignment
+from reproduction.cells import resumed_cells
+from reproduction.kernelization import nearest
+from reproduction.problems import GROUPS, Problem, folds, split_of
 
 #: The nine UCI sets of 000, with its numbers of training points.
 UCI = tuple(problem for problem in GROUPS["ten"] if problem.scaling == "features")

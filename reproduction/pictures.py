@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelmetric.report._comparison import TOLERANCE, Compared
-from kernelmetric.report._kernel_plots import plot_gram
+from kernelmetric.report import plot_gram
 from kernelmetric.report._plots import PALETTE, _pyplot
+from reproduction.comparison import TOLERANCE, Compared
 
 
 class TrickPoint(NamedTuple):

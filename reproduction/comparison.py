@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from kernelmetric.report._records import Cell, Printed, Summary
-from kernelmetric.report._tables import summarize
+from kernelmetric.report import Cell, Summary, summarize
+from reproduction.papers import Printed
 
 TOLERANCE = 0.02  # as far as the rounding, the splits and the scaling of a paper are unknown
 
@@ -133,7 +133,9 @@ def verdict(ours: Summary, paper: Printed, n_paper: int) -> str:
 
     Examples
     --------
-    >>> from kernelmetric.report import Printed, Summary, verdict
+    >>> from kernelmetric.report import Summary
+    >>> from reproduction.comparison import verdict
+    >>> from reproduction.papers import Printed
     >>> verdict(Summary(0.93, 0.01, 40), Printed(0.95, 0.02), 40)
     'within'
     >>> verdict(Summary(0.90, 0.01, 40), Printed(0.95, 0.02), 40)
@@ -197,7 +199,7 @@ def win_draw_loss(
 
     Examples
     --------
-    >>> from kernelmetric.report import win_draw_loss
+    >>> from reproduction.comparison import win_draw_loss
     >>> means = {("iris", "NCA"): 0.95, ("iris", "KNCA"): 0.954, ("wine", "NCA"): 0.9,
     ...          ("wine", "KNCA"): 0.96}
     >>> win_draw_loss(means, "KNCA", "NCA")
@@ -231,7 +233,8 @@ def paired_tests(cells: Iterable[Cell], method: str, other: str) -> list[PairedT
 
     Examples
     --------
-    >>> from kernelmetric.report import Cell, paired_tests
+    >>> from kernelmetric.report import Cell
+    >>> from reproduction.comparison import paired_tests
     >>> cells = [Cell("iris", m, i, a + i / 100, 0.0)
     ...          for i in range(4) for m, a in (("NCA", 0.9), ("KNCA", 0.92 + i / 1000))]
     >>> test, = paired_tests(cells, "KNCA", "NCA")

@@ -1,4 +1,4 @@
-"""``kernelmetric reproduce``: the papers' tables and figures, ours beside theirs."""
+"""``python -m reproduction``: the papers' tables and figures, ours beside theirs."""
 
 from __future__ import annotations
 
@@ -9,80 +9,89 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from kernelmetric.cli._outputs import require_folder
-from kernelmetric.cli._talk import INTERRUPTED, make_console, visible
+from kernelmetric.cli._talk import INTERRUPTED, make_console, spoken
+from kernelmetric.report import png_bytes, visible, write_atomically
+from reproduction.cells import CellFileError
+from reproduction.comparison import compare
+from reproduction.figures import FIGURES
+from reproduction.pages import summary_line
+from reproduction.papers import PAPERS
+from reproduction.results import reproduced, result_pictures, write_pages
+from reproduction.table import Plan, Table, plan, run_table
+from reproduction.tables import TABLES
 
-if TYPE_CHECKING:
-    import click
 
-    from kernelmetric.experiments import Table
-    from kernelmetric.report import Reproduction
+class Spoken(click.Command):
+    """Fails as the commands of the library do: in a sentence that steers no terminal."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with spoken():
+            return super().invoke(ctx)
 
 
-def command() -> click.Command:
-    """The command, for the group of commands.
+@click.command(cls=Spoken, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, metavar="[TABLE|FIGURE|all]...")
+@click.option("--smoke", is_flag=True, help="Few points, one split: does all of it run?")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reproduction-output"),
+    show_default=True,
+    help="Folder of the cells and pages; what is there is continued.",
+)
+@click.option("--splits", type=click.IntRange(1), help="Splits, if not the paper's number.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(-1),
+    default=1,
+    show_default=True,
+    help="Processes that share the work; -1 for one per core.",
+)
+def reproduce(
+    names: tuple[str, ...], smoke: bool, out: Path, splits: int | None, jobs: int
+) -> None:
+    """Reproduce tables and figures of the papers, ours beside theirs.
 
-    Returns
-    -------
-    click.Command
-        ``reproduce``.
+    Each finished cell is kept at once: stop whenever you like, the same command goes on. What
+    needs data or methods that are missing is skipped, with a sentence. Without arguments, all
+    tables and figures are listed.
     """
-    import click
+    if not names:
+        _list()
+        return
+    try:
+        require_folder(out)
+    except OSError as error:
+        raise click.BadParameter(f"cannot make the folder {out}: {error}") from error
+    tables, figures = _chosen(names, smoke, splits)
+    try:
+        sys.exit(_reproduce(tables, figures, out, jobs, smoke))
+    except CellFileError as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {out}: {error}") from error
 
-    @click.command()
-    @click.argument("names", nargs=-1, metavar="[TABLE|FIGURE|all]...")
-    @click.option("--smoke", is_flag=True, help="Few points, one split: does all of it run?")
-    @click.option(
-        "--out",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path("reproduction"),
-        show_default=True,
-        help="Folder of the cells and pages; what is there is continued.",
-    )
-    @click.option("--splits", type=click.IntRange(1), help="Splits, if not the paper's number.")
-    @click.option(
-        "--jobs",
-        type=click.IntRange(-1),
-        default=1,
-        show_default=True,
-        help="Processes that share the work; -1 for one per core.",
-    )
-    def reproduce(
-        names: tuple[str, ...], smoke: bool, out: Path, splits: int | None, jobs: int
-    ) -> None:
-        """Reproduce tables and figures of the papers, ours beside theirs.
 
-        Each finished cell is kept at once: stop whenever you like, the same command goes on. What
-        needs data or methods that are missing is skipped, with a sentence. Without arguments, all
-        tables and figures are listed.
-        """
-        from kernelmetric.experiments import CellFileError
-
-        if not names:
-            _list()
-            return
-        try:
-            require_folder(out)
-        except OSError as error:
-            raise click.BadParameter(f"cannot make the folder {out}: {error}") from error
-        tables, figures = _chosen(names, smoke, splits)
-        try:
-            sys.exit(_reproduce(tables, figures, out, jobs, smoke))
-        except CellFileError as error:
-            raise click.ClickException(str(error)) from error
-        except OSError as error:
-            raise click.ClickException(f"cannot write to {out}: {error}") from error
-
-    return reproduce
+def main() -> None:
+    """Run the command line."""
+    reproduce(prog_name="python -m reproduction")
 
 
 def _list() -> None:
-    import click
-
-    from kernelmetric.experiments import FIGURES, PAPERS, TABLES
-
     lines = {name: f"{table.title} ({table.n_cells} fits)" for name, table in TABLES.items()}
     lines |= {name: figure.title for name, figure in FIGURES.items()}
     for paper, title in {**PAPERS, "beyond": "In none of the papers"}.items():
@@ -90,16 +99,12 @@ def _list() -> None:
         for name, line in lines.items():
             if name.startswith(paper):
                 click.echo(f"  {name:<14}{line}")
-    click.echo("Try: kernelmetric reproduce 000-table1 --smoke")
+    click.echo("Try: python -m reproduction 000-table1 --smoke")
 
 
 def _chosen(
     names: tuple[str, ...], smoke: bool, splits: int | None
 ) -> tuple[list[Table], list[str]]:
-    import click
-
-    from kernelmetric.experiments import FIGURES, TABLES
-
     known = [*TABLES, *FIGURES]
     unknown = [name for name in names if name not in known and name != "all"]
     if unknown:
@@ -117,17 +122,12 @@ def _chosen(
 
 def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, smoke: bool) -> int:
     """Run, render and save; return the exit code."""
-    import click
-
-    from kernelmetric.experiments import plan, reproduced, result_pictures, write_pages
-    from kernelmetric.report import compare, summary_line
-
     plans = [plan(table) for table in tables]
     for planned in plans:
         for sentence in planned.skipped:
             click.echo(sentence, err=True)
     finished = _run(list(zip(tables, plans, strict=True)), out, jobs)
-    results: list[Reproduction] = [
+    results = [
         reproduced(table, table.file_in(out).read(), planned.skipped)
         for table, planned in zip(tables, plans, strict=True)
     ]
@@ -153,19 +153,8 @@ def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, sm
     return 0
 
 
-def _run(work: list[tuple[Table, Any]], out: Path, jobs: int) -> bool:
+def _run(work: list[tuple[Table, Plan]], out: Path, jobs: int) -> bool:
     """Run all cells under a progress bar; whether Ctrl-C left them complete."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from kernelmetric.experiments import run_table
-
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -189,18 +178,12 @@ def _run(work: list[tuple[Table, Any]], out: Path, jobs: int) -> bool:
 
 
 def _figure(name: str, smoke: bool) -> Any:
-    from kernelmetric.experiments import FIGURES
-
     figure = FIGURES[name]
     return figure.draw(figure.compute(smoke))
 
 
 def _draw(drawings: Mapping[str, Callable[[], Any]], out: Path) -> list[Path]:
     """Draw pictures; what cannot be drawn is a sentence."""
-    import click
-
-    from kernelmetric.report import png_bytes, write_atomically
-
     os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
     saved = []
     for name, draw in drawings.items():

@@ -11,15 +11,15 @@ from sklearn.cluster import KMeans
 
 from kernelmetric import datasets
 from kernelmetric.evaluation import measured, pair_counting_accuracy
-from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._printed import read_printed
-from kernelmetric.experiments._problems import Problem, Split, stored
-from kernelmetric.experiments._table import Method, Smoke, Table, by_seed
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import RBF, ideal_alignment
 from kernelmetric.learners import MMC, IdealizedKernel
 from kernelmetric.report import Cell
 from kernelmetric.spaces import KPCA
+from reproduction.cells import resumed_cells
+from reproduction.papers import read_printed
+from reproduction.problems import Problem, Split, stored
+from reproduction.table import Method, Smoke, Table, by_seed
 
 _TRAINING = {"toy": 60, "colon": 50, "lymphoma": 60, "soybean": 30, "wine": 118}
 _KNOWN = 0.7  # groups connected by similar pairs, as a share of the points: section 4.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelmetric.datasets import make_fig2_circles, make_fig2_hyperbolas
 from kernelmetric.evaluation import measured
-from kernelmetric.experiments._problems import Split
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Polynomial
 from kernelmetric.learners import DNE, LMNN, NCA
@@ -24,6 +23,23 @@ from kernelmetric.report import Cell, Panel
 N_TEST = 1000  # generated test points: enough to read an accuracy to a percent
 N_DRAWN = 400  # of them in a picture: more only hide each other
 SEED_STEP = 1000  # neighbouring seeds share no split
+
+
+class Split(NamedTuple):
+    """Training and test points of one split.
+
+    Parameters
+    ----------
+    X_train, X_test : ndarray of shape (n, d)
+        Points, scaled as the training points say.
+    y_train, y_test : ndarray of shape (n,)
+        Labels.
+    """
+
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -109,7 +125,7 @@ class Demo:
 
     Examples
     --------
-    >>> from kernelmetric.experiments import Demo
+    >>> from kernelmetric.demo import Demo
     >>> Demo.quick().n_cells
     42
     """
@@ -159,7 +175,7 @@ def run_cells(demo: Demo) -> Iterator[Cell]:
 
     Examples
     --------
-    >>> from kernelmetric.experiments import DATASETS, Demo, run_cells
+    >>> from kernelmetric.demo import DATASETS, Demo, run_cells
     >>> cells = list(run_cells(Demo(datasets=DATASETS[:1], n_splits=1)))
     >>> {cell.method: cell.accuracy > 0.95 for cell in cells if "NCA" in cell.method}
     {'NCA': False, 'KNCA': True}

@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from importlib import resources
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kernelmetric.experiments._table import Table
-from kernelmetric.report import (
-    Cell,
-    Compared,
-    Reproduction,
-    compare,
-    plot_agreement,
-    plot_ranking,
-    rank_methods,
-    reproduction_csv,
-    reproduction_html,
-    reproduction_markdown,
-    write_atomically,
-)
-
-
-@lru_cache
-def reasons(table: str) -> dict[tuple[str, str], str]:
-    """Why cells of a table do not come out as printed, as far as it is known.
-
-    Parameters
-    ----------
-    table : str
-        Name of the table.
-
-    Returns
-    -------
-    dict of str
-        By data set and method; "*" stands for all.
-    """
-    source = resources.files("kernelmetric.experiments") / "printed" / "misses.csv"
-    rows = csv.DictReader(source.read_text(encoding="utf-8").splitlines())
-    return {(row["dataset"], row["method"]): row["why"] for row in rows if row["table"] == table}
+from kernelmetric.report import Cell, write_atomically
+from reproduction.comparison import Compared, Reproduction, compare
+from reproduction.pages import reproduction_csv, reproduction_html, reproduction_markdown
+from reproduction.papers import reasons
+from reproduction.pictures import plot_agreement
+from reproduction.ranking import plot_ranking, rank_methods
+from reproduction.table import Table
 
 
 def reproduced(table: Table, cells: Sequence[Cell], skipped: Sequence[str] = ()) -> Reproduction:
@@ -63,8 +35,10 @@ def reproduced(table: Table, cells: Sequence[Cell], skipped: Sequence[str] = ())
 
     Examples
     --------
-    >>> from kernelmetric.experiments import TABLES, reproduced
-    >>> from kernelmetric.report import Cell, compare
+    >>> from kernelmetric.report import Cell
+    >>> from reproduction.comparison import compare
+    >>> from reproduction.results import reproduced
+    >>> from reproduction.tables import TABLES
     >>> cells = [Cell("iris", "NCA", 0, 0.97, 0.1)]
     >>> compare(reproduced(TABLES["000-table1"], cells))[0].verdict
     'within'

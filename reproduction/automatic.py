@@ -14,14 +14,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from kernelmetric.evaluation import measured
-from kernelmetric.experiments._cells import resumed_cells
-from kernelmetric.experiments._kernelization import nearest
-from kernelmetric.experiments._problems import Problem, folds, split_of
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta
 from kernelmetric.learners import LMNN
 from kernelmetric.report import Cell
 from kernelmetric.selection import LeaveOneOutRidge
+from reproduction.cells import resumed_cells
+from reproduction.kernelization import nearest
+from reproduction.problems import Problem, folds, split_of
 
 
 class SelectingRidge(ClassifierMixin, BaseEstimator):
