@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,21 +11,20 @@ from kernelmetric.evaluation import measured
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import DNE, LMNN, NCA
-from kernelmetric.report import Cell
 from kernelmetric.selection import KernelAlignment
-from reproduction.cells import resumed_cells
-from reproduction.kernelization import nearest
+from reproduction.classifiers import nearest
 from reproduction.problems import GROUPS, Problem, folds, split_of
-
-#: The nine UCI sets of 000, with its numbers of training points.
-UCI = tuple(problem for problem in GROUPS["ten"] if problem.scaling == "features")
+from reproduction.table import Method, Score, Smoke, Table, accuracy
 
 #: The learners of 000; LMNN to one percent of its objective, for both kinds of kernels.
 LEARNERS = {"NCA": NCA(), "LMNN": LMNN(tol=1e-2), "DNE": DNE()}
 
-#: How the kernel is chosen: by 3-fold cross-validation over the papers' 21 widths, or by
-#: alignment of their sum, as in the papers or centred.
-CHOICES = ("CV", "aligned", "centred")
+#: How the kernel is chosen.
+CHOICES = {
+    "CV": "by 3-fold cross-validation over 21 RBF widths",
+    "aligned": "by alignment of the sum of these RBFs, as printed",
+    "centred": "by centred alignment of that sum",
+}
 
 
 def chosen_kernel(choice: str, learner: Any, X: np.ndarray, y: np.ndarray) -> Kernel:
@@ -52,36 +49,48 @@ def chosen_kernel(choice: str, learner: Any, X: np.ndarray, y: np.ndarray) -> Ke
     return KernelAlignment(centered=choice == "centred").bind(X, y)
 
 
-def aligned_cells(
-    problems: Iterable[Problem], learners: Iterable[str], n_splits: int, out: Path
-) -> Iterator[Cell]:
-    """Run what is not in the file yet, append each finished cell to it, and yield it.
+def choose_and_classify(problem: Problem, method: Method, seed: int) -> Score:
+    """Accuracy of 1-NN on the test points, and the seconds that the choice of the kernel took.
 
     Parameters
     ----------
-    problems : iterable of Problem
-        Data sets.
-    learners : iterable of str
-        Names in ``LEARNERS``.
-    n_splits : int
-        Splits of each data set.
-    out : Path
-        A file of JSON lines; made if missing.
+    problem : Problem
+        The data set.
+    method : Method
+        Builds a learner and one of ``CHOICES``.
+    seed : int
+        Number of the split.
 
     Returns
     -------
-    iterator of Cell
-        Those run now: method "LMNN, CV" and so on, accuracy of 1-NN on the test points, and the
-        seconds that the choice of the kernel took.
+    Score
+        Accuracy and seconds.
     """
-    methods = [f"{name}, {choice}" for name in learners for choice in CHOICES]
-    return resumed_cells(problems, methods, n_splits, out, _run)
+    learner, choice = method.build(problem)
+    split = split_of(problem, seed)
+    chosen = measured(chosen_kernel, choice, learner, split.X_train, split.y_train)
+    return Score(accuracy(nearest(Kernelized(learner, chosen.value)), split), chosen.seconds)
 
 
-def _run(problem: Problem, method: str, seed: int) -> Cell:
-    name, choice = method.split(", ")
-    X, y, X_test, y_test = split_of(problem, seed)
-    chosen = measured(chosen_kernel, choice, clone(LEARNERS[name]), X, y)
-    model = nearest(Kernelized(clone(LEARNERS[name]), chosen.value))
-    found = measured(lambda: model.fit(X, y).score(X_test, y_test))
-    return Cell(problem.name, method, seed, float(found.value), chosen.seconds)
+def _method(name: str, choice: str) -> Method:
+    text = f"{name}, its kernel chosen {CHOICES[choice]}."
+    return Method(f"{name}, {choice}", text, lambda problem: (clone(LEARNERS[name]), choice), name)
+
+
+ALIGNED = Table(
+    name="aligned",
+    title="aligned beside cross-validated kernels, accuracy of 1-NN and seconds to choose",
+    problems=tuple(problem for problem in GROUPS["ten"] if problem.scaling == "features"),
+    methods=tuple(_method(name, choice) for name in LEARNERS for choice in CHOICES),
+    n_splits=10,
+    protocol=(
+        "The nine UCI sets of 000 with its numbers of training points, features standardized by "
+        "them; at most 2000 test points; random splits, seed = number of the split.",
+        "LMNN to one percent of its objective. Seconds are those of the choice alone.",
+    ),
+    smoke=Smoke(("iris",), n_train=20),
+    evaluate=choose_and_classify,
+    printed="percent",
+    against={f"{n}, {c}": f"{n}, CV" for n in LEARNERS for c in CHOICES if c != "CV"},
+    reference="LMNN, CV",
+)

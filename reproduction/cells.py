@@ -169,27 +169,11 @@ def _alone(stream: BinaryIO) -> Iterator[None]:
     yield
 
 
-def read_cells(path: str | os.PathLike) -> list[Cell]:
-    """Cells that were finished before.
-
-    Parameters
-    ----------
-    path : path-like
-        A file of JSON lines, or a path where none is yet.
-
-    Returns
-    -------
-    list of Cell
-        In the order of the file.
-    """
-    return CellFile(path).read()
-
-
 def resumed_cells(
     problems: Iterable[Any],
     methods: Iterable[Any],
     n_splits: int,
-    out: str | os.PathLike | CellFile,
+    file: CellFile,
     run: Callable[[Any, Any, int], Cell | None],
     *,
     left_out: frozenset[tuple[str, str]] = frozenset(),
@@ -202,13 +186,13 @@ def resumed_cells(
     ----------
     problems : iterable of Problem
         Data sets.
-    methods : iterable of str or Method
+    methods : iterable of Method
         What is compared.
     n_splits : int
         Splits of each data set; they are the outer loop, so that whoever stops early has all
         data sets and all methods, on fewer splits.
-    out : path-like or CellFile
-        A file of JSON lines; made if missing.
+    file : CellFile
+        Where they are kept; made if missing.
     run : callable
         ``run(problem, method, seed) -> Cell``, or None for a fit that failed: it is not kept, and
         tried again another time.
@@ -224,7 +208,6 @@ def resumed_cells(
     Cell
         Those run now, as they finish.
     """
-    file = out if isinstance(out, CellFile) else CellFile(out)
     problems, methods = list(problems), list(methods)
     done = {(cell.dataset, cell.method, cell.split) for cell in file.read()}
     tasks = [
@@ -232,8 +215,8 @@ def resumed_cells(
         for seed in range(n_splits)
         for problem in problems
         for method in methods
-        if (problem.name, getattr(method, "name", method)) not in left_out
-        and (problem.name, getattr(method, "name", method), seed) not in done
+        if (problem.name, method.name) not in left_out
+        and (problem.name, method.name, seed) not in done
     ]
     if not tasks:
         return

@@ -31,7 +31,7 @@ from reproduction.pages import summary_line
 from reproduction.papers import PAPERS
 from reproduction.results import reproduced, result_pictures, write_pages
 from reproduction.table import Plan, Table, plan, run_table
-from reproduction.tables import TABLES
+from reproduction.tables import STUDIES, TABLES
 
 
 class Spoken(click.Command):
@@ -44,7 +44,7 @@ class Spoken(click.Command):
 
 
 @click.command(cls=Spoken, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("names", nargs=-1, metavar="[TABLE|FIGURE|all]...")
+@click.argument("names", nargs=-1, metavar="[TABLE|FIGURE|all|studies]...")
 @click.option("--smoke", is_flag=True, help="Few points, one split: does all of it run?")
 @click.option(
     "--out",
@@ -92,28 +92,31 @@ def main() -> None:
 
 
 def _list() -> None:
-    lines = {name: f"{table.title} ({table.n_cells} fits)" for name, table in TABLES.items()}
-    lines |= {name: figure.title for name, figure in FIGURES.items()}
-    for paper, title in {**PAPERS, "beyond": "In none of the papers"}.items():
+    tables = {name: f"{t.title} ({t.n_cells} fits)" for name, t in (TABLES | STUDIES).items()}
+    lines = tables | {name: figure.title for name, figure in FIGURES.items()}
+    groups = {title: [n for n in lines if n.startswith(paper)] for paper, title in PAPERS.items()}
+    groups |= {"In none of the papers": ["beyond"], "Studies, which the guide shows": [*STUDIES]}
+    for title, names in groups.items():
         click.echo(click.wrap_text(title, 100))
-        for name, line in lines.items():
-            if name.startswith(paper):
-                click.echo(f"  {name:<14}{line}")
+        for name in names:
+            click.echo(f"  {name:<17} {lines[name]}")
     click.echo("Try: python -m reproduction 000-table1 --smoke")
 
 
 def _chosen(
     names: tuple[str, ...], smoke: bool, splits: int | None
 ) -> tuple[list[Table], list[str]]:
-    known = [*TABLES, *FIGURES]
-    unknown = [name for name in names if name not in known and name != "all"]
+    known = TABLES | STUDIES
+    groups = {"all": [*TABLES, *FIGURES], "studies": [*STUDIES]}
+    single = [*known, *FIGURES]
+    unknown = [name for name in names if name not in (*single, *groups)]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], known, 3) or known
+        near = difflib.get_close_matches(unknown[0], single, 3) or single
         raise click.UsageError(
             f"Got {unknown[0]!r}, but expected a table or a figure: try {', '.join(near)} or all."
         )
-    chosen = known if "all" in names else list(dict.fromkeys(names))
-    tables = [TABLES[name] for name in chosen if name in TABLES]
+    chosen = list(dict.fromkeys(one for name in names for one in groups.get(name, [name])))
+    tables = [known[name] for name in chosen if name in known]
     tables = [table.smoked() if smoke else table for table in tables]
     if splits is not None:
         tables = [replace(table, n_splits=splits) for table in tables]

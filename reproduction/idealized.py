@@ -2,72 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 
 from kernelmetric import datasets
-from kernelmetric.evaluation import measured, pair_counting_accuracy
+from kernelmetric.demo import Split
+from kernelmetric.evaluation import pair_counting_accuracy
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernels import RBF, ideal_alignment
 from kernelmetric.learners import MMC, IdealizedKernel
-from kernelmetric.report import Cell
 from kernelmetric.spaces import KPCA
-from reproduction.cells import resumed_cells
-from reproduction.papers import read_printed
-from reproduction.problems import Problem, Split, stored
-from reproduction.table import Method, Smoke, Table, by_seed
+from reproduction.problems import Problem, stored
+from reproduction.table import Method, Score, Smoke, Table, by_seed
 
 _TRAINING = {"toy": 60, "colon": 50, "lymphoma": 60, "soybean": 30, "wine": 118}
 _KNOWN = 0.7  # groups connected by similar pairs, as a share of the points: section 4.1
 
 
-def _printed(number: int) -> dict[str, tuple[float | None, ...]]:
-    found = read_printed(f"004-table{number}", "percent")
-    errors = {key: round(100 * printed.value, 2) for key, printed in found.items()}
-    columns = ("Euclidean", "idealized", "Xing")
-    return {name: tuple(errors.get((name, c)) for c in columns) for name, _ in errors}
-
-
-#: Errors in percent that the paper prints: in the kernel's own metric, in the learned one, and in
-#: that of Xing et al. where there is one.
-PRINTED = {number: _printed(number) for number in (2, 3, 4)}
-
 #: What is compared: the kernel's own metric, the learned one in every form, and Xing's, which the
-#: paper has for the linear kernel on few features.
-IDEALIZED: dict[str, dict[str, Any] | None] = {
-    "kernel": None,
-    "none": {"C": 1e3, "psd": "none"},
-    "clip": {"C": 1e3, "psd": "clip"},
-    "solve": {"C": 1e3, "psd": "solve"},
-    "clip, auto": {"C": "auto", "psd": "clip"},
-    "solve, auto": {"C": "auto", "psd": "solve"},
-    "Xing": None,
+#: paper has for the linear kernel on few features. Parameters, and what it is.
+FORMS: dict[str, tuple[dict[str, Any] | None, str]] = {
+    "kernel": (None, "The kernel's own metric."),
+    "none": (
+        {"C": 1e3, "psd": "none"},
+        "C = 1000, the dual as printed, which lets M be indefinite.",
+    ),
+    "clip": ({"C": 1e3, "psd": "clip"}, "C = 1000, negative eigenvalues of M cut off."),
+    "solve": ({"C": 1e3, "psd": "solve"}, "C = 1000, M kept positive semi-definite."),
+    "clip, auto": (
+        {"C": "auto", "psd": "clip"},
+        "C by cross-validation on pairs, negative eigenvalues of M cut off.",
+    ),
+    "solve, auto": (
+        {"C": "auto", "psd": "solve"},
+        "C by cross-validation on pairs, M kept positive semi-definite.",
+    ),
+    "Xing": (None, "MMC with a full matrix."),
 }
 
-
-class Task(NamedTuple):
-    """A row of one of the tables.
-
-    Parameters
-    ----------
-    table : int
-        2: nearest neighbours, from similar pairs; 3: k-means, from similar pairs; 4: nearest
-        neighbours, from labels.
-    name : str
-        Data set and kernel, as "wine, rbf".
-    """
-
-    table: int
-    name: str
-
-    @property
-    def printed(self) -> tuple[float | None, ...]:
-        """The paper's errors in percent: before, learned, Xing's."""
-        return PRINTED[self.table][self.name]
+# The columns of the paper's tables, and the forms that stand for them.
+_COLUMNS = {
+    "Euclidean": "kernel",
+    "idealized": "solve, auto",
+    "idealized, dual": "none",
+    "Xing": "Xing",
+}
+_XING = ("toy, linear", "soybean, linear", "wine, linear")
 
 
 def idealized_points(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -124,35 +109,34 @@ def _kernel(name: str, X: np.ndarray) -> Any:
     return "linear" if name == "linear" else RBF(gamma=(1 - 1 / n) / (2 * np.sum(X.var(axis=0))))
 
 
-def _run(task: Task, method: str, seed: int) -> Cell:
-    data, kernel_name = task.name.split(", ")
-    split = _split(task.table, data, seed)
-    kernel = _kernel(kernel_name, split.X_train)
-    judge = _clustering if task.table == 3 else _nearest
+def _fit(number: int, form: str) -> Callable[[Problem], Callable[[int], Score]]:
+    """Accuracy of nearest neighbours on the test points or, for Table 3, of pairs of points.
 
-    def fit_and_judge() -> tuple[Any, float]:
-        metric = _metric(task.table, method, kernel, split, seed)
-        return metric, judge(metric, split)
+    For Table 4 the note has C and the alignments of training and test points with the ideal kernel.
+    """
 
-    found = measured(fit_and_judge)  # warnings of a class of one point, a gap of 2e-3, are no news
-    metric, accuracy = found.value
-    note = _alignments(metric, kernel, split) if task.table == 4 and method != "Xing" else ""
-    return Cell(task.name, method, seed, accuracy, found.seconds, note)
+    def build(problem: Problem) -> Callable[[int], Score]:
+        data, kernel_name = problem.name.split(", ")
+
+        def run(seed: int) -> Score:
+            split = _split(number, data, seed)
+            kernel = _kernel(kernel_name, split.X_train)
+            metric = _metric(number, form, kernel, split, seed)
+            judged = (_clustering if number == 3 else _nearest)(metric, split)
+            aligned = number == 4 and form != "Xing"
+            return Score(judged, note=_alignments(metric, kernel, split) if aligned else None)
+
+        return run
+
+    return build
 
 
-#: Accuracies of ``IDEALIZED`` on tasks of one table, as :func:`resumed_cells` runs and keeps them:
-#: ``idealized_cells(tasks, methods, n_splits, out)``. They are of nearest neighbours on the test
-#: points or, for Table 3, of pairs of points; for Table 4 the note has C and the alignments of
-#: training and test points with the ideal kernel. The paper has 50 splits.
-idealized_cells = partial(resumed_cells, run=_run)
-
-
-def _metric(table: int, method: str, kernel: Any, split: Split, seed: int) -> Any:
+def _metric(table: int, form: str, kernel: Any, split: Split, seed: int) -> Any:
     """A fitted metric; for "kernel", coordinates whose Euclidean distance is the kernel's."""
     X, y = split.X_train, split.y_train
-    if method == "kernel":
+    if form == "kernel":
         return KPCA(kernel=kernel).fit(X)
-    parameters = IDEALIZED[method]
+    parameters = FORMS[form][0]
     learner = MMC() if parameters is None else IdealizedKernel(kernel, **parameters)
     if table == 4:
         return learner.fit(X, y)
@@ -195,25 +179,13 @@ def _alignments(metric: Any, kernel: Any, split: Split) -> str:
 
 # --- the tables ---------------------------------------------------------------------------------
 
-# The columns of the tables: methods of IDEALIZED, and what they are.
-_COLUMNS = {
-    "Euclidean": ("kernel", "The kernel's own metric."),
-    "idealized": ("solve, auto", "C by cross-validation on pairs, M kept positive semi-definite."),
-    "idealized, dual": ("none", "C = 1000, the dual as printed, which lets M be indefinite."),
-    "Xing": ("Xing", "MMC with a full matrix."),
-}
-_XING = ("toy, linear", "soybean, linear", "wine, linear")
-
-
-def _idealized(number: int, theirs: str) -> Callable[[Problem], Any]:
-    def build(problem: Problem) -> Callable[[int], float]:
-        return lambda seed: _run(Task(number, problem.name), theirs, seed).accuracy
-
-    return build
-
 
 def _toy(n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     return datasets.make_toy004(max(n, 100), random_state=rng)
+
+
+def _methods(number: int, columns: Mapping[str, str]) -> tuple[Method, ...]:
+    return tuple(Method(name, FORMS[form][1], _fit(number, form)) for name, form in columns.items())
 
 
 def _table_of_004(number: int, title: str, source: str) -> Table:
@@ -227,10 +199,7 @@ def _table_of_004(number: int, title: str, source: str) -> Table:
             Problem(name, _TRAINING[name.split(",")[0]], draws[name.split(",")[0]], "raw")
             for name in names
         ),
-        methods=tuple(
-            Method(name, text, _idealized(number, theirs))
-            for name, (theirs, text) in _COLUMNS.items()
-        ),
+        methods=_methods(number, _COLUMNS),
         n_splits=50,
         protocol=(
             source,
@@ -238,7 +207,7 @@ def _table_of_004(number: int, title: str, source: str) -> Table:
             "exp(-d²/β) with β the mean squared distance. Wine and soybean raw; logarithms of "
             "colon standardized by rows, then columns; lymphoma standardized, 62 + 34 points.",
         ),
-        smoke=Smoke(("toy, linear", "wine, linear")),
+        smoke=Smoke(("toy, linear",)),
         evaluate=by_seed,
         printed="error",
         against={"idealized": "Euclidean"},
@@ -259,4 +228,16 @@ TABLES_OF_004 = (
         "Similar pairs as in Table 2; k-means with the number of classes, on all points.",
     ),
     _table_of_004(4, "labels, error of 1-NN", "Pairs from the labels of the training points."),
+)
+
+#: The same tables with every form of the learned metric.
+FORMS_OF_004 = tuple(
+    replace(
+        table,
+        name=f"idealized-table{number}",
+        title=f"every form of the idealized metric: {table.title}",
+        methods=_methods(number, {form: form for form in FORMS}),
+        against={form: "kernel" for form in FORMS if form != "kernel"},
+    )
+    for number, table in enumerate(TABLES_OF_004, start=2)
 )

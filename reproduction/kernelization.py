@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.decomposition import PCA
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Delta, Kernel, as_kernel, polynomial_degrees, rbf_widths
 from kernelmetric.learners import DNE, LMNN, NCA
 from kernelmetric.selection import KernelAlignment
+from reproduction.classifiers import nearest
 from reproduction.problems import GROUPS, Problem, folds
 from reproduction.table import Method, Smoke, Table
 
@@ -159,22 +159,6 @@ def distinct_kernels(kernels: list[Kernel], X: np.ndarray) -> list[Kernel]:
             kept.append(kernel)
             grams.append(K)
     return kept or list(kernels[:1])
-
-
-def nearest(metric: Any) -> Pipeline:
-    """1-NN in a metric.
-
-    Parameters
-    ----------
-    metric : estimator
-        A metric.
-
-    Returns
-    -------
-    Pipeline
-        A classifier.
-    """
-    return make_pipeline(metric, KNeighborsClassifier(1))
 
 
 def base_kernels(problem: Problem) -> list[Kernel]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from kernelmetric.datasets import make_checkerboard
-from kernelmetric.evaluation import measured
+from kernelmetric.demo import Split
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, rbf_widths
 from kernelmetric.learners import LMNN
-from kernelmetric.report import Cell
 from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
-from reproduction.cells import resumed_cells
-from reproduction.kernelization import nearest
+from reproduction.classifiers import nearest
 from reproduction.problems import (
     Problem,
     folds,
@@ -29,6 +26,7 @@ from reproduction.problems import (
     split_of,
     stored,
 )
+from reproduction.table import Method, Smoke, Table, accuracy
 
 _MOST_CLUSTERS = 8  # of a class
 _LEAST_SILHOUETTE = 0.1  # of clusters worth the name
@@ -116,7 +114,7 @@ _SMALL = ("glass", "sonar", "wine")
 _UCI = "pima glass ionosphere balance yeast sonar wine satellite"
 
 #: Many clusters under noise; without noise; and sets of 000 and others with its training sizes.
-MULTIMODAL: dict[str, tuple[Problem, ...]] = {
+PROBLEMS: dict[str, tuple[Problem, ...]] = {
     "noisy": (
         Problem("checkerboard, 4 noise", 300, _checkerboard),
         Problem("XOR, 4 noise", 200, _xor),
@@ -138,23 +136,102 @@ def _single_features(d: int) -> list[Kernel]:
     return [Rescaled(kernel, row) for row in np.eye(d) for kernel in widths]
 
 
-#: Each a kernel, as a function of the number of features; None is the width by cross-validation.
-ALIGNMENTS: dict[str, Callable[[int], Any] | None] = {
-    "global": lambda d: KernelAlignment(),
-    "centred": lambda d: KernelAlignment(_bases(), centered=True),
-    "clusters": lambda d: Clustered(KernelAlignment(_bases(), centered=True)),
-    "local": lambda d: KernelAlignment(_bases(), centered=True, local=RBF()),
-    "features": lambda d: KernelAlignment([*_bases(), *_single_features(d)], centered=True),
-    "scales, centred": lambda d: AlignedScales(KernelAlignment(_bases(), centered=True)),
-    "scales, local": lambda d: AlignedScales(
-        KernelAlignment(_bases(), centered=True, local=RBF(gamma=1.0))
+# Each a kernel, as a function of the number of features, and what it is.
+_ALIGNMENTS: dict[str, tuple[Callable[[int], Any], str]] = {
+    "global": (lambda d: KernelAlignment(), "21 widths aligned, as printed."),
+    "centred": (
+        lambda d: KernelAlignment(_bases(), centered=True),
+        "21 widths and the identity aligned, centred.",
     ),
-    "scales": lambda d: AlignedScales(),
-    "scales, ridge": lambda d: AlignedScales(LeaveOneOutRidge()),
-    "median": lambda d: RBF() + 0.1 * Delta(),
-    "auto": lambda d: "auto",
-    "CV width": None,
+    "clusters": (
+        lambda d: Clustered(KernelAlignment(_bases(), centered=True)),
+        "The same with the clusters of the classes instead of the classes.",
+    ),
+    "local": (
+        lambda d: KernelAlignment(_bases(), centered=True, local=RBF()),
+        "The same with a target of near points only.",
+    ),
+    "features": (
+        lambda d: KernelAlignment([*_bases(), *_single_features(d)], centered=True),
+        "The same, and four widths on each feature alone.",
+    ),
+    "scales, centred": (
+        lambda d: AlignedScales(KernelAlignment(_bases(), centered=True)),
+        "Scales of the features, then centred.",
+    ),
+    "scales, local": (
+        lambda d: AlignedScales(KernelAlignment(_bases(), centered=True, local=RBF(gamma=1.0))),
+        "Scales of the features, then local.",
+    ),
+    "scales": (lambda d: AlignedScales(), "Scales of the features, and the default kernel."),
+    "scales, ridge": (
+        lambda d: AlignedScales(LeaveOneOutRidge()),
+        "Scales of the features, then the best leave-one-out ridge regression.",
+    ),
+    "median": (lambda d: RBF() + 0.1 * Delta(), "An RBF of median width, and 0.1."),
+    "auto": (lambda d: "auto", "kernel='auto'."),
 }
+
+
+def _aligned(kernel: Callable[[int], Any]) -> Callable[[Problem], Callable[[int], Any]]:
+    return lambda problem: lambda d: nearest(Kernelized(LMNN(), kernel=kernel(d)))
+
+
+_METHODS = (
+    *(Method(name, text, _aligned(kernel)) for name, (kernel, text) in _ALIGNMENTS.items()),
+    Method(
+        "CV width",
+        "An RBF whose width 3-fold cross-validation chose.",
+        lambda problem: lambda d: KernelizedCV(LMNN(), cv=folds()),
+    ),
+)
+
+
+def later_split(problem: Problem, seed: int) -> Split:
+    """A split that was not looked at when the prior of AlignedScales was set."""
+    return split_of(problem, 100 + seed)
+
+
+def classify_later(problem: Problem, method: Method, seed: int) -> float:
+    """Accuracy on a later split.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data set.
+    method : Method
+        Builds a function that makes a classifier for a number of features.
+    seed : int
+        Number of the split.
+
+    Returns
+    -------
+    float
+        Accuracy.
+    """
+    split = later_split(problem, seed)
+    return accuracy(method.build(problem)(split.X_train.shape[1]), split)
+
+
+#: One table for each group of data sets.
+MULTIMODAL = tuple(
+    Table(
+        name=f"multimodal-{group}",
+        title="alignment where classes have several clusters, accuracy of kernelized LMNN",
+        problems=problems,
+        methods=_METHODS,
+        n_splits=4,
+        protocol=(
+            "Features standardized by the training points; at most 2000 test points; random "
+            "splits, seed = 100 + number of the split.",
+        ),
+        smoke=Smoke((problems[-1].name,), n_train=20),
+        evaluate=classify_later,
+        printed="percent",
+        reference="median",
+    )
+    for group, problems in PROBLEMS.items()
+)
 
 
 def noise_curve(
@@ -195,25 +272,3 @@ def noise_curve(
 def _nearest(Z: np.ndarray, y: np.ndarray, n_train: int) -> float:
     neighbour = KNeighborsClassifier(1).fit(Z[:n_train], y[:n_train])
     return float(neighbour.score(Z[n_train:], y[n_train:]))
-
-
-def _model(method: str, d: int) -> Any:
-    kernel = ALIGNMENTS[method]
-    if kernel is None:
-        return KernelizedCV(LMNN(), cv=folds())
-    return nearest(Kernelized(LMNN(), kernel=kernel(d)))
-
-
-def _run(problem: Problem, method: str, seed: int) -> Cell:
-    # The splits from 0 on were looked at when the prior of AlignedScales was set.
-    split = split_of(problem, 100 + seed)
-    model = _model(method, split.X_train.shape[1])
-    found = measured(
-        lambda: model.fit(split.X_train, split.y_train).score(split.X_test, split.y_test)
-    )
-    return Cell(problem.name, method, seed, float(found.value), found.seconds)
-
-
-#: Accuracies of LMNN with the kernels of ``ALIGNMENTS``, as :func:`resumed_cells` runs and keeps
-#: them: ``multimodal_cells(problems, methods, n_splits, out)``.
-multimodal_cells = partial(resumed_cells, run=_run)

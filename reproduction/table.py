@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelmetric.demo import Split
 from kernelmetric.evaluation import measured
 from kernelmetric.report import Cell
 from reproduction.cells import CellFile, provenance, resumed_cells
@@ -69,6 +70,29 @@ class Smoke(NamedTuple):
     n_splits: int = 1
 
 
+class Score(NamedTuple):
+    """What a fit is worth, where that is more than one number.
+
+    Parameters
+    ----------
+    value : float
+        Larger is better.
+    seconds : float, default=None
+        Time to be shown; None for that of all that was done.
+    note : str, default=None
+        What to keep beside; None for the warnings.
+    """
+
+    value: float
+    seconds: float | None = None
+    note: str | None = None
+
+
+def accuracy(model: Any, split: Split) -> float:
+    """Accuracy on the test points of a model that learns from the training points."""
+    return float(model.fit(split.X_train, split.y_train).score(split.X_test, split.y_test))
+
+
 def classify(problem: Problem, method: Method, seed: int) -> float:
     """Accuracy of a classifier on the test points of a split.
 
@@ -86,12 +110,10 @@ def classify(problem: Problem, method: Method, seed: int) -> float:
     float
         Accuracy.
     """
-    split = split_of(problem, seed)
-    model = method.build(problem).fit(split.X_train, split.y_train)
-    return float(model.score(split.X_test, split.y_test))
+    return accuracy(method.build(problem), split_of(problem, seed))
 
 
-def by_seed(problem: Problem, method: Method, seed: int) -> float:
+def by_seed(problem: Problem, method: Method, seed: int) -> float | Score:
     """Score of a method that draws its own splits.
 
     Parameters
@@ -105,7 +127,7 @@ def by_seed(problem: Problem, method: Method, seed: int) -> float:
 
     Returns
     -------
-    float
+    float or Score
         What the function returns.
     """
     return method.build(problem)(seed)
@@ -132,7 +154,7 @@ class Table:
     smoke : Smoke
         The small version.
     evaluate : callable
-        ``evaluate(problem, method, seed) -> float``, larger is better.
+        ``evaluate(problem, method, seed) -> float or Score``, larger is better.
     printed : {"fraction", "percent", "error"}
         How the paper prints its numbers: accuracies as fractions or in percent, or errors in
         percent.
@@ -162,7 +184,7 @@ class Table:
     n_splits: int
     protocol: tuple[str, ...]
     smoke: Smoke
-    evaluate: Callable[[Problem, Method, int], float] = classify
+    evaluate: Callable[[Problem, Method, int], float | Score] = classify
     printed: str = "fraction"
     against: Mapping[str, str] = field(default_factory=dict)
     reference: str = ""
@@ -284,7 +306,7 @@ def plan(table: Table) -> Plan:
     problems, methods, skipped = [], [], []
     for problem in table.problems:
         try:
-            problem.draw(1, np.random.RandomState(0))
+            problem.draw(problem.n_train, np.random.RandomState(0))
         except OSError as error:
             skipped.append(f"{table.name}, {problem.name}: skipped, the data are missing. {error}")
         else:
@@ -336,13 +358,20 @@ def run_table(
 
 
 def _run(
-    evaluate: Callable[[Problem, Method, int], float], problem: Problem, method: Method, seed: int
+    evaluate: Callable[..., float | Score], problem: Problem, method: Method, seed: int
 ) -> Cell | None:
     try:
         found = measured(evaluate, problem, method, seed)
     except Exception:  # one bad fit must not end a run of hours
         log.exception("%s, %s, split %d failed and is left out.", problem.name, method.name, seed)
         return None
-    accuracy = round(float(found.value), 6)
-    note = found.note[:_LONGEST_NOTE]
-    return Cell(problem.name, method.name, seed, accuracy, found.seconds, note, found.megabytes)
+    score = found.value if isinstance(found.value, Score) else Score(found.value)
+    return Cell(
+        problem.name,
+        method.name,
+        seed,
+        round(float(score.value), 6),
+        found.seconds if score.seconds is None else score.seconds,
+        (found.note if score.note is None else score.note)[:_LONGEST_NOTE],
+        found.megabytes,
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -15,12 +16,9 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
 from kernelmetric import datasets
-from kernelmetric.evaluation import measured
 from kernelmetric.graphs import gaussian_graph, neighbor_graph
 from kernelmetric.kernelized import Kernelized
-from kernelmetric.report import Cell
 from kernelmetric.transductive import TransductiveDistance, tangent_neighbors
-from reproduction.cells import resumed_cells
 from reproduction.problems import Problem, stored
 from reproduction.table import Method, Smoke, Table, by_seed
 
@@ -28,82 +26,61 @@ _MNIST_ROWS = 10_000  # of the study of the cliff
 _ALL_DIGITS = 70_000
 
 
-class FewLabels(NamedTuple):
-    """A data set of which a few points are labelled.
+@lru_cache(maxsize=1)
+def points(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Points with features in [0, 1], and class codes; of MNIST as many as the problem has."""
+    if problem.name.startswith("mnist"):
+        return _digits(problem.n_train + problem.n_test)
+    X, y = datasets.load(problem.name, return_X_y=True)
+    return minmax_scale(X), np.unique(y, return_inverse=True)[1]
+
+
+def partial_labels(y: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Labels of a stratified random share, -1 elsewhere.
 
     Parameters
     ----------
-    name : str
-        Name, as the table shows it.
+    y : ndarray of shape (n,)
+        Class codes from 0.
     share : float
-        Share of the points whose labels are known.
-    settings : dict
-        Parameters of ``TransductiveDistance`` that the paper sets by hand.
+        Share of the points whose labels are known; at least one of each class is.
+    seed : int
+        The only source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Partial labels.
     """
-
-    name: str
-    share: float
-    settings: dict[str, Any]
-
-    def points(self) -> tuple[np.ndarray, np.ndarray]:
-        """Points with features in [0, 1], and class codes.
-
-        Returns
-        -------
-        X : ndarray of shape (n, d)
-            Points; 10,000 of MNIST.
-        y : ndarray of shape (n,)
-            Codes from 0.
-        """
-        X, y = _loaded(self.name.split(",")[0])
-        return X, y
-
-    def partial_labels(self, seed: int) -> np.ndarray:
-        """Labels of a stratified random share, -1 elsewhere.
-
-        Parameters
-        ----------
-        seed : int
-            The only source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Partial labels.
-        """
-        y = self.points()[1]
-        some = max(round(self.share * len(y)), int(y.max()) + 1)
-        labelled = train_test_split(
-            np.arange(len(y)), train_size=some, stratify=y, random_state=seed
-        )
-        known = np.full(len(y), -1)
-        known[labelled[0]] = y[labelled[0]]
-        return known
+    some = max(round(share * len(y)), int(y.max()) + 1)
+    labelled, _ = train_test_split(
+        np.arange(len(y)), train_size=some, stratify=y, random_state=seed
+    )
+    known = np.full(len(y), -1)
+    known[labelled] = y[labelled]
+    return known
 
 
 @lru_cache(maxsize=1)
-def _loaded(name: str) -> tuple[np.ndarray, np.ndarray]:
-    X, y = datasets.load(name, return_X_y=True)
-    y = np.unique(y, return_inverse=True)[1]
-    if name == "mnist":
-        rows = np.random.RandomState(0).permutation(len(y))[:_MNIST_ROWS]
-        return X[rows].astype(np.float32) / 255.0, y[rows]
-    return minmax_scale(X), y
+def _digits(n: int) -> tuple[np.ndarray, np.ndarray]:
+    X, y = datasets.load("mnist", return_X_y=True)
+    order = np.random.RandomState(0).permutation(len(y))[:n] if n < len(y) else np.arange(len(y))
+    return X[order].astype(np.float32) / 255.0, np.unique(y[order], return_inverse=True)[1]
 
 
-_FULL = partial(gaussian_graph, width=0.25)
-_DIGITS = {"n_components": 60, "penalty": "normalized", "n_votes": 10}
+_FULL: dict[str, Any] = {"n_components": 10, "graph": partial(gaussian_graph, width=0.25)}
+_DIGITS: dict[str, Any] = {"n_components": 60, "penalty": "normalized", "n_votes": 10}
 
-#: The sets of Table 1 of 001, as it sets them: full Gaussian graph, 1-NN in 10 dimensions.
-TABLE1 = tuple(
-    FewLabels(name, 0.1, {"n_components": 5 if name == "breast" else 10, "graph": _FULL})
-    for name in ("breast", "ionosphere", "sonar", "wine")
-)
-#: 10,000 digits of MNIST: twenty neighbours, 60 dimensions, 10-NN; 1-NN where labels are few.
-MNIST = (
-    FewLabels("mnist", 0.05, _DIGITS),
-    FewLabels("mnist, 1 %", 0.01, {**_DIGITS, "n_votes": 1}),
-)
+# The share of points with labels, and what the paper sets by hand: a full Gaussian graph and 1-NN
+# in 10 dimensions for small sets; 60 dimensions and 10-NN for digits, 1-NN where labels are few.
+_SETTINGS: dict[str, tuple[float, dict[str, Any]]] = {
+    "breast": (0.1, _FULL | {"n_components": 5}),
+    "ionosphere": (0.1, _FULL),
+    "sonar": (0.1, _FULL),
+    "wine": (0.1, _FULL),
+    "mnist": (0.05, _DIGITS),
+    "mnist, 1 %": (0.01, _DIGITS | {"n_votes": 1}),
+}
 
 #: λ of the study of the cliff.
 LAMS = tuple(4**i for i in range(7))
@@ -135,57 +112,75 @@ def _semisupervised(make: Callable[[], Any]) -> Callable[..., np.ndarray]:
     return run
 
 
-#: Every method: a function of points, partial labels and the problem's settings.
-FEW_LABEL_METHODS: dict[str, Callable[..., np.ndarray]] = {
-    "TDL": _transductive(cost="paper", lam=1024),
-    "LE": _transductive(lam=np.inf),
-    "TDL, automatic": _transductive(),
-    "1-NN": _supervised(lambda: KNeighborsClassifier(1)),
-    "SVM": _supervised(lambda: SVC(C=100.0)),
-    "KFDA": _supervised(
-        lambda: Kernelized(LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1), kernel="rbf")
-    ),
-    "KNM": _supervised(lambda: Kernelized(NearestCentroid(), kernel="rbf")),
-    "LabelSpreading": _semisupervised(lambda: LabelSpreading(kernel="knn", n_neighbors=20)),
-    "SelfTraining": _semisupervised(lambda: SelfTrainingClassifier(KNeighborsClassifier(5))),
-    **{f"paper, λ={lam}": _transductive(cost="paper", lam=lam) for lam in LAMS},
-    **{f"robust, λ={lam}": _transductive(cost="robust", lam=lam) for lam in LAMS},
-}
+def _few_labels(name: str, text: str, predict: Callable[..., np.ndarray]) -> Method:
+    """A method, judged by its accuracy on the points without labels."""
 
-
-def _run(problem: FewLabels, method: str, seed: int) -> Cell:
-    X, y = problem.points()
-    known = problem.partial_labels(seed)
-    # Warnings of graphs in parts and of classes of one label are no news.
-    found, seconds, *_ = measured(FEW_LABEL_METHODS[method], X, known, problem.settings)
-    rest = known < 0
-    return Cell(problem.name, method, seed, float(np.mean(found[rest] == y[rest])), seconds)
-
-
-#: Accuracies of ``FEW_LABEL_METHODS`` on the unlabelled points, as :func:`resumed_cells` runs and
-#: keeps them: ``few_label_cells(problems, methods, n_splits, out)``.
-few_label_cells = partial(resumed_cells, run=_run)
-
-
-# --- the tables ---------------------------------------------------------------------------------
-
-
-def _few_label_method(name: str) -> Callable[[Problem], Any]:
     def build(problem: Problem) -> Callable[[int], float]:
-        task = next(task for task in TABLE1 if task.name == problem.name)
-        return lambda seed: _run(task, name, seed).accuracy
+        def run(seed: int) -> float:
+            share, settings = _SETTINGS[problem.name]
+            X, y = points(problem)
+            known = partial_labels(y, share, seed)
+            found = predict(X, known, settings)
+            rest = known < 0
+            return float(np.mean(found[rest] == y[rest]))
 
-    return build
+        return run
+
+    return Method(name, text, build)
 
 
-_FEW_LABELS = {
-    "TDL": "The paper's cost, k = 20, λ = 1024, Laplacian D - W; 1-NN in the embedding.",
-    "LE": "Laplacian Eigenmaps: the same without labels.",
-    "KFDA": "Fisher's discriminant, shrunk by 0.1, in the feature space of an RBF of median width.",
-    "SVM": "RBF-SVM, C = 100.",
-    "KNM": "The nearest class mean in the feature space of an RBF of median width.",
-    "1-NN": "The nearest labelled point.",
-}
+_METHODS_OF_001 = (
+    _few_labels(
+        "TDL",
+        "The paper's cost, k = 20, λ = 1024, Laplacian D - W; 1-NN in the embedding.",
+        _transductive(cost="paper", lam=1024),
+    ),
+    _few_labels(
+        "LE",
+        "Laplacian Eigenmaps: the same without labels.",
+        _transductive(lam=np.inf),
+    ),
+    _few_labels(
+        "KFDA",
+        "Fisher's discriminant, shrunk by 0.1, in the feature space of an RBF of median width.",
+        _supervised(
+            lambda: Kernelized(
+                LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1), kernel="rbf"
+            )
+        ),
+    ),
+    _few_labels("SVM", "RBF-SVM, C = 100.", _supervised(lambda: SVC(C=100.0))),
+    _few_labels(
+        "KNM",
+        "The nearest class mean in the feature space of an RBF of median width.",
+        _supervised(lambda: Kernelized(NearestCentroid(), kernel="rbf")),
+    ),
+    _few_labels(
+        "1-NN", "The nearest labelled point.", _supervised(lambda: KNeighborsClassifier(1))
+    ),
+)
+_FURTHER_METHODS = (
+    _few_labels("TDL, automatic", "The library's defaults, k = 20.", _transductive()),
+    _few_labels(
+        "LabelSpreading",
+        "scikit-learn's, 20 neighbours.",
+        _semisupervised(lambda: LabelSpreading(kernel="knn", n_neighbors=20)),
+    ),
+    _few_labels(
+        "SelfTraining",
+        "scikit-learn's, with five neighbours.",
+        _semisupervised(lambda: SelfTrainingClassifier(KNeighborsClassifier(5))),
+    ),
+    *(
+        _few_labels(
+            f"{cost}, λ={lam}",
+            f"Transductive distance, {kind} cost, k = 20.",
+            _transductive(cost=cost, lam=lam),
+        )
+        for cost, kind in (("paper", "the paper's"), ("robust", "the bounded"))
+        for lam in LAMS
+    ),
+)
 
 TABLE1_OF_001 = Table(
     name="001-table1",
@@ -194,9 +189,7 @@ TABLE1_OF_001 = Table(
         Problem(name, n // 10, stored(name), "unit", n - n // 10)
         for name, n in {"breast": 683, "ionosphere": 351, "sonar": 208, "wine": 178}.items()
     ),
-    methods=tuple(
-        Method(name, text, _few_label_method(name)) for name, text in _FEW_LABELS.items()
-    ),
+    methods=_METHODS_OF_001,
     n_splits=100,
     protocol=(
         "Features in [0, 1]; 10 % labelled, by stratified random choice, seed = number of the "
@@ -210,13 +203,6 @@ TABLE1_OF_001 = Table(
     printed="percent",
     against={"TDL": "LE"},
 )
-
-
-@lru_cache(maxsize=1)
-def _digits(n: int) -> tuple[np.ndarray, np.ndarray]:
-    X, y = datasets.load("mnist", return_X_y=True)
-    order = np.random.RandomState(0).permutation(len(y))[:n] if n < len(y) else np.arange(len(y))
-    return X[order].astype(np.float32) / 255.0, np.unique(y[order], return_inverse=True)[1]
 
 
 @lru_cache(maxsize=2)  # the table goes from one prior to the other and back
@@ -274,4 +260,43 @@ TABLE2_OF_001 = Table(
     evaluate=by_seed,
     printed="percent",
     against={"TDL": "LE"},
+)
+
+_ALL_METHODS = (*_METHODS_OF_001, *_FURTHER_METHODS)
+
+#: Table 1 with the cliff at small λ and semi-supervised peers; the same on 10,000 digits.
+FEW_LABELS = tuple(
+    replace(
+        TABLE1_OF_001,
+        name=name,
+        title=f"few labels: every method, {what}, accuracy on the others",
+        problems=problems,
+        methods=_ALL_METHODS,
+        protocol=protocol,
+        smoke=smoke,
+        against={method.name: "LE" for method in _ALL_METHODS if method.name != "LE"},
+    )
+    for name, what, problems, protocol, smoke in (
+        (
+            "few-labels",
+            "10 % of the points are labelled",
+            TABLE1_OF_001.problems,
+            TABLE1_OF_001.protocol[:1],
+            TABLE1_OF_001.smoke,
+        ),
+        (
+            "few-labels-mnist",
+            "5 % or 1 % of 10,000 digits are labelled",
+            tuple(
+                Problem(name, n, stored("mnist"), "raw", _MNIST_ROWS - n)
+                for name, n in {"mnist": 500, "mnist, 1 %": 100}.items()
+            ),
+            (
+                "10,000 digits; 5 % or 1 % labelled, by stratified random choice, seed = number of "
+                "the split; graph of 20 neighbours; normalized Laplacian; 60 eigenvectors; 10-NN "
+                "in the embedding, 1-NN for 1 %.",
+            ),
+            Smoke(("mnist",), n_train=60, n_test=540),
+        ),
+    )
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg, optimize, sparse
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_wine, make_moons
+from sklearn.datasets import load_diabetes, load_wine
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -25,9 +25,6 @@ from kernelmetric.selection import (
 from kernelmetric.selection._leave_one_out import RIDGES
 from kernelmetric.selection._relevance import relevance_loss
 from kernelmetric.selection._targets import coded_targets, few_columns
-from reproduction.automatic import default_cells
-from reproduction.cells import read_cells
-from reproduction.problems import Problem
 
 
 @pytest.fixture(scope="module")
@@ -435,14 +432,3 @@ def test_auto_is_one_of_the_kernels_of_a_grid_search(wine):
         error_score="raise",
     )
     assert search.fit(X, y).best_score_ > 0.9
-
-
-def test_the_comparison_of_defaults_resumes_where_it_stopped(tmp_path):
-    problem = Problem("moons", 30, lambda n, rng: make_moons(n, noise=0.1, random_state=rng))
-    out, methods = tmp_path / "cells.jsonl", ["Euclidean", "selecting ridge"]
-    first = list(default_cells([problem], methods[:1], 2, out))
-    rest = list(default_cells([problem], methods, 2, out))
-    assert [(c.method, c.split) for c in first] == [("Euclidean", 0), ("Euclidean", 1)]
-    assert [(c.method, c.split) for c in rest] == [("selecting ridge", 0), ("selecting ridge", 1)]
-    assert read_cells(out) == first + rest
-    assert min(cell.accuracy for cell in rest) > 0.8
