@@ -72,20 +72,7 @@ class TunedNeighbors(ClassifierMixin, BaseEstimator):
         self.n_pca = n_pca
 
     def fit(self, X: Any, y: Any) -> TunedNeighbors:
-        """Learn the metric, then find out how many neighbours should vote in such metrics.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-        y : ndarray of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        TunedNeighbors
-            The fitted classifier.
-        """
+        """Learn the metric, then find out how many neighbours should vote in such metrics."""
         self.classes_ = np.unique(y)
         self.pca_ = None
         if self.n_pca is not None and self.n_pca < X.shape[1]:
@@ -103,18 +90,7 @@ class TunedNeighbors(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Classes of X.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels.
-        """
+        """Classes of X."""
         X = X if self.pca_ is None else self.pca_.transform(X)
         return self.neighbors_.predict(self.metric_.transform(X))
 

@@ -59,20 +59,7 @@ class SelectingRidge(ClassifierMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: Any) -> SelectingRidge:
-        """Choose the kernel, then solve for the coefficients.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-        y : ndarray of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        SelectingRidge
-            The fitted classifier.
-        """
+        """Choose the kernel, then solve for the coefficients."""
         self.kernel_ = LeaveOneOutRidge().bind(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         Y = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
@@ -82,17 +69,6 @@ class SelectingRidge(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Classes of X.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels.
-        """
+        """Classes of X."""
         scores = (self.kernel_(X, self.points_) + 1.0) @ self.coefficients_
         return self.classes_[scores.argmax(axis=1)]

@@ -91,20 +91,7 @@ class SearchedKernel(ClassifierMixin, BaseEstimator):
         self.kernels = kernels
 
     def fit(self, X: Any, y: Any) -> SearchedKernel:
-        """Search, then fit with the kernel found.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-        y : ndarray of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        SearchedKernel
-            The fitted classifier.
-        """
+        """Search, then fit with the kernel found."""
         kernels = distinct_kernels(self.kernels, X)
         search = KernelizedCV(self.quick, kernels, folds(), refit=False).fit(X, y)
         self.classes_ = np.unique(y)
@@ -114,18 +101,7 @@ class SearchedKernel(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Classes of X.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels.
-        """
+        """Classes of X."""
         return self.model_.predict(X)
 
 

@@ -60,20 +60,7 @@ class Clustered(Kernel):
         self.kernel = kernel
 
     def bind(self, X: Any, y: Any = None) -> Kernel:
-        """Cut the classes and bind the kernel.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Training points.
-        y : ndarray of shape (n,)
-            Their labels.
-
-        Returns
-        -------
-        Kernel
-            What the kernel learned from the clusters.
-        """
+        """Cut the classes and bind the kernel."""
         codes = np.zeros(len(y), dtype=np.intp)
         for label in np.unique(y):
             members = np.flatnonzero(y == label)
