@@ -9,16 +9,15 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from joblib import Parallel, delayed, effective_n_jobs
 
 from kernelmetric.report import Cell
+from kernelmetric.report._page import versions
 
 log = logging.getLogger(__name__)
-_MADE_BY = ("kernelmetric", "numpy", "scipy", "scikit-learn")
 
 
 class CellFileError(ValueError):
@@ -251,14 +250,7 @@ def provenance() -> dict[str, str]:
     >>> "numpy" in provenance()
     True
     """
-    versions = {}
-    for name in _MADE_BY:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # run from a source tree
-            versions[name] = "source"
-    return versions | {
-        "python": platform.python_version(),
+    return versions() | {
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "when": time.strftime("%Y-%m-%d"),
     }

@@ -73,10 +73,7 @@ def reproduce(
     if not names:
         _list()
         return
-    try:
-        require_folder(out)
-    except OSError as error:
-        raise click.BadParameter(f"cannot make the folder {out}: {error}") from error
+    require_folder(out)
     tables, figures = _chosen(names, smoke, splits)
     try:
         sys.exit(_reproduce(tables, figures, out, jobs, smoke))

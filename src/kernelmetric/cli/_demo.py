@@ -43,10 +43,7 @@ def command() -> click.Command:
         """
         from kernelmetric.demo import Demo
 
-        try:
-            require_folder(out)
-        except OSError as error:
-            raise click.BadParameter(f"cannot make the folder {out}: {error}") from error
+        require_folder(out)
         chosen = Demo.quick(seed) if quick else Demo(seed=seed)
         try:
             code = _run_demo(chosen, out, quiet=quiet, as_json=as_json)
