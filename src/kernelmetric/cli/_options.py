@@ -87,7 +87,7 @@ def metric_options(function: Callable) -> Callable:
     """What to learn, from what."""
     import click
 
-    options = [
+    options: list[Callable[[Callable], Callable]] = [
         click.option("--label", metavar="COL", help="The column of classes; names are fine."),
         click.option(
             "--pairs",
