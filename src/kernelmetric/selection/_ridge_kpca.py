@@ -323,7 +323,12 @@ def _solution(gram: CentredGram, Y: np.ndarray) -> np.ndarray:
             "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
             "kernel: try another kernel, or add a multiple of Delta()."
         ) from None
-    return linalg.cho_solve(factor, Y - Y.mean(axis=0), overwrite_b=True, check_finite=False)
+    Y = Y - Y.mean(axis=0)
+    alpha = linalg.cho_solve(factor, Y, check_finite=False)
+    # Copies of a point with other labels have weights against each other that mean nothing. What
+    # is fitted does not have them, nor its own solution.
+    fitted = Y - _JITTER * level * alpha
+    return linalg.cho_solve(factor, fitted, overwrite_b=True, check_finite=False)
 
 
 def _mean_of_copies(R: np.ndarray, X: np.ndarray) -> np.ndarray:
