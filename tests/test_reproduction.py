@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -567,16 +568,11 @@ def test_warnings_time_and_memory_of_a_fit_are_kept():
 
 
 @pytest.fixture
-def reproduce():
+def reproduce(invoke):
     pytest.importorskip("rich", reason="rich comes with the extra `cli`")
-    testing = pytest.importorskip("click.testing", reason="click comes with the extra `cli`")
     from reproduction.command import reproduce as command
 
-    try:
-        runner = testing.CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
-    except TypeError:
-        runner = testing.CliRunner()
-    return lambda *arguments: runner.invoke(command, [*map(str, arguments)])
+    return partial(invoke, command)
 
 
 def test_the_command_is_run_by_python(tmp_path):
