@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from reproduction import cells as cells_module
 from reproduction import documentation
 from reproduction.beyond import TunedNeighbors, settled
 from reproduction.cells import CellFile, CellFileError
+from reproduction.classifiers import TunedSVM
 from reproduction.comparison import (
     Compared,
     Reproduction,
@@ -48,7 +50,7 @@ from reproduction.pictures import plot_agreement
 from reproduction.problems import Problem
 from reproduction.ranking import plot_ranking, rank_methods
 from reproduction.results import reproduced, result_pictures, write_pages
-from reproduction.table import Method, MissingMethodError, Smoke, Table, plan, run_table
+from reproduction.table import Method, MissingMethodError, Score, Smoke, Table, plan, run_table
 from reproduction.tables import STUDIES, TABLES
 
 ROOT = Path(__file__).parents[1]
@@ -286,6 +288,16 @@ def test_a_fit_that_fails_is_left_out_and_tried_again(tmp_path, caplog):
     assert {c.method for c in run_table(table, tmp_path)} == {"3-NN"}
 
 
+def test_a_score_may_bring_its_own_time_and_note(tmp_path):
+    def evaluate(problem, method, seed):
+        warnings.warn("look here", UserWarning, stacklevel=1)
+        return 0.5 if method.name == "1-NN" else Score(0.75, 7.0, "chosen: a")
+
+    plain, told = run_table(make_table(evaluate=evaluate, n_splits=1), tmp_path)
+    assert (plain.accuracy, plain.note, plain.seconds < 7) == (0.5, "look here", True)
+    assert (told.accuracy, told.note, told.seconds) == (0.75, "chosen: a", 7.0)
+
+
 # --- what is skipped ----------------------------------------------------------------------------
 
 
@@ -486,6 +498,17 @@ def test_where_labels_are_noisy_more_than_one_neighbour_votes():
     assert TunedNeighbors(lambda d: LDA(1), n_pca=1).fit(X, y).pca_.n_components_ == 1
 
 
+def test_all_tables_tune_the_svm_on_one_grid():
+    X, y = load_iris(return_X_y=True)
+    model = TunedSVM().fit(X[::5], y[::5])
+    assert len(model.model_.cv_results_["params"]) == 40
+    by_name = {"beyond": "SVM", "automatic-ten": "SVM, grid of 40"}
+    for name, column in by_name.items():
+        table = (TABLES | STUDIES)[name]
+        (method,) = [method for method in table.methods if method.name == column]
+        assert isinstance(method.build(table.problems[0]), TunedSVM)
+
+
 def test_pages_are_written_for_what_is_there(tmp_path):
     table = make_table()
     cells = list(run_table(table, tmp_path))
@@ -551,8 +574,6 @@ def test_leaving_out_multiples_changes_no_choice():
 
 
 def test_warnings_time_and_memory_of_a_fit_are_kept():
-    import warnings
-
     def warn_twice(value):
         warnings.warn("look here", UserWarning, stacklevel=1)
         warnings.warn("look here", UserWarning, stacklevel=1)
