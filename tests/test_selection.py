@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg, optimize, sparse
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_wine, make_moons
+from sklearn.datasets import load_diabetes, load_wine
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import DNE, LMNN, RBF, Delta, Kernelized, Laplacian, memory_budget
 from kernelmetric.datasets import make_checkerboard
-from kernelmetric.experiments import Problem, default_cells, read_cells
 from kernelmetric.kernels import Rescaled, Sum
 from kernelmetric.selection import (
     LeaveOneOutRidge,
@@ -433,14 +432,3 @@ def test_auto_is_one_of_the_kernels_of_a_grid_search(wine):
         error_score="raise",
     )
     assert search.fit(X, y).best_score_ > 0.9
-
-
-def test_the_comparison_of_defaults_resumes_where_it_stopped(tmp_path):
-    problem = Problem("moons", 30, lambda n, rng: make_moons(n, noise=0.1, random_state=rng))
-    out, methods = tmp_path / "cells.jsonl", ["Euclidean", "selecting ridge"]
-    first = list(default_cells([problem], methods[:1], 2, out))
-    rest = list(default_cells([problem], methods, 2, out))
-    assert [(c.method, c.split) for c in first] == [("Euclidean", 0), ("Euclidean", 1)]
-    assert [(c.method, c.split) for c in rest] == [("selecting ridge", 0), ("selecting ridge", 1)]
-    assert read_cells(out) == first + rest
-    assert min(cell.accuracy for cell in rest) > 0.8
