@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from kernelmetric import DNE, LMNN, RBF, Delta, Kernelized, Laplacian, memory_budget
 from kernelmetric.datasets import make_checkerboard
@@ -23,8 +24,8 @@ from kernelmetric.selection import (
     automatic_kernel,
     leave_one_out_errors,
 )
-from kernelmetric.selection._grid import RIDGES
-from kernelmetric.selection._relevance import relevance_loss
+from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid
+from kernelmetric.selection._relevance import relevance_loss, relevances
 from kernelmetric.selection._targets import coded_targets, few_columns
 
 
@@ -146,6 +147,30 @@ def test_the_gradient_of_the_relevances_is_that_of_finite_differences(wine):
     assert error < 1e-6
 
 
+def test_single_precision_is_enough_for_the_descent(wine):
+    X, y = wine
+    Y = coded_targets(y, X).columns()
+    for ridge in (1e-3, 1.0):
+        at = np.append(np.random.RandomState(0).uniform(-5, -2, 13), np.log(ridge))
+        (loss, gradient), (near, slope) = (
+            relevance_loss(at, X, Y, dtype) for dtype in (np.float64, np.float32)
+        )
+        assert near == pytest.approx(loss, abs=1e-3)
+        np.testing.assert_allclose(slope, gradient, atol=1e-3)
+
+
+def test_the_descent_on_blocks_lowers_the_mean_of_their_losses(board):
+    X, y = board
+    Y = coded_targets(y, X).columns()
+    blocks = [(X[k::2], Y[k::2]) for k in (0, 1)]
+    start = np.log([5.0, 5.0, 5.0, 5.0, 0.1])
+    before, after = (
+        np.mean([relevance_loss(at, *block)[0] for block in blocks])
+        for at in (start, relevances(blocks, start, 5)[1])
+    )
+    assert after < before - 0.1
+
+
 def test_the_relevance_loss_is_the_logarithm_of_the_error(wine):
     X, y = wine
     Y = coded_targets(y, X).columns()
@@ -172,6 +197,43 @@ def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine, chosen):
         for kind in (True, False)
     )
     assert isinstance(kernel, Rescaled) == (rescaled < 0.9 * common)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=["RBF", "Laplacian"])
+def test_the_search_finds_what_the_whole_grid_has(wine, board, family):
+    for X, y in (wine, board):
+        Y = coded_targets(y, X).columns()
+        found, whole = Grid(X, Y, family).sweep(), Grid(X, Y, family)
+        whole.look(np.ndindex(whole.errors.shape))
+        assert not np.isnan(whole.errors).any()
+        assert np.isnan(found.errors).any()  # what it passed by
+        assert found.error < 1.01 * whole.error
+
+
+def test_all_rows_look_at_a_narrower_width_that_is_nearly_as_good(wine):
+    grid = Grid(wine[0], coded_targets(wine[1], wine[0]).columns(), FAMILIES[0])
+    grid.errors[6, 3], grid.errors[5, 3], grid.errors[2, 1] = 1.0, 1.01, 1.1
+    assert grid.valleys == [(6, 3), (2, 1)]
+    grid.errors[2, 1] = 2.0
+    assert grid.valleys == [(6, 3), (6, 3)]
+
+
+@pytest.mark.parametrize("name", ["wine", "board"])
+def test_the_effective_dimension_counts_the_directions_that_are_not_shrunk(name, chosen, request):
+    X, _ = request.getfixturevalue(name)
+    kernel = chosen[name]
+    ridge = width_and_ridge(kernel)[1]
+    w = linalg.eigvalsh(kernel(X) - ridge * np.eye(len(X)) + 1.0)
+    assert kernel.effective_dimension_ == pytest.approx(np.sum(w / (w + ridge)), rel=1e-6)
+
+
+def test_the_number_of_threads_does_not_matter():
+    X, y = make_checkerboard(420, n_noise=3, random_state=0)
+    chosen = LeaveOneOutRidge().bind(X, y)
+    with threadpool_limits(1):
+        alone = LeaveOneOutRidge().bind(X, y)
+    assert alone.candidates_ == pytest.approx(chosen.candidates_, rel=1e-12)
+    np.testing.assert_allclose(alone.scales, chosen.scales, rtol=1e-12)
 
 
 def test_binding_what_was_chosen_changes_nothing(board, chosen):
