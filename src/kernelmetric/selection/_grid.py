@@ -16,6 +16,7 @@ RIDGES = 10.0 ** np.arange(-4, 2)
 FARTHEST = 40.0  # exp(-40) is nothing beside one, and no denormal number of float32
 _NEAR = 1.04  # a width whose error is within this factor may be better with another ridge
 _WIDEST_START = 4  # wider kernels are nearly linear, and say little of scales
+_GUESSING = 0.7  # of the variance: more is little better than the mean
 _OTHER_VALLEY = 1.15  # narrower widths within this factor may be better with more points
 _COLUMNS_FOR_MEDIAN = 100
 
@@ -101,12 +102,14 @@ class Grid:
         return [self.best, (other[0], other[1])]
 
     def starts(self, n_features: int) -> list[np.ndarray]:
-        """Where the descent on scales begins: at the best width, and at the narrowest.
+        """Where the descent on scales begins: at the best width, perhaps also at the narrowest.
 
         Where noise fills the distance, the best common width is so wide that the error is flat
         around it, and only a narrow one has a slope to go down.
         """
-        places = [(i, np.nanargmin(self.errors[i])) for i in {0, min(self.best[0], _WIDEST_START)}]
+        in_the_dark = self.error > _GUESSING * np.mean(np.var(self._Y, axis=0))
+        widths = {min(self.best[0], _WIDEST_START), *([0] if in_the_dark else [])}
+        places = [(i, np.nanargmin(self.errors[i])) for i in sorted(widths)]
         return [
             np.log(np.append(np.full(n_features, self.gammas[i]), RIDGES[j])) for i, j in places
         ]
