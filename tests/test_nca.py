@@ -145,3 +145,66 @@ def test_a_thousand_small_classes_take_few_tiles():
     for tile in cut:
         covered[tile.rows, tile.columns] += 1
     assert np.array_equal(np.triu(covered), np.triu(np.ones_like(covered)))
+
+
+# --- points held out ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Two classes that overlap along one of eight features."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((400, 8))
+    return X, (X[:, 0] + 0.5 * rng.standard_normal(400) > 0).astype(int)
+
+
+def test_the_map_that_served_points_held_out_best_is_kept(noisy):
+    X, y = noisy
+    nca = NCA(early_stopping=True, random_state=0).fit(X, y)
+    scores = nca.validation_scores_
+    assert len(scores) == nca.n_iter_ + 1
+    whole = NCA(early_stopping=False, random_state=0).fit(X, y)
+    assert whole.validation_scores_ is None
+    assert nca.n_iter_ < whole.n_iter_
+    assert nca.converged_
+    # the points held out are every tenth of the rows sorted by class, from a random first
+    order = np.argsort(y, kind="stable")
+    held = order[np.random.RandomState(0).randint(10) :: 10]
+    rest = np.setdiff1d(order, held)
+    E = nca.transform(X)
+    D = ((E[held][:, None] - E[rest][None]) ** 2).sum(axis=2)
+    assert np.mean(y[rest][D.argmin(axis=1)] == y[held]) == pytest.approx(max(scores))
+
+
+def test_the_fit_ends_ten_iterations_after_the_best(noisy):
+    nca = NCA(early_stopping=True, random_state=0).fit(*noisy)
+    best = int(np.argmax(nca.validation_scores_))
+    assert len(nca.validation_scores_) - 1 <= best + 10
+
+
+def test_few_points_are_not_held_out_unless_asked(noisy, monkeypatch):
+    X, y = noisy
+    assert NCA(max_iter=3, tol=1).fit(X, y).validation_scores_ is None
+    monkeypatch.setattr("kernelmetric.learners._nca._EARLY_FROM", 400)
+    assert NCA(max_iter=3, tol=1).fit(X, y).validation_scores_ is not None
+
+
+@pytest.mark.parametrize("solver", ["truncated", "minibatch"])
+def test_every_solver_listens_to_points_held_out(noisy, solver):
+    nca = NCA(2, solver=solver, early_stopping=True, max_iter=40, batch_size=100, random_state=0)
+    nca.fit(*noisy)
+    assert max(nca.validation_scores_) >= nca.validation_scores_[0]
+    assert len(nca.validation_scores_) >= 2
+
+
+def test_no_class_loses_the_pair_it_is_learned_from():
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((60, 3)), np.repeat(np.arange(30), 2)
+    nca = NCA(2, early_stopping=True, max_iter=2, tol=1, random_state=0)
+    with pytest.raises(ValueError, match="no class has a point to spare"):
+        nca.fit(X, y)
+
+
+def test_early_stopping_is_yes_or_no_or_auto(noisy):
+    with pytest.raises(ValueError, match="Got early_stopping='no', but expected True, False"):
+        NCA(early_stopping="no").fit(*noisy)

@@ -11,6 +11,7 @@ from kernelmetric.compute import product, softmax_bytes, squared_distances, take
 from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import check_choice, check_number
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
+from kernelmetric.learners._held_out import held_back
 from kernelmetric.learners._nca_solvers import (
     NCAProblem,
     descend_batches,
@@ -33,6 +34,7 @@ _LONGEST_START = 1024.0  # for points all equally far apart, which no length tel
 _COARSE_ABOVE = 20_000  # from here on, a fit of some of the points is worth having as a start
 _COARSE_ROWS = 4_000
 _COARSE_TOL = 1e-3
+_EARLY_FROM = 10_000  # points: from here on some are held out
 
 
 class NCA(GradientLearner):
@@ -67,11 +69,16 @@ class NCA(GradientLearner):
         For 'truncated', the most mass of the softmax of a point that may be left out.
     batch_size : int, default=1000
         For 'minibatch', the points of a batch.
+    early_stopping : bool or 'auto', default='auto'
+        Whether some points are held out, at most a tenth and 3,000, and the map kept with which
+        the nearest of the others is of their class most often. The fit ends when the last ten
+        iterations brought nothing better. 'auto' does so from 10,000 points on, where iterations
+        cost most and gain least.
     warm_start : bool, default=False
         Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
         n_components, the shape of init or the number of features has changed.
     random_state : int, RandomState or None, default=None
-        For ``init='random'`` and the batches.
+        For ``init='random'``, the batches, and the points held out.
     verbose : bool, default=False
         Show a progress bar on standard error.
 
@@ -86,7 +93,10 @@ class NCA(GradientLearner):
     n_iter_ : int
         Iterations done.
     converged_ : bool
-        Whether ``tol`` was reached.
+        Whether ``tol`` was reached, or the points held out ended the fit.
+    validation_scores_ : list of float or None
+        Share of the points held out whose nearest neighbour is of their class: before the first
+        iteration, and after every one. None where no points were held out.
     n_features_in_ : int
         Number of features seen in fit.
 
@@ -126,6 +136,7 @@ class NCA(GradientLearner):
         solver="lbfgs",
         eps=1e-2,
         batch_size=1000,
+        early_stopping="auto",
         warm_start=False,
         random_state=None,
         verbose=False,
@@ -138,6 +149,7 @@ class NCA(GradientLearner):
         self.solver = solver
         self.eps = eps
         self.batch_size = batch_size
+        self.early_stopping = early_stopping
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -150,6 +162,10 @@ class NCA(GradientLearner):
         check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
         check_number(self, "batch_size", Integral, low=2)
         check_number(self, "eps", Real, low=0, high=1, above=True)
+        if not (isinstance(self.early_stopping, bool) or self.early_stopping == "auto"):
+            raise ValueError(
+                f"Got early_stopping={self.early_stopping!r}, but expected True, False or 'auto'."
+            )
 
     def _descent(self, X: Any, codes: np.ndarray, gram: Gram | None) -> Descent:
         rank = self._check_n_components(X.shape[1])
@@ -159,10 +175,33 @@ class NCA(GradientLearner):
         return Descent(start, lambda report: self._descend(problem, start, report), lambda L: L)
 
     def _descend(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Found:
-        n = len(problem.codes)
-        if n >= _COARSE_ABOVE and isinstance(self.init, str) and not self.warm_start:
-            some = problem.subset(np.linspace(0, n - 1, _COARSE_ROWS).astype(int))
+        n, held_out = len(problem.codes), None
+        early = n >= _EARLY_FROM if isinstance(self.early_stopping, str) else self.early_stopping
+        if early:
+            problem, held_out = held_back(problem, self.random_state)
+            if held_out is None and self.early_stopping is True:
+                raise ValueError(
+                    "Got early_stopping=True, but no class has a point to spare: expected one of "
+                    "three points or more. Try early_stopping=False."
+                )
+        if held_out is not None:
+            held_out(L)
+        fresh = isinstance(self.init, str) and not self.warm_start
+        if n >= _COARSE_ABOVE and fresh:
+            rows = np.linspace(0, len(problem.codes) - 1, _COARSE_ROWS).astype(int)
+            some = problem.subset(rows)
             L = minimize_lbfgs(some.objective, L, max_iter=self.max_iter, tol=_COARSE_TOL).x
+            if held_out is not None:
+                held_out(L)
+                L = held_out.best
+        report.held_out = held_out
+        found = self._solve(problem, L, report)
+        self.validation_scores_ = None if held_out is None else held_out.scores
+        if held_out is None:
+            return found
+        return held_out.best, problem.objective(held_out.best)[0], found[2]
+
+    def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Found:
         if self.solver == "lbfgs":
             return descend_exactly(problem, L, report, self.max_iter, self.tol)
         if self.solver == "truncated":

@@ -47,6 +47,7 @@ class Iterations:
         self.loss_curve: list[float] = []
         self.stopped = False
         self.state: Any = None
+        self.held_out: Any = None  # judges every state; its True asks to stop
         self._data = {"X": X, "y": y}
         self._root: Any = None
         self._open: Any = None
@@ -77,6 +78,8 @@ class Iterations:
                 )
             )
             self._begin(state)
+        if self.held_out is not None and self.held_out(state):
+            self.stopped = True
         return self.stopped
 
     @contextmanager
