@@ -388,10 +388,10 @@ def test_where_C_only_scales_the_metric_nothing_is_solved_for_a_larger_one(monke
     monkeypatch.setattr(choice, "solve_pairs", counted)
     for C, problem in problems.items():
         found = choice._solved(problem, C, path)
-        path.append((C, found.alpha))
+        path.append((C, found.alpha, found.metric))
         assert found.certificate.gap <= 1e-2
     assert options == 2 * [{"tol": 1e-2, "max_iter": 300, "sharp": False}]  # not for the third
-    wrong = [(C, 0.0 * alpha) for C, alpha in path[:2]]
+    wrong = [(C, 0.0 * alpha, np.eye(2)) for C, alpha, _ in path[:2]]
     choice._solved(problems[1e6], 1e6, wrong)
     assert len(options) == 3  # a line that ends nowhere good is not followed
 
