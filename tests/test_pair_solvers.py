@@ -8,6 +8,7 @@ from scipy import linalg
 
 from kernelmetric import memory_budget
 from kernelmetric.solvers import PairDual, solve_pairs
+from kernelmetric.solvers import _pair_curvature as curvature
 from kernelmetric.solvers import _pair_interior as interior
 from kernelmetric.solvers import _pair_solve as first
 from kernelmetric.solvers._pair_dual import Certificate, project_box_half_space
@@ -258,7 +259,7 @@ def test_the_memory_of_pairs_is_estimated_within_a_factor_of_two(n, r, n_pairs):
 
 def hessian_of(problem, theta, cone=None):
     """The curvature of all pairs with a barrier."""
-    hessian = interior._Hessian(problem, np.ones(len(problem), dtype=bool), np.sqrt(2.0))
+    hessian = interior.Hessian(problem, np.ones(len(problem), dtype=bool), np.sqrt(2.0))
     hessian.move_to(cone, theta)
     return hessian
 
@@ -286,7 +287,7 @@ def test_newton_equations_are_solved_however_the_hessian_is_held(psd, n_pairs):
     middle = np.eye(9)
     if psd:
         A, B = (X @ X.T + 0.1 * np.eye(3) for X in rng.standard_normal((2, 3, 3)))
-        cone = interior._Cone(A, B)
+        cone = interior.Cone(A, B)
         W = (cone.Q * cone.w) @ cone.Q.T
         np.testing.assert_allclose(W @ B @ W, A, atol=1e-10)  # Nesterov and Todd
         back = np.linalg.inv(W)
@@ -315,11 +316,11 @@ def test_the_longest_step_ends_at_the_first_bound():
 
 def test_a_matrix_that_rounding_made_indefinite_is_moved_a_little():
     H = np.diag([1.0, 1.0, -1e-14])
-    L, lower = interior._cholesky(H)
+    L, lower = curvature._cholesky(H)
     L = np.tril(L) if lower else np.triu(L).T
     np.testing.assert_allclose(L @ L.T, H, atol=1e-11)
     with pytest.raises(linalg.LinAlgError, match="not positive definite"):
-        interior._cholesky(np.diag([1.0, 1.0, -1e-6]))
+        curvature._cholesky(np.diag([1.0, 1.0, -1e-6]))
 
 
 def test_where_all_dissimilar_pairs_must_be_at_their_bound_they_are():
