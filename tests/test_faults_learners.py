@@ -355,12 +355,12 @@ def test_without_two_kinds_of_pairs_in_any_fold_there_is_no_choice():
 def test_powers_of_ten_are_tried_until_the_margin_dwarfs_the_distances(monkeypatch):
     tried = []
 
-    def solved(C, **options):
+    def solved(C, *_):
         tried.append(C)
-        assert options == {"tol": 1e-2, "max_iter": 300, "sharp": False}
-        return SimpleNamespace(metric=np.eye(2), certificate=SimpleNamespace(gamma=C / 1e3))
+        found = {"metric": np.eye(2), "certificate": SimpleNamespace(gamma=C / 1e3)}
+        return SimpleNamespace(alpha=None, **found)
 
-    monkeypatch.setattr(choice, "solve_pairs", solved)
+    monkeypatch.setattr(choice, "_solved", solved)
     monkeypatch.setattr(choice, "roc_auc_score", lambda differ, q: 0.7)
     Z = np.random.RandomState(0).standard_normal((40, 2))
     pairs = Pairs.from_labels(np.arange(40) % 2)
@@ -370,6 +370,30 @@ def test_powers_of_ten_are_tried_until_the_margin_dwarfs_the_distances(monkeypat
     np.testing.assert_allclose(scores, 0.7)
     C, scores = choice.choose_C(Z, pairs, lambda Z, teach, C: C / 1e9, clip=True, random_state=0)
     assert C == 1e8 and len(scores) == 8
+
+
+def test_where_C_only_scales_the_metric_nothing_is_solved_for_a_larger_one(monkeypatch):
+    rng = np.random.RandomState(0)
+    y = np.arange(30) % 2
+    Z = rng.standard_normal((30, 2)) + 6.0 * y[:, None]
+    pairs = Pairs.from_labels(y).take(np.arange(0, 435, 5))
+    learner = IdealizedKernel()
+    problems = {C: learner._problem(Z, pairs, C, None, psd=False) for C in (1e4, 1e5, 1e6)}
+    path, solve, options = [], choice.solve_pairs, []
+
+    def counted(problem, **given):
+        options.append(given)
+        return solve(problem, **given)
+
+    monkeypatch.setattr(choice, "solve_pairs", counted)
+    for C, problem in problems.items():
+        found = choice._solved(problem, C, path)
+        path.append((C, found.alpha, found.metric))
+        assert found.certificate.gap <= 1e-2
+    assert options == 2 * [{"tol": 1e-2, "max_iter": 300, "sharp": False}]  # not for the third
+    wrong = [(C, 0.0 * alpha, np.eye(2)) for C, alpha, _ in path[:2]]
+    choice._solved(problems[1e6], 1e6, wrong)
+    assert len(options) == 3  # a line that ends nowhere good is not followed
 
 
 def test_all_pairs_are_taken_while_they_are_few():

@@ -71,7 +71,7 @@ def test_a_sum_beyond_all_bounds_has_the_largest_margin(unequal):
 def test_what_counts_as_nothing_is_a_billionth_of_all_that_pairs_could_pull():
     problem = problem_of_pairs()
     assert problem.least_scale == pytest.approx(1e-9 * problem.upper @ problem.d2)
-    nothing = problem.certify(np.zeros(120), np.zeros((3, 3)), np.zeros(120))
+    nothing, _ = problem.compare(0.0, np.zeros((3, 3)), np.zeros(120))
     assert nothing.dual == 0.0
     assert nothing.gap == pytest.approx(1.0)  # relative to the primal, which is larger
 
@@ -145,51 +145,78 @@ def test_pairs_that_may_not_pull_are_as_good_as_absent(solver, bound):
     np.testing.assert_allclose(found.metric, expected.metric, atol=2e-2 * scale)
 
 
-def test_pairs_whose_sum_is_more_than_enough_begin_inside_their_bounds():
-    problem = problem_of_pairs(share=0.3)
-    apart = np.flatnonzero(problem.apart)
-    free = ~problem.apart
-    free[apart[:5]] = True  # the others, at their bounds, have far more than the least sum
-    beta, steps, _, stopped = interior._iterate(problem, np.ones(120), free, 1e-6, 60, None, 0)
-    assert steps > 3 and not stopped
-    assert np.all(beta[~free] == 1.0)
-    assert np.all((beta[free] > 0) & (beta[free] < 1))
-    at_once = problem.solution(problem.upper * np.where(free, 0.5, 1.0), 0, 1e-6, "interior")
-    after = problem.solution(problem.upper * beta, steps, 1e-6, "interior")
-    assert after.certificate.dual > at_once.certificate.dual
+@pytest.mark.parametrize("psd", [True, False])
+def test_the_interior_point_begins_at_the_prior_metric_and_the_middle_of_the_box(psd):
+    problem = problem_of_pairs(share=0.6, psd=psd)
+    newton = interior._Newton(problem, np.ones(120, dtype=bool), 0.6, 0.3)
+    np.testing.assert_allclose(newton.beta, np.where(problem.apart, 0.8, 0.5))
+    np.testing.assert_allclose(newton.M / newton.root, np.eye(3))
+    assert newton.slack == pytest.approx(0.2)  # above the least sum
+    assert np.abs(newton.gradient).max() < 1e-10
+    pairs = newton.root * problem.matrix(problem.upper * newton.beta)
+    off = newton.M - pairs - newton.missing
+    np.testing.assert_allclose(off, newton.S if psd else 0.0, atol=1e-12 * np.abs(pairs).max())
 
 
-def test_the_middle_of_the_box_is_above_the_least_sum():
-    problem = problem_of_pairs(share=0.6)
-    seen = []
+@pytest.mark.parametrize("psd", [True, False])
+def test_newton_steps_make_good_what_is_missing_and_balance_the_slopes(psd):
+    problem = problem_of_pairs(share=0.6, psd=psd)
+    newton = interior._Newton(problem, np.ones(120, dtype=bool), 0.6, 0.3)
+    before, mu = np.abs(newton.missing).max(), newton.mu()
+    assert mu == pytest.approx((0.3 * 120 + 0.3 * 0.2 + 0.15 * 3 * psd) / (241 + 3 * psd))
+    left = 1.0
+    for _ in range(4):
+        slope = newton.gradient - newton.low + newton.high - newton.multiplier * newton.a
+        t = newton.step(newton.mu())
+        left *= 1.0 - t
+        after = newton.gradient - newton.low + newton.high - newton.multiplier * newton.a
+        np.testing.assert_allclose(after, (1.0 - t) * slope, atol=0.05 * mu)
+    assert np.abs(newton.missing).max() == pytest.approx(left * before)
+    pairs = newton.root * problem.matrix(problem.upper * newton.beta)
+    off = newton.M - pairs - newton.missing
+    np.testing.assert_allclose(off, newton.S if psd else 0.0, atol=1e-9 * np.abs(pairs).max())
+    assert newton.beta.min() > 0 and newton.room.min() > 0
+    np.testing.assert_allclose(newton.room, 1.0 - newton.beta, atol=1e-12)
+    if psd:
+        assert np.linalg.eigvalsh(newton.M)[0] > 0 and np.linalg.eigvalsh(newton.S)[0] > 0
 
-    def report(step, gap, metric):
-        seen.append((step, metric))
-        return True
 
-    interior.interior_point(problem, tol=1e-9, max_iter=10, report=report)
-    middle = problem.upper * np.where(problem.apart, 0.5 * 1.6, 0.5)
-    assert seen[0][0] == 0
-    np.testing.assert_allclose(seen[0][1], problem.metric(problem.matrix(middle)))
+@pytest.mark.parametrize("psd", [True, False])
+def test_the_prior_metric_is_certified_where_a_large_C_gives_it_back(psd):
+    rng = np.random.RandomState(0)
+    pairs = rng.permutation(np.argwhere(np.triu(np.ones((40, 40)), 1)))[:300]
+    signs = np.where(np.arange(300) % 2, 1.0, -1.0)  # no metric can tell them apart
+    upper = np.full(300, 1e8 / 150)
+    Z = rng.standard_normal((40, 3)) / np.sqrt(6.0)
+    problem = PairDual(Z, pairs, signs, upper, 0.2 * 1e8, psd=psd)
+    found = solve_pairs(problem)
+    assert abs(found.certificate.gap) < 1e-7
+    assert found.certificate.primal == pytest.approx(1.5, rel=1e-7)
+    assert found.certificate.gamma == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(found.metric, np.eye(3), atol=1e-6)
 
 
-def test_the_barrier_is_the_mean_of_all_products():
-    # All products are 1 at first, so that their mean is: whatever their number.
-    problem = problem_of_pairs(psd=False)
-    free, a = np.ones(120, dtype=bool), np.where(problem.apart, problem.upper, 0.0)
-    hessian = interior._Hessian(problem, free, 2.0, a)
-    hessian.move_to(interior._Smoothed(np.eye(3), 1e-3, psd=False))
-    b = np.full(120, 0.5)
-    mu, slack = 1e-9, 0.4
-    low = high = np.full(120, 2 * mu)
-    gradient = np.full(120, 1.0)  # far from balanced: the barrier stays where it is
-    db, dlow, dhigh, _ = interior._direction(
-        hessian, gradient, b, 1 - b, low, high, mu / slack, slack, True
-    )
-    # b·low + b·Δlow + low·Δb = μ, so that μ can be read off, as far as rounding leaves it
-    found = low * b + b * dlow + low * db
-    np.testing.assert_allclose(found, mu, rtol=1e-3)
-    np.testing.assert_allclose(high * (1 - b) + (1 - b) * dhigh - high * db, mu, rtol=1e-3)
+def test_a_metric_between_another_and_the_prior_one_is_taken_where_it_is_better():
+    problem = problem_of_pairs(weight=0.02)
+    sharp = solve_pairs(problem)
+    worse = problem.prior + 3.0 * (sharp.metric - problem.prior)
+    found, metric = problem.compare(sharp.certificate.dual, worse, problem.forms(worse))
+    values = []
+    for share in np.linspace(0.0, 1.0, 2001):
+        between = problem.prior + share * (worse - problem.prior)
+        half = 0.5 * np.sum(between**2)
+        values.append(problem.primal(half, problem.forms(between))[0])
+    assert found.primal == pytest.approx(min(values), rel=1e-4)
+    assert found.primal < values[-1]
+    value, gamma = problem.primal(0.5 * np.sum(metric**2), problem.forms(metric))
+    assert found.primal == pytest.approx(value)
+    assert found.gamma == pytest.approx(gamma, abs=1e-9)
+
+
+def test_a_far_goal_is_reached_by_beginning_anew():
+    problem = problem_of_pairs(weight=1e6)
+    found = solve_pairs(problem)
+    assert found.certificate.gap < 1e-8 and found.converged
 
 
 def test_a_part_of_the_features_is_two_thousand_columns_at_most():

@@ -492,7 +492,7 @@ def test_the_optimum_lies_between_the_two_values():
         for _ in range(20):
             alpha = problem.project(rng.uniform(size=20) * problem.upper, np.ones(20))
             metric = problem.metric(problem.matrix(alpha))
-            seen = problem.certify(alpha, metric, problem.forms(metric))
+            seen, _ = problem.compare(problem.dual(alpha, metric), metric, problem.forms(metric))
             assert seen.dual <= best.primal + 1e-9
             assert seen.primal >= best.dual - 1e-9
             assert seen.gap >= 0
@@ -586,10 +586,11 @@ def test_the_best_size_of_a_metric_counts():
     record = _Record(problem)
     # At half of the optimal α the metric is half as long; its best size is nearly the optimum's.
     gap = record.see(0.8 * sharp.alpha, 0.8 * sharp.matrix)
-    plain = problem.certify(
-        0.8 * sharp.alpha, 0.8 * sharp.metric, problem.forms(0.8 * sharp.metric)
-    )
-    assert gap < 0.7 * plain.gap
+    metric = 0.8 * sharp.metric
+    dual = problem.dual(0.8 * sharp.alpha, metric)
+    plain, _ = problem.primal(0.5 * np.sum(metric**2), problem.forms(metric))
+    assert record.primal - dual < 0.7 * (plain - dual)
+    assert gap == pytest.approx((record.primal - dual) / record.primal, rel=1e-6)
     assert record.primal >= sharp.certificate.dual - 1e-9
 
 

@@ -10,12 +10,14 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 
 from kernelmetric.graphs import Pairs
-from kernelmetric.solvers import PairDual, positive_part, solve_pairs
+from kernelmetric.solvers import PairDual, PairSolution, positive_part, solve_pairs
 
 GRID = tuple(10.0**k for k in range(1, 9))
 _WITHOUT_EVIDENCE = 1e3  # where no fold has pairs of both kinds on both sides
 _N_FOLDS = 5
+_TOL = 1e-2  # relative duality gap of a metric that is judged
 MOST_PAIRS = 1000  # of a fold: enough for a power of ten
+_Path = list[tuple[float, np.ndarray, np.ndarray]]  # C, multipliers, metric
 _SETTLED = 100.0  # margin, in mean squared distances: beyond it a larger C only scales the metric
 
 
@@ -63,12 +65,13 @@ def choose_C(
     if not folds:
         return _WITHOUT_EVIDENCE, np.empty(0)
     scores: list[list[float]] = []
+    paths: list[_Path] = [[] for _ in folds]
     for C in grid:
         scores.append([])
         margins = []
-        for teach, judge in folds:
-            problem: PairDual = make(Z, teach, C)
-            found = solve_pairs(problem, tol=1e-2, max_iter=300, sharp=False)
+        for (teach, judge), path in zip(folds, paths, strict=True):
+            found = _solved(make(Z, teach, C), C, path)
+            path.append((C, found.alpha, found.metric))
             M = positive_part(found.metric) if clip else found.metric
             judged = Z[judge.rows[:, 0]] - Z[judge.rows[:, 1]]
             q = np.einsum("pi,pi->p", judged @ M, judged)
@@ -78,6 +81,24 @@ def choose_C(
             break
     tried = np.array(scores)
     return grid[_largest_good(tried)], tried.mean(axis=1)
+
+
+def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
+    """An answer good enough to judge by.
+
+    Multipliers are piecewise linear in C. Where the last piece goes on, because C only scales the
+    metric or gives back the prior one, the certificate says so, and nothing is solved.
+    """
+    if len(path) > 1:
+        (C_1, *before), (C_2, *last) = path[-2:]
+        far = (C - C_2) / (C_2 - C_1)
+        on = [now + far * (now - then) for now, then in zip(last, before, strict=True)]
+        for alpha, metric in ([C / C_2 * now for now in last], on):
+            alpha = problem.project(alpha, np.ones(len(problem)))
+            found = problem.solution(alpha, 0, _TOL, "extrapolated", metric)
+            if found.converged:
+                return found
+    return solve_pairs(problem, tol=_TOL, max_iter=300, sharp=False)
 
 
 def _folds(pairs: Pairs, rng: np.random.RandomState) -> Iterator[tuple[Pairs, Pairs]]:

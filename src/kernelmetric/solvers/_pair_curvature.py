@@ -1,0 +1,209 @@
+"""What Newton steps over pairs are solved with, for :mod:`kernelmetric.solvers._pair_interior`.
+
+A Newton step solves with ``Θ + F Ω Fᵀ``: F has the row δδᵀ for a pair, Ω a weight from 0 to 1 for
+every two eigenvectors of the scaling. Conjugate gradients do it in few products of O(N r²), with an
+inverse that is formed for the pairs Θ has not decided yet: by its low rank, in O(N r⁴ / 4), or for
+few pairs in O(N² (N + r²)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import sum_rows
+from kernelmetric.solvers._pair_dual import PairDual
+
+MOST_DENSE = 4000  # pairs whose Hessian is formed
+_DECIDED = 1e3  # a pair whose Θ exceeds its own curvature so much does without that of others
+_MOST_PRODUCTS = 40
+
+
+class Cone:
+    """The scaling of Nesterov and Todd: G with ``G⁻¹ M G⁻ᵀ = Gᵀ S G``, a diagonal matrix.
+
+    With the singular vectors ``G = Q √w Yᵀ`` what steps need is elementwise in the basis Q.
+    """
+
+    def __init__(self, M: np.ndarray, S: np.ndarray):
+        L, R = (linalg.cholesky(X, lower=True, check_finite=False) for X in (M, S))
+        _, self.d, Vt = linalg.svd(R.T @ L, check_finite=False)
+        if not self.d[-1] > 0:
+            raise linalg.LinAlgError("a metric at the boundary")
+        self.Q, root, self.Yt = linalg.svd((L @ Vt.T) / np.sqrt(self.d), check_finite=False)
+        self.root, self.w = root, root**2
+        product = np.outer(self.w, self.w)
+        self.weights = product / (1.0 + product)  # Ω
+        self.halfway = np.outer(root, root) / (1.0 + product)
+
+    def pull(self, target: float, second: Any) -> np.ndarray:
+        """What M and S, both scaled, shall change by together."""
+        d = self.d
+        T = np.diag(target - d * d) - second
+        return self.Yt @ (T * (2.0 / (d[:, None] + d))) @ self.Yt.T
+
+    def damped(self, missing: np.ndarray, pull: np.ndarray) -> np.ndarray:
+        """How far M moves back while the pairs stay."""
+        inside = self.weights * (self.Q.T @ missing @ self.Q) - self.halfway * pull
+        return self.Q @ inside @ self.Q.T
+
+    def moves(self, dF: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The changes of M and of S, both scaled, that go with that of the pairs."""
+        dM = self.halfway * (self.Q.T @ dF @ self.Q) + (1.0 - self.weights) * pull
+        return self.Yt.T @ dM @ self.Yt, self.Yt.T @ (pull - dM) @ self.Yt
+
+    def unscaled(self, dM: np.ndarray, dS: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same in the units of the metric."""
+        G, back = (self.Q * self.root) @ self.Yt, (self.Q / self.root) @ self.Yt
+        dM, dS = G @ dM @ G.T, back @ dS @ back.T
+        return 0.5 * (dM + dM.T), 0.5 * (dS + dS.T)
+
+    def longest(self, *moves: np.ndarray) -> float:
+        """The longest step, at most one, that keeps both positive semi-definite."""
+        scale = 1.0 / np.sqrt(np.outer(self.d, self.d))
+        lowest = min(float(np.linalg.eigvalsh(scale * move)[0]) for move in moves)
+        return min(1.0, -1.0 / lowest) if lowest < 0 else 1.0
+
+
+class Hessian:
+    """``Θ + F Ω Fᵀ`` over the free pairs, and its inverse by conjugate gradients."""
+
+    def __init__(self, problem: PairDual, free: np.ndarray, root: float):
+        self.problem, self.free = problem, free
+        self.scale = (root * problem.signs * problem.upper)[free]
+        self.root, self.chosen = root, np.flatnonzero(free)
+        lengths = problem.forms(np.eye(problem.Z.shape[1]))[free]
+        self.diagonal = np.maximum((self.scale * lengths) ** 2, 1e-300)  # where all weights are 1
+        self.gram: np.ndarray | None = None
+
+    def rows(self, X: np.ndarray) -> np.ndarray:
+        """Products F X: forms of the pairs."""
+        return self.scale * self.problem.forms(X)[self.free]
+
+    def sum(self, x: np.ndarray) -> np.ndarray:
+        """The matrix Fᵀ x."""
+        full = np.zeros(len(self.problem))
+        full[self.free] = x
+        return self.root * self.problem.matrix(self.problem.upper * full)
+
+    def move_to(self, cone: Cone | None, theta: np.ndarray) -> None:
+        """Look at the curvature of another point, and form an inverse nearly right."""
+        self.cone, self.theta = cone, theta
+        self.some = np.flatnonzero(theta < _DECIDED * self.diagonal)
+        n, r = len(self.some), self.problem.Z.shape[1]
+        self.i, self.j = np.triu_indices(r)
+        self.widths = np.where(self.i == self.j, 1.0, np.sqrt(2.0))
+        if cone is not None:
+            self.widths = self.widths * np.sqrt(cone.weights[self.i, self.j])
+        width = len(self.i)
+        formed = n * n * (r if cone is None else np.sum(self.widths > 1e-5)) + n**3 / 3
+        low_rank = n > 600 and n * width**2 + width**3 / 3 < formed  # it loses the last digits
+        self.low_rank = low_rank or n > MOST_DENSE
+        if self.low_rank:
+            self.factors = _cholesky(np.eye(width) + self._small())
+        elif n:
+            H = self._formed()
+            H[np.diag_indices_from(H)] += theta[self.some]
+            self.factors = _cholesky(H)
+
+    def solve(self, rhs: np.ndarray, precision: float) -> np.ndarray:
+        """Conjugate gradients: the fewer products, the better the formed inverse is."""
+        x, rest = np.zeros(len(rhs)), rhs
+        before, direction = 1.0, rhs
+        for step in range(_MOST_PRODUCTS):
+            if not np.max(np.abs(rest)) > precision:
+                break
+            turned = self._nearly(rest)
+            size = float(rest @ turned)
+            direction = turned if step == 0 else turned + size / before * direction
+            image = self._times(direction)
+            along = size / float(direction @ image)
+            x, rest, before = x + along * direction, rest - along * image, size
+        return x
+
+    def _times(self, x: np.ndarray) -> np.ndarray:
+        if self.cone is None and self.gram is not None:
+            return self.theta * x + self.scale * (self.gram @ (self.scale * x))
+        E = self.sum(x)
+        if self.cone is not None:
+            Q = self.cone.Q
+            E = Q @ (self.cone.weights * (Q.T @ E @ Q)) @ Q.T
+        return self.theta * x + self.rows(E)
+
+    def _nearly(self, rhs: np.ndarray) -> np.ndarray:
+        """The formed inverse, times a vector: by the formula of Woodbury, or of some pairs."""
+        x, some = rhs / self.theta, self.some
+        if not self.low_rank:
+            if len(some):
+                x[some] = linalg.cho_solve(self.factors, rhs[some], check_finite=False)
+            return x
+        E = np.zeros(len(x))
+        E[some] = x[some]
+        Q = None if self.cone is None else self.cone.Q
+        E = self.sum(E)
+        E = E if Q is None else Q.T @ E @ Q
+        y = linalg.cho_solve(self.factors, E[self.i, self.j] * self.widths, check_finite=False)
+        E = np.zeros_like(E)
+        E[self.i, self.j] = 0.5 * y * self.widths
+        E = E + E.T
+        x[some] -= self.rows(E if Q is None else Q @ E @ Q.T)[some] / self.theta[some]
+        return x
+
+    def _delta(self, rows: Any) -> np.ndarray:
+        chosen, problem = self.chosen[self.some[rows]], self.problem
+        delta = problem.Z[problem.first[chosen]] - problem.Z[problem.second[chosen]]
+        return delta if self.cone is None else delta @ self.cone.Q
+
+    def _small(self) -> np.ndarray:
+        size = np.sqrt(np.abs(self.scale[self.some])) / self.theta[self.some] ** 0.25
+        r, ends = self.problem.Z.shape[1], np.cumsum(np.arange(self.problem.Z.shape[1], 0, -1))
+
+        def product(rows: slice) -> np.ndarray:
+            delta = np.ascontiguousarray((self._delta(rows) * size[rows, None]).T)
+            F = np.empty((len(self.i), delta.shape[1]))
+            for k in range(r):  # all products of coordinate k with those that follow
+                np.multiply(delta[k:], delta[k], out=F[ends[k] - (r - k) : ends[k]])
+            return F @ F.T
+
+        small = sum_rows(product, len(self.some), 3 * 8 * len(self.i), most=4096)
+        small *= self.widths[:, None]
+        small *= self.widths
+        return small
+
+    def _formed(self) -> np.ndarray:
+        """``F Ω Fᵀ`` of some pairs; without weights a part of what was formed once."""
+        some, scale = self.some, self.scale[self.some]
+        if self.cone is None:
+            if self.gram is None:
+                delta = self.problem.Z[self.problem.first] - self.problem.Z[self.problem.second]
+                delta = delta[self.free]
+                self.gram = (delta @ delta.T) ** 2
+            H = self.gram[np.ix_(some, some)]
+        else:
+            delta = np.ascontiguousarray(self._delta(slice(None)).T)
+            kept = np.flatnonzero(self.widths > 1e-5)
+
+            def product(part: slice) -> np.ndarray:
+                columns = kept[part]
+                F = delta[self.i[columns]]
+                F *= delta[self.j[columns]]
+                F *= self.widths[columns, None]
+                return F.T @ F
+
+            H = sum_rows(product, len(kept), 4 * 8 * len(some), most=2048)
+        H *= scale[:, None]
+        H *= scale
+        return H
+
+
+def _cholesky(H: np.ndarray) -> Any:
+    """Cholesky factors, of a matrix moved by as little as rounding makes necessary."""
+    for shift in (0.0, 1e-15, 1e-14, 1e-13, 1e-12):
+        try:
+            moved = H + shift * np.max(np.diag(H)) * np.eye(len(H)) if shift else H
+            return linalg.cho_factor(moved, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            continue
+    raise linalg.LinAlgError("not positive definite")
