@@ -96,7 +96,6 @@ def minimize_lbfgs(
         value, gradient = finite_or_none(function, x)
         if gradient is None:
             refuse_start(value)
-        memory = max(1, min(memory, max_iter - 1))
         descent = _Descent(function, x, value, gradient.ravel(), memory)
         message = descent.run(max_iter, tol, report)
     # No step decreases the objective any more: at this precision that is convergence too.
