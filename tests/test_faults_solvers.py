@@ -343,28 +343,6 @@ def test_lbfgs_goes_on_as_long_as_a_step_gains_more_than_the_tolerance():
     assert gains[-1] <= 1e-4 < gains[:-1].min()
 
 
-def test_lbfgs_keeps_as_many_corrections_as_it_is_told(monkeypatch):
-    from kernelmetric.solvers import _lbfgs
-
-    seen = []
-    minimize = _lbfgs.minimize
-
-    def watched(*args, options, **others):
-        seen.append(options)
-        return minimize(*args, options=options, **others)
-
-    monkeypatch.setattr(_lbfgs, "minimize", watched)
-
-    def bowl(x):
-        return float(np.sum(x * x)), 2 * x
-
-    minimize_lbfgs(bowl, np.ones((1, 2)), max_iter=7, tol=1e-3)
-    minimize_lbfgs(bowl, np.ones((1, 2)), max_iter=7, tol=1e-3, memory=3)
-    assert [options["maxcor"] for options in seen] == [10, 3]
-    assert all(options["maxiter"] == 7 and options["ftol"] == 1e-3 for options in seen)
-    assert all(options["maxfun"] >= 20 * 7 for options in seen)  # line searches are no iterations
-
-
 def test_the_projected_gradient_gives_back_a_step_to_go_on_with():
     def bowl(x):
         return float(np.sum(x * x)), 2 * x

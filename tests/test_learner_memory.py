@@ -74,9 +74,17 @@ def test_an_estimate_is_within_a_factor_of_two(learner, shape):
 
 def test_every_thread_has_a_block_of_its_own(monkeypatch):
     alone = LMNN().estimate_memory(20_000, 20)
-    monkeypatch.setattr("kernelmetric.learners._lmnn.available_threads", lambda: 16)
+    monkeypatch.setattr("kernelmetric.learners._lmnn.available_threads", lambda flops: 16)
     assert LMNN().estimate_memory(20_000, 20) > 5 * alone
     assert LMNN().estimate_memory(1000, 20) < alone  # there are not so many blocks
+
+
+def test_few_operations_have_one_block(monkeypatch):
+    monkeypatch.setattr("kernelmetric.compute._threads._BLAS.available", lambda: 16)
+    assert LMCA(1).estimate_memory(9000, 20) < 0.3 * LMCA(20).estimate_memory(9000, 20)
+    assert LMNN(1).estimate_memory(9000, 20) == pytest.approx(
+        LMNN().estimate_memory(9000, 20), rel=0.1
+    )  # M is optimised whole
 
 
 def test_an_idealized_kernel_counts_its_space(monkeypatch):

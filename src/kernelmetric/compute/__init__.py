@@ -44,6 +44,7 @@ from kernelmetric.compute._budget import (
 from kernelmetric.compute._execute import (
     map_rows,
     over_rows,
+    sum_entries,
     sum_rows,
     within_budget,
     worth_keeping,
@@ -124,6 +125,7 @@ __all__ = [
     "softmax_reduction",
     "squared_distances",
     "subspace_distances",
+    "sum_entries",
     "sum_rows",
     "symmetric_eigenpairs",
     "take_rows",

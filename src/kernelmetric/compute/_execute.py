@@ -9,7 +9,8 @@ order fixed by the tiles, so they do not depend on how many threads there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
+from itertools import pairwise
 from operator import add
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ Result = TypeVar("Result")
 
 _GROUPS = (16, 8, 4)  # in which tiles are summed: each has a sum of its own to begin and to add
 _FLOPS_PER_ENTRY = 1500  # of such a sum, that make it cheap
+_CACHED = 8192  # entries of some twenty vectors that stay in the cache
+_FLOPS_OF_ONE = 10.0  # what takes as long as an operation on a number that comes from memory
 
 
 def over_rows(
@@ -107,11 +110,7 @@ def sum_rows(
     """
     blocks = row_blocks(n_rows, bytes_per_row, most=most)
     total = work(next(blocks, slice(0, 0)))
-    if not isinstance(total, tuple):
-        return reduce(add, map(work, blocks), total)
-    for rows in blocks:
-        total = tuple(a + b for a, b in zip(total, work(rows), strict=True))
-    return total
+    return reduce(_added if isinstance(total, tuple) else add, map(work, blocks), total)
 
 
 def over_tiles(
@@ -194,6 +193,45 @@ def sum_tiles(
     else:
         take(work(groups[0]))
     return tuple(total)
+
+
+def sum_entries(
+    work: Callable[[slice], tuple[Any, ...]], n_entries: int, operations: float
+) -> tuple[Any, ...]:
+    """The sums of what a function gives for blocks of the entries of long vectors.
+
+    Parameters
+    ----------
+    work : callable
+        From a slice to a tuple of numbers and small arrays that it made. It may write into these
+        entries of vectors: no other block looks at them.
+    n_entries : int
+        Of a vector, at least one. How entries are grouped depends on their number alone.
+    operations : float
+        Floating-point operations on each, to judge what threads are worth.
+
+    Returns
+    -------
+    tuple
+        The sums.
+    """
+    flops = _FLOPS_OF_ONE * operations * n_entries
+    if n_entries <= _CACHED and not worth_threads(flops):
+        return work(slice(0, n_entries))
+    n_parts = _GROUPS[0] if worth_threads(flops) else 1
+    blocks = [slice(k, min(k + _CACHED, n_entries)) for k in range(0, n_entries, _CACHED)]
+    bounds = [len(blocks) * part // n_parts for part in range(n_parts + 1)]
+    parts = [blocks[a:b] for a, b in pairwise(bounds) if a < b]
+    sums = over_tiles(partial(_summed, work), parts, flops=flops)
+    return reduce(_added, sums)
+
+
+def _summed(work: Callable[[Item], tuple[Any, ...]], items: Sequence[Item]) -> tuple[Any, ...]:
+    return reduce(_added, map(work, items))
+
+
+def _added(total: tuple[Any, ...], parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(total, parts, strict=True))
 
 
 def _equal_shares(

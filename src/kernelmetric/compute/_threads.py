@@ -13,6 +13,7 @@ threads they run.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -50,15 +51,20 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def available_threads() -> int:
+def available_threads(flops: float = math.inf) -> int:
     """Threads that a reduction would use, each with a tile of its own.
+
+    Parameters
+    ----------
+    flops : float, default=inf
+        Floating-point operations of the reduction.
 
     Returns
     -------
     int
         At least one.
     """
-    return 1 if _ALONE.get() else _BLAS.available()
+    return 1 if _ALONE.get() or not worth_threads(flops) else _BLAS.available()
 
 
 def worth_threads(flops: float) -> bool:

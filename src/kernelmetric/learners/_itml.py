@@ -172,9 +172,9 @@ class ITML(PairLearner):
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d, N = n_features, max(self.max_pairs, 2 * n_samples)
         N = min(N, n_samples * (n_samples - 1) // 2)
-        # distances of sampled pairs for the bounds; differences of a block of pairs
-        pairs = 5 * min(N, 16384) * d + 6 * N
-        return SAMPLED_BYTES + 8 * (pairs + 4 * n_samples * d + 25 * d * d)
+        # distances of sampled pairs for the bounds, or differences of a block of pairs
+        pairs = max(SAMPLED_BYTES, 8 * 3 * min(N, 16384) * d)
+        return pairs + 8 * (6 * N + 2 * n_samples * d + 25 * d * d)
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(codes, self.max_pairs, self.random_state)

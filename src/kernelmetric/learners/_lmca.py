@@ -63,6 +63,3 @@ class LMCA(LargeMargin):
     >>> LMCA(n_components=3, tol=1e-2).fit(X[:200], y[:200]).transform(X).shape
     (1797, 3)
     """
-
-    def _start_rank(self, rank: int) -> int:
-        return rank

@@ -100,7 +100,7 @@ class LargeMargin(GradientLearner):
             X,
             codes,
             gram,
-            self._start_rank(rank),
+            self._start_rank(X.shape[1]),
             lambda L: L * problem.best_length(basis.enter(L)),
         )
         start = self._whole(basis.enter(start))
@@ -119,7 +119,8 @@ class LargeMargin(GradientLearner):
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         k = min(self.n_neighbors, n_samples)
         # of a block, which every thread has: distances, and margins and slopes for every target
-        at_once = min(available_threads() * BLOCK_BYTES, 2 * n_samples**2)
+        threads = available_threads(2.0 * n_samples**2 * self._start_rank(n_features))
+        at_once = min(threads * BLOCK_BYTES, 2 * n_samples**2)
         blocks = (1 + 3 * k) * at_once
         listed = 24 * n_samples * min(100, n_samples)
         return super()._fit_bytes(n_samples, n_features) + blocks + listed
@@ -129,8 +130,8 @@ class LargeMargin(GradientLearner):
         check_number(self, "n_neighbors", Integral, low=1)
         check_number(self, "c", Real, low=0, high=LARGEST)
 
-    def _start_rank(self, rank: int) -> int:
-        raise NotImplementedError
+    def _start_rank(self, n_features: int) -> int:
+        return self.n_components or n_features
 
     def _warn_if_wide(self, shape: tuple[int, int]) -> None:
         """Say that so many features let the map fit any labels, where that is so."""
@@ -281,8 +282,8 @@ class LMNN(LargeMargin):
         super()._check_parameters()
         check_choice(self, "solver", ("lbfgs", "projected"))
 
-    def _start_rank(self, rank: int) -> int:
-        return self.n_features_in_  # M is optimised whole, and truncated at the end
+    def _start_rank(self, n_features: int) -> int:
+        return n_features  # M is optimised whole, and truncated at the end
 
     def _warn_if_wide(self, shape: tuple[int, int]) -> None:
         if shape[1] > shape[0]:

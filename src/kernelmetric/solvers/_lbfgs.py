@@ -1,4 +1,14 @@
-"""L-BFGS on a matrix of parameters: SciPy's, with a record of what happened."""
+"""L-BFGS on a matrix of parameters, its arithmetic shared among threads.
+
+The steps are those of SciPy's L-BFGS-B without bounds. That makes some eighty passes over vectors
+as long as the matrix has entries, on one core: more than the objective costs where the matrix has
+a million of them. Here a step takes two passes over the corrections [1]_: one for their products
+with the new gradient, one for the next direction, made of them and of numbers found in a matrix as
+small as their count.
+
+.. [1] Byrd, Nocedal & Schnabel, "Representations of quasi-Newton matrices and their use in limited
+   memory methods", Mathematical Programming 63 (1994), eq. (3.1).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +17,18 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from scipy.optimize import minimize
 
-from kernelmetric.compute import calm_around
+from kernelmetric.compute import calm_around, sum_entries
+from kernelmetric.solvers._line_search import LineSearch
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 _FAR = 1e300
-_PER_ENTRY = 400.0  # operations that SciPy's passes over ten corrections are worth: memory is slow
+_REACHED, _NO_STEP = "tolerance reached", "no step decreases the objective"
+_PER_ENTRY = 400.0  # operations that passes over ten corrections are worth: memory is slow
+_EVALUATIONS = 20  # of one line search, at most
+_FLAT = 1e-12  # the largest entry of a gradient that is as good as zero
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass
@@ -56,7 +70,8 @@ def minimize_lbfgs(
     Parameters
     ----------
     objective : callable
-        From a matrix to the value and the gradient matrix.
+        From a matrix to the value and the gradient matrix, a new array every time, in float64 or
+        float32.
     start : ndarray of shape (r, d)
         Where to begin.
     max_iter : int
@@ -74,75 +89,223 @@ def minimize_lbfgs(
         The last iterate, where the objective is finite, and whether it converged: not where steps
         ended because the objective has no finite value beyond.
     """
-    shape = start.shape
-    flat = _Flat(objective, shape)
-
-    def callback(intermediate_result: Any) -> None:
-        flat.accept(intermediate_result.x)
-        if report is not None and report(
-            intermediate_result.x.reshape(shape), intermediate_result.fun
-        ):
-            raise StopIteration
-
-    # SciPy's own steps are some passes over a few vectors; threads that they wake would spin on the
-    # cores that the objective needs.
-    with calm_around(flat, _PER_ENTRY * start.size) as function:
-        result = minimize(
-            function,
-            np.asarray(start, dtype=np.float64).ravel(),
-            jac=True,
-            method="L-BFGS-B",
-            callback=callback,
-            options={
-                "maxiter": max_iter,
-                "maxfun": 20 * max_iter + 20,
-                "ftol": min(tol, 2.0),  # no decrease is larger, and SciPy divides by rounding
-                "gtol": 1e-12,
-                "maxcor": memory,
-            },
-        )
-    # status 2: no step decreases the objective any more, which at this precision is convergence
-    converged = result.status in (0, 2) and not flat.walled
-    x, value = result.x.reshape(shape), float(result.fun)
-    if not np.all(np.isfinite(x)) or np.array_equal(result.x, flat.beyond):  # it got lost
-        x, value, converged = flat.best.reshape(shape), flat.least, False
-    return Minimum(x, value, int(result.nit), converged, result.message)
+    x = np.array(start, dtype=np.float64, order="C")
+    # Between calls of the objective BLAS makes some passes over a few vectors; threads that it
+    # woke would spin on the cores that the objective needs.
+    with calm_around(objective, _PER_ENTRY * x.size) as function:
+        value, gradient = finite_or_none(function, x)
+        if gradient is None:
+            refuse_start(value)
+        descent = _Descent(function, x, value, gradient.ravel(), memory)
+        message = descent.run(max_iter, tol, report)
+    # No step decreases the objective any more: at this precision that is convergence too.
+    converged = message in (_REACHED, _NO_STEP) and not descent.walled
+    return Minimum(descent.x.reshape(x.shape), descent.value, descent.n_iter, converged, message)
 
 
-class _Flat:
-    """The objective as a function of a vector, with a wall where it has no finite value.
+class _Descent:
+    """Where the descent is, and what it knows of the way there.
 
-    A line search that meets the wall sees a value above that at its beginning, by as much as it
-    hoped to gain: so it comes back by a part of the way. Where the last step was cut short by the
-    wall, ``walled`` says so: that little is gained there is no sign of a minimum.
+    Where the objective has no finite value, the line search sees one above all that it has seen,
+    by as much as it hoped to gain: so it comes back by a part of the way. ``walled`` says that the
+    last line search met such a wall: that little is gained there is no sign of a minimum.
     """
 
-    def __init__(self, objective: Objective, shape: tuple[int, ...]):
-        self.objective, self.shape = objective, shape
-        self.walled = self._met = False
-        self.least = np.inf
-        self.best = self.beyond = self._from = self._slope = np.empty(0)
+    def __init__(
+        self, objective: Objective, x: np.ndarray, value: float, gradient: np.ndarray, memory: int
+    ):
+        self.objective, self.shape = objective, x.shape
+        self.x, self.value, self.gradient = x.ravel(), value, gradient
+        self.n_iter, self.n_evaluations, self.walled = 0, 1, False
+        self._least = value
+        self._trial, self._direction = np.empty(x.size), np.empty(x.size)
+        self._corrections = _Corrections(memory, x.size)
 
-    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = finite_or_none(self.objective, x.reshape(self.shape))
-        if gradient is not None:
-            if self.least == np.inf:
-                self._from, self._slope = x.copy(), gradient.ravel()
-            if value < self.least:
-                self.best, self.least = x.copy(), value
-            self._last = gradient.ravel()
-            return value, self._last
-        if self.least == np.inf:
-            refuse_start(value)
-        self.walled = self._met = True
-        self.beyond = x.copy()
-        hoped = float(np.abs(self._slope @ (x - self._from)))
-        return self.least + (hoped if np.isfinite(hoped) else _FAR), np.zeros(x.size)
+    def run(
+        self, max_iter: int, tol: float, report: Callable[[np.ndarray, float], bool] | None
+    ) -> str:
+        """Iterate until something ends it; what that was."""
+        if np.abs(self.gradient).max(initial=0.0) <= _FLAT:
+            return _REACHED
+        while True:
+            before = self.value
+            step = self._step()
+            if step is None:
+                if not self._corrections.count:
+                    return _NO_STEP
+                self._corrections.forget()
+                continue
+            self.n_iter += 1
+            if report is not None and report(self.x.reshape(self.shape), self.value):
+                return "stopped by a callback"
+            if self.n_iter >= max_iter:
+                return "iteration limit reached"
+            if self.n_evaluations > _EVALUATIONS * (max_iter + 1):
+                return "too many evaluations"
+            scale = max(abs(before), abs(self.value), 1.0)
+            if before - self.value <= min(tol, 2.0) * scale:
+                return _REACHED
+            self._corrections.learn(self._direction, self.gradient, *step)
+            if self._corrections.flat(self.gradient):
+                return _REACHED
 
-    def accept(self, x: np.ndarray) -> None:
-        """Take note of the end of a line search: the next one begins here."""
-        self._from, self._slope = x.copy(), self._last
-        self.walled, self._met = self._met, False
+    def _step(self) -> tuple[np.ndarray, float, float, float] | None:
+        """Go to the end of a line search; the gradient before, the step, and slopes at both ends.
+
+        None where the search has no end.
+        """
+        old = self.gradient
+        first = 1.0 if self.n_iter else 1.0 / _length(old)
+        slope = self._corrections.direct(old, self._direction, self.x, self._trial, first)
+        if not slope < 0.0:
+            return None
+        search = LineSearch(self.value, slope, first)
+        self.walled = False
+        for _ in range(_EVALUATIONS):
+            step = search.step
+            value, gradient, slope_there = self._evaluate()
+            if gradient is None:
+                self.walled = True
+                hoped = -step * slope
+                value = self._least + (hoped if np.isfinite(hoped) else _FAR)
+            if search.take(value, slope_there):
+                break
+            if not np.isfinite(search.step):
+                return None
+            self._move(search.step)
+        else:
+            return None
+        if gradient is None:
+            return None
+        self._trial, self.x = self.x, self._trial
+        self.value, self.gradient = value, gradient
+        return old, step, slope, slope_there
+
+    def _evaluate(self) -> tuple[float, np.ndarray | None, float]:
+        """Value, gradient and slope at the trial; no gradient where one is not finite."""
+        self.n_evaluations += 1
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # told by the result
+            value, gradient = self.objective(self._trial.reshape(self.shape))
+            gradient, d = np.asarray(gradient).ravel(), self._direction
+            (slope,) = sum_entries(lambda some: (float(d[some] @ gradient[some]),), d.size, 2.0)
+        if not (np.isfinite(value) and np.isfinite(slope)):
+            return float(value), None, 0.0
+        self._least = min(self._least, float(value))
+        return float(value), gradient, slope
+
+    def _move(self, step: float) -> None:
+        """Put the trial so far along the direction."""
+        x, trial, d = self.x, self._trial, self._direction
+
+        def move(some: slice) -> tuple[()]:
+            np.multiply(d[some], step, out=trial[some])
+            trial[some] += x[some]
+            return ()
+
+        sum_entries(move, d.size, 3.0)
+
+
+class _Corrections:
+    """The last steps s and changes of the gradient y: rows s, y, s, y, ... of one matrix.
+
+    Beside them are kept, from the oldest to the newest, the inverse of the upper triangle of their
+    products ``SYᵀ``, its diagonal, the products ``YYᵀ``, and those of both with the gradient. They
+    take one pass over the rows after a step.
+    """
+
+    def __init__(self, memory: int, size: int):
+        self.rows = np.empty((2 * memory, size))
+        self.inverse, self.yy = np.zeros((2, memory, memory))
+        self.curvatures = np.zeros(memory)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again, with the gradient alone."""
+        self.count, self.newest, self.scale = 0, -1, 1.0
+        self.order = np.zeros(0, dtype=np.intp)
+
+    def direct(
+        self, g: np.ndarray, d: np.ndarray, x: np.ndarray, trial: np.ndarray, step: float
+    ) -> float:
+        """Let d become the direction from x, the trial a step along it; the slope there."""
+        rows, scale = self.rows[: 2 * self.count], self.scale
+        weights = self._weights()
+
+        def direct(some: slice) -> tuple[float]:
+            here, there = d[some], trial[some]
+            np.multiply(g[some], -scale, out=here, dtype=np.float64)
+            if len(rows):
+                here += np.matmul(weights, rows[:, some], out=there)
+            np.multiply(here, step, out=there)
+            there += x[some]
+            return (float(here @ g[some]),)
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            return sum_entries(direct, d.size, 4.0 * self.count + 8.0)[0]
+
+    def learn(
+        self, d: np.ndarray, new: np.ndarray, old: np.ndarray, step: float, *slopes: float
+    ) -> None:
+        """Take note of a step along d, and of the gradients at both of its ends."""
+        curvature = step * (slopes[1] - slopes[0])
+        keep = curvature > -_EPS * step * slopes[0]
+        if keep:
+            self._make_room()
+        k, rows = 2 * self.newest, self.rows[: 2 * self.count]
+
+        def products(some: slice) -> tuple[Any, ...]:
+            here, g = rows[:, some], new[some].astype(np.float64, copy=False)
+            if keep:
+                np.multiply(d[some], step, out=here[k])
+                np.subtract(g, old[some], out=here[k + 1])
+            return here @ here[k + 1] if keep else 0.0, here @ g, g @ g
+
+        with_y, with_g, self.square = sum_entries(products, d.size, 8.0 * self.count + 8.0)
+        self.s_gradient, self.y_gradient = with_g.reshape(-1, 2)[self.order].T
+        if keep:
+            s, y = with_y.reshape(-1, 2)[self.order].T
+            n, last = self.count, self.count - 1
+            self.yy[:n, last] = self.yy[last, :n] = y
+            self.curvatures[last] = curvature
+            self.inverse[last, last] = 1.0 / curvature
+            self.inverse[:last, last] = self.inverse[:last, :last] @ s[:last] / -curvature
+            self.scale = curvature / self.yy[last, last]
+
+    def flat(self, gradient: np.ndarray) -> bool:
+        """Whether no entry of the gradient counts, which its length tells but at the limit."""
+        if self.square > _FLAT**2 * gradient.size:
+            return False
+        return bool(np.abs(gradient).max() <= _FLAT)
+
+    def _make_room(self) -> None:
+        """Room for another correction: the oldest one goes where there are as many as may be."""
+        memory = len(self.curvatures)
+        self.newest = (self.newest + 1) % memory
+        if self.count == memory:
+            for kept in (self.inverse, self.yy):
+                kept[:-1, :-1] = kept[1:, 1:]
+            self.inverse[-1] = 0.0
+            self.curvatures[:-1] = self.curvatures[1:]
+        self.count = min(self.count + 1, memory)
+        self.order = np.arange(self.newest + 1 - self.count, self.newest + 1) % self.count
+
+    def _weights(self) -> np.ndarray:
+        """What the rows are multiplied with in a direction: eq. (3.1) of [1] times a gradient."""
+        n = self.count
+        weights = np.empty((n, 2))
+        if n:
+            inverse = self.inverse[:n, :n]
+            u = inverse @ self.s_gradient
+            v = self.curvatures[:n] * u + self.scale * (self.yy[:n, :n] @ u - self.y_gradient)
+            weights[self.order, 0] = -(v @ inverse)
+            weights[self.order, 1] = self.scale * u
+        return weights.ravel()
+
+
+def _length(g: np.ndarray) -> float:
+    """The Euclidean norm of a vector, not too small to divide by."""
+    (square,) = sum_entries(lambda some: (float(g[some] @ g[some]),), g.size, 2.0)
+    return max(square**0.5, 1.0 / _FAR)
 
 
 def finite_or_none(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarray | None]:

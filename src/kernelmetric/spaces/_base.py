@@ -194,10 +194,10 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 
 def _bind_bytes(n_samples: int, n_features: int) -> float:
-    """Bytes to find the width of a radial kernel: differences of random pairs of points."""
+    """Bytes to find the width of a radial kernel: a chunk of differences, distances of pairs."""
     pairs = n_samples * (n_samples - 1) / 2
     pairs = pairs if pairs <= 80_000 else 20_000
-    return 8 * (2.5 * min(pairs * n_features, 4e6) + 4 * pairs)
+    return min(20 * pairs * n_features, 2e6) + 24 * pairs
 
 
 def embedded(embed: Callable[[Any], Any], X: Any, n_inner: int) -> Any:

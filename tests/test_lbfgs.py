@@ -1,0 +1,194 @@
+"""L-BFGS takes the steps that SciPy's takes, on one thread or several, in either precision."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize
+from threadpoolctl import threadpool_limits
+
+from kernelmetric.compute import sum_entries
+from kernelmetric.solvers import minimize_lbfgs
+from kernelmetric.solvers._line_search import LineSearch
+
+RNG = np.random.RandomState(0)
+A, B = RNG.randn(40, 30), np.sign(RNG.randn(40))
+
+
+def valley(x):
+    """Rosenbrock's banana in ten dimensions."""
+    return optimize.rosen(x.ravel()), optimize.rosen_der(x.ravel()).reshape(x.shape)
+
+
+def logistic(x):
+    margins = B * (A @ x.ravel())
+    value = np.sum(np.logaddexp(0.0, -margins)) + 0.01 * np.sum(x * x)
+    return float(value), (A.T @ (-B / (1 + np.exp(margins)))).reshape(x.shape) + 0.02 * x
+
+
+def waves(x):
+    return float(np.sum(0.1 * x * x + np.cos(3 * x))), 0.2 * x - 3 * np.sin(3 * x)
+
+
+def corner(x):
+    return float(np.sum(np.abs(x))), np.sign(x)
+
+
+def quartic(x):
+    return float(np.sum(x**4)), 4 * x**3
+
+
+PROBLEMS = [
+    (valley, RNG.randn(2, 5)),
+    (logistic, np.zeros((5, 6))),
+    (waves, 3 * RNG.randn(3, 4)),
+    (corner, RNG.randn(3, 4)),
+    (quartic, np.full((2, 2), 9.0)),
+]
+
+
+def counted(objective):
+    calls = []
+
+    def count(x):
+        calls.append(1)
+        return objective(x)
+
+    return count, calls
+
+
+def scipys(objective, start, max_iter, tol, memory):
+    """Values, number of evaluations and status of SciPy's optimiser."""
+    values, (function, calls) = [], counted(objective)
+    found = optimize.minimize(
+        lambda x: (lambda value, gradient: (value, gradient.ravel()))(
+            *function(x.reshape(start.shape))
+        ),
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda intermediate_result: values.append(float(intermediate_result.fun)),
+        options={
+            "maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": 1e-12,
+            "maxcor": memory,
+        },
+    )  # fmt: skip
+    return values, len(calls), found.status == 0
+
+
+def ours(objective, start, max_iter, tol, memory):
+    values, (function, calls) = [], counted(objective)
+    found = minimize_lbfgs(
+        function,
+        start,
+        max_iter=max_iter,
+        tol=tol,
+        memory=memory,
+        report=lambda x, value: values.append(value),
+    )
+    return values, len(calls), found.converged
+
+
+@pytest.mark.parametrize(("max_iter", "tol", "memory"), [(25, 1e-12, 10), (30, 1e-3, 3)])
+@pytest.mark.parametrize(
+    ("objective", "start"), PROBLEMS, ids=[problem.__name__ for problem, _ in PROBLEMS]
+)
+def test_the_steps_are_those_of_scipy(objective, start, max_iter, tol, memory):
+    theirs = scipys(objective, start, max_iter, tol, memory)
+    found = ours(objective, start, max_iter, tol, memory)
+    assert found[1:] == theirs[1:]  # as many evaluations, and the same reason to stop
+    np.testing.assert_allclose(found[0], theirs[0], rtol=1e-8)
+
+
+def test_how_many_corrections_are_kept_makes_a_difference():
+    few, many = (ours(valley, PROBLEMS[0][1], 25, 1e-12, memory)[0] for memory in (2, 10))
+    assert few[:2] == pytest.approx(many[:2], rel=1e-12)
+    assert few[-1] > 1.001 * many[-1]
+
+
+def bowl(shape, dtype=np.float64):
+    """A quadratic in many dimensions, its sums rounded alike on any number of threads."""
+    scales = np.geomspace(1.0, 1e3, math.prod(shape)).reshape(shape)
+
+    def objective(x):
+        gradient = scales * (x - 1.0)
+        return 0.5 * math.fsum((gradient * (x - 1.0)).sum(axis=1)), gradient.astype(dtype)
+
+    return objective
+
+
+def test_a_long_descent_is_the_same_on_any_number_of_threads():
+    shape = (400, 700)  # with ten corrections, threads share so many entries
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            found.append(minimize_lbfgs(bowl(shape), np.zeros(shape), max_iter=13, tol=0.0))
+    assert found[0].value < 0.1 * bowl(shape)(np.zeros(shape))[0]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.x, found[0].x)
+
+
+def test_blocks_of_entries_change_a_descent_by_rounding_alone(monkeypatch):
+    shape = (30, 50)
+    whole = minimize_lbfgs(bowl(shape), np.zeros(shape), max_iter=15, tol=0.0)
+    monkeypatch.setattr("kernelmetric.compute._execute._CACHED", 64)
+    blocks = minimize_lbfgs(bowl(shape), np.zeros(shape), max_iter=15, tol=0.0)
+    np.testing.assert_allclose(blocks.x, whole.x, rtol=0, atol=1e-9)
+
+
+def test_a_gradient_in_float32_is_added_up_in_float64():
+    shape = (20, 30)
+    exact, rounded = (
+        minimize_lbfgs(bowl(shape, dtype), np.zeros(shape), max_iter=8, tol=0.0)
+        for dtype in (np.float64, np.float32)
+    )
+    assert rounded.x.dtype == np.float64
+    np.testing.assert_allclose(rounded.x, exact.x, atol=1e-4)
+
+
+def test_the_start_is_left_as_it_was_and_iterates_stay_when_the_next_one_comes():
+    start = RNG.randn(2, 5)
+    before, seen = start.copy(), []
+
+    def report(x, value):
+        if seen:
+            np.testing.assert_array_equal(*seen[-1])
+        seen.append((x, x.copy()))
+
+    minimize_lbfgs(valley, start, max_iter=12, tol=0.0, report=report)
+    np.testing.assert_array_equal(start, before)
+    assert len(seen) == 12
+
+
+def test_a_flat_start_is_a_minimum():
+    found = minimize_lbfgs(quartic, np.zeros((1, 3)), max_iter=5, tol=1e-9)
+    assert (found.n_iter, found.converged) == (0, True)
+
+
+@pytest.mark.parametrize("first", [1e-3, 0.1, 1.0, 10.0])
+def test_a_line_search_ends_low_and_flat(first):
+    # Function 1 of Moré and Thuente's paper, with its minimum at sqrt(2).
+    def at(a):
+        return -a / (a * a + 2), (a * a - 2) / (a * a + 2) ** 2
+
+    search, steps = LineSearch(*at(0.0), first), 0
+    while not search.take(*at(search.step)):
+        steps += 1
+        assert steps < 20
+    value, slope = at(search.step)
+    assert value <= 1e-3 * search.step * at(0.0)[1]
+    assert abs(slope) <= 0.9 * abs(at(0.0)[1])
+
+
+def test_sums_over_entries_see_each_one_once(monkeypatch):
+    monkeypatch.setattr("kernelmetric.compute._execute._CACHED", 10)
+    for operations in (1.0, 1e9):
+        seen = np.zeros(1037)
+
+        def work(some, seen=seen):
+            seen[some] += 1
+            return seen[some].sum(), np.array([some.stop - some.start])
+
+        total, length = sum_entries(work, len(seen), operations)
+        assert total == len(seen) == length[0]
+        assert np.all(seen == 1)
