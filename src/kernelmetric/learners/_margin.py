@@ -61,17 +61,24 @@ class MarginProblem:
         value, pairs = self._mined(self._embedded(L), most=most)
         return value + self.reg * frobenius(L, None)[0], pairs
 
+    def look(self, L: np.ndarray, pairs: np.ndarray, most: int) -> tuple[float, float, np.ndarray]:
+        """The objective, what the listed impostors show of it, and pairs worth watching near L."""
+        E = self._embedded(L)
+        exact, nearby = self._mined(E, most=most)
+        seen = exact if self.few else self._hinge(E, E[:, :0], pairs, 0.0)[0]
+        penalty = self.reg * frobenius(L, None)[0] if self.reg else 0.0
+        return exact + penalty, seen + penalty, nearby
+
     def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L, over the listed impostors or, if many, over all."""
         E = self._embedded(L)
-        n = len(self.codes)
-        if self.few or len(pairs) > _DENSE_ABOVE * n**2:
-            value, sums = lmnn_hinge(E, E, self.targets, self.codes, self.c, corner)
-        else:
-            value, sums = lmnn_hinge_on(pairs, E, E, self.targets, self.c, corner)
-        penalty, penalty_gradient = frobenius(L, None)
-        gradient = 2.0 * to_numpy(product(sums.T, self.points)) + self.reg * penalty_gradient
-        return value + self.reg * penalty, gradient
+        value, sums = self._hinge(E, E, pairs, corner)
+        sums = to_numpy(product(sums.T, self.points))
+        gradient = np.multiply(sums, 2.0, dtype=np.float64)
+        if self.reg:
+            penalty, penalty_gradient = frobenius(L, None)
+            value, gradient = value + self.reg * penalty, gradient + self.reg * penalty_gradient
+        return value, gradient
 
     def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to M, where the objective is convex."""
@@ -106,6 +113,12 @@ class MarginProblem:
             return value, np.empty((0, 2), dtype=np.int32)
         return mine_impostors(E, self.targets, self.codes, self.c, **options)
 
+    def _hinge(self, E: Any, V: Any, pairs: np.ndarray, corner: float) -> tuple[float, Any]:
+        """The hinge over the listed impostors or, if many, over all, and its Laplacian times V."""
+        if self.few or len(pairs) > _DENSE_ABOVE * len(self.codes) ** 2:
+            return lmnn_hinge(E, V, self.targets, self.codes, self.c, corner)
+        return lmnn_hinge_on(pairs, E, V, self.targets, self.c, corner)
+
     def _embedded(self, L: np.ndarray) -> Any:
         return product(self.points, like(L, self.points).T)
 
@@ -132,7 +145,7 @@ def descend(
 
         def objective(L: np.ndarray, known=known, width=width) -> tuple[float, np.ndarray]:
             value, gradient = problem.of_map(L, known, width)
-            return value / unit, gradient / unit
+            return value / unit, np.divide(gradient, unit, out=gradient)
 
         minimum = minimize_lbfgs(
             objective,
@@ -142,8 +155,7 @@ def descend(
             report=lambda L, value: report(L, value * unit),
         )
         L, done = minimum.x, done + minimum.n_iter
-        exact, nearby = problem.mine(L, most)
-        seen = exact if problem.few else problem.of_map(L, pairs, 0.0)[0]
+        exact, seen, nearby = problem.look(L, pairs, most)
         missing, rounded = exact - seen, seen - minimum.value * unit
         near = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
         good = near and (finish or _STAGE_TOL * corner <= 0.1 * tol)
