@@ -89,8 +89,8 @@ test-browser: $(DEV) ## Try the report page in a real browser (installs Debian's
 reproduce: $(DEV) ## Run the papers' tables and figures (hours; resumes), and write docs/reproduction.md
 	@test -n "$$KERNELMETRIC_DATA" || echo "KERNELMETRIC_DATA is not set: cells whose data is" \
 		"found nowhere else are skipped, with a sentence."
-	$(BIN)/kernelmetric reproduce all --out reproduction --jobs -1
-	$(BIN)/python benchmarks/reproduction_page.py reproduction
+	$(BIN)/python -m reproduction all --out reproduction-output --jobs -1
+	$(BIN)/python -m reproduction.documentation reproduction-output
 
 bench: $(DEV) .venv-peers/.stamp ## Run the benchmarks beside the peers, and write docs/benchmarks.md (an hour)
 	$(BIN)/python benchmarks/run.py $(ARGS)
@@ -118,7 +118,7 @@ clean: ## Remove all that make created, environments included
 		docs/sg_execution_times.rst docs/_api_by_room.md \
 		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo-output \
 		mutation-output
-	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src reproduction tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- environments -------------------------------------------------------------------------------
 

@@ -135,16 +135,22 @@ def no_network(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def run():
-    """Run a command of the command line, and see its output and its exit code."""
+def invoke():
+    """Call a command of click with arguments, and see its output and its exit code."""
     testing = pytest.importorskip("click.testing", reason="click comes with the extra `cli`")
-    from kernelmetric import cli
-
     try:
         runner = testing.CliRunner(mix_stderr=False)  # click 8.1 mixes the two unless told
     except TypeError:
         runner = testing.CliRunner()
-    return lambda *arguments: runner.invoke(cli.build_application(), [*map(str, arguments)])
+    return lambda command, *arguments: runner.invoke(command, [*map(str, arguments)])
+
+
+@pytest.fixture
+def run(invoke):
+    """Run a command of the command line, and see its output and its exit code."""
+    from kernelmetric import cli
+
+    return lambda *arguments: invoke(cli.build_application(), *arguments)
 
 
 @pytest.fixture

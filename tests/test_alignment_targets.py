@@ -1,7 +1,5 @@
 """Alignment for classes of several clusters: local targets, and scales that turn noise down."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
@@ -274,27 +272,3 @@ def test_what_cannot_be_scaled_is_refused_with_a_remedy(noisy, spec, y, message)
 def test_scales_for_other_features_are_refused(noisy):
     with pytest.raises(ValueError, match=r"Got scales=\[1.0, 2.0\] for points with 5 features"):
         Rescaled(RBF(gamma=1.0), [1.0, 2.0])(noisy[0])
-
-
-# --- the study ----------------------------------------------------------------------------------
-
-
-def test_the_study_resumes_where_it_stopped(tmp_path):
-    from kernelmetric.experiments import MULTIMODAL, multimodal_cells
-
-    problem = [p._replace(n_train=60) for p in MULTIMODAL["clean"] if p.name == "XOR"]
-    out = tmp_path / "cells.jsonl"
-    first = list(multimodal_cells(problem, ["median"], 1, out))
-    both = list(multimodal_cells(problem, ["median", "clusters"], 1, out))
-    assert [cell.method for cell in first + both] == ["median", "clusters"]
-    assert len([json.loads(line) for line in out.read_text().splitlines()]) == 2
-    assert min(cell.accuracy for cell in first + both) > 0.7
-
-
-def test_every_problem_of_the_study_can_be_drawn_with_both_classes():
-    from kernelmetric.experiments import MULTIMODAL
-
-    for problem in (*MULTIMODAL["noisy"], *MULTIMODAL["clean"]):
-        split = problem.split(0)
-        assert split.X_train.shape[0] == problem.n_train
-        assert set(split.y_train) == set(split.y_test)

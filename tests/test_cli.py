@@ -12,8 +12,9 @@ pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 
-from kernelmetric import cli, experiments
-from kernelmetric.experiments import DATASETS, METHODS, Demo
+from kernelmetric import cli
+from kernelmetric import demo as demo_module
+from kernelmetric.demo import DATASETS, METHODS, Demo
 from kernelmetric.report import Cell
 
 TINY = Demo(datasets=DATASETS[:1], n_splits=1)
@@ -83,7 +84,7 @@ def test_the_table_fits_eighty_columns(run, tmp_path, monkeypatch, hide):
 
     hide("matplotlib")
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(experiments, "run_cells", widest)
+    monkeypatch.setattr(demo_module, "run_cells", widest)
     result = run("demo", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert result.stdout.count("50.0±50.0") == len(DATASETS) * len(METHODS)
@@ -91,10 +92,10 @@ def test_the_table_fits_eighty_columns(run, tmp_path, monkeypatch, hide):
 
 
 def test_the_same_seed_gives_the_same_accuracies():
-    first, second = ([c.accuracy for c in experiments.run_cells(TINY)] for _ in range(2))
+    first, second = ([c.accuracy for c in demo_module.run_cells(TINY)] for _ in range(2))
     assert first == second
     other = Demo(datasets=DATASETS[:1], n_splits=1, seed=1)
-    assert [c.accuracy for c in experiments.run_cells(other)] != first
+    assert [c.accuracy for c in demo_module.run_cells(other)] != first
 
 
 @pytest.mark.parametrize(
@@ -121,18 +122,29 @@ def test_a_file_that_cannot_be_written_is_reported_in_a_sentence(run, tiny, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["accuracies.csv"]
 
 
+def test_the_papers_tables_are_said_to_be_in_the_repository(run):
+    result = run("reproduce", "000-table1", "--smoke")
+    assert result.exit_code == 2
+    said = "Error: The papers' tables and figures are not part of the installed library"
+    assert " ".join(result.stderr.split()).startswith(said)
+    assert "python -m reproduction" in result.stderr
+    assert "reproduce" not in run("--help").stdout
+
+
 def test_the_version_is_printed(run):
     assert run("--version").output == f"kernelmetric {kernelmetric.__version__}\n"
 
 
 def test_an_interruption_keeps_what_was_done(run, tiny, tmp_path, monkeypatch):
+    original = demo_module.run_cells
+
     def interrupted(demo):
-        cells = experiments._demo.run_cells(demo)
+        cells = original(demo)
         yield next(cells)
         yield next(cells)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(experiments, "run_cells", interrupted)
+    monkeypatch.setattr(demo_module, "run_cells", interrupted)
     result = run("demo", "--quick", "--out", str(tmp_path))
     assert result.exit_code == 130
     assert f"2 of {TINY.n_cells}" in result.stderr

@@ -5,8 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -26,8 +24,6 @@ from kernelmetric.cli._study import MOST_CLASSES_FOR_SVM, open_study
 from kernelmetric.cli._talk import Talk
 from kernelmetric.datasets import features_of
 from kernelmetric.evaluation import holdout, run_trials
-from kernelmetric.experiments import CellFile, _cells
-from kernelmetric.report import Cell
 
 pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")
@@ -323,45 +319,9 @@ def test_the_page_is_made_before_the_model_is_written(run, table, tmp_path, monk
 # --- two at once ----------------------------------------------------------------------------------
 
 
-def test_two_that_begin_one_file_of_cells_lose_and_cut_nothing(tmp_path, monkeypatch):
-    """In threads, which the system's locks keep apart like processes: each opens the file."""
-    pytest.importorskip("fcntl", reason="the locks of POSIX")
-    add_line = _cells._add_line
-
-    def slowly(stream, fields):  # so that the other comes between the look and the line
-        time.sleep(0.05)
-        add_line(stream, fields)
-
-    monkeypatch.setattr(_cells, "_add_line", slowly)
-    for before in (b"", b'{"dataset": "cut sho'):
-        path = tmp_path / f"cells{len(before)}.jsonl"
-        path.write_bytes(before)
-        together = threading.Barrier(2)
-
-        def write(method, path=path, together=together):
-            file = CellFile(path, about={"table": "mine"})
-            together.wait()
-            file.begin({"by": method})
-            for split in range(2):
-                file.append(Cell("iris", method, split, 0.5, 0.1))
-
-        writers = [threading.Thread(target=write, args=(method,)) for method in ("one", "two")]
-        for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.join()
-        cells = CellFile(path, about={"table": "mine"}).read()
-        assert sorted((cell.method, cell.split) for cell in cells) == [
-            (method, split) for method in ("one", "two") for split in range(2)
-        ]
-        lines = path.read_text(encoding="utf-8").splitlines()
-        assert sum("about" in json.loads(line) for line in lines) == 1
-        assert sum("made_by" in json.loads(line) for line in lines) == 2
-
-
 def test_two_processes_on_one_folder_leave_whole_files(table, tmp_path):
-    """Both fit to the same model and page, and both reproduce the same table."""
-    out, page, folder = (tmp_path / name for name in ("model.km", "page.html", "folder"))
+    """Both fit to the same model and page."""
+    out, page = tmp_path / "model.km", tmp_path / "page.html"
     fit = ["fit", table, "--label", "kind", *FAST, "--seed", "{seed}", "--out", out]
     fit += ["--report", page, "--quiet", "--kernel", "none"]
     code = (
@@ -374,15 +334,12 @@ def test_two_processes_on_one_folder_leave_whole_files(table, tmp_path):
         "application = build_application()\n"
         "print('ready', flush=True)\n"
         "sys.stdin.readline()\n"
-        "for line in json.loads(sys.argv[1]):\n"
-        "    try:\n        application(line)\n"
-        "    except SystemExit as end:\n        assert not end.code, end.code\n"
+        "application(json.loads(sys.argv[1]))\n"
     )
-    reproduce = ["reproduce", "003-table3", "--smoke", "--out", folder]
     processes = []
     for seed in ("1", "2"):
-        lines = [[str(a).format(seed=seed) for a in line] for line in (fit, reproduce)]
-        command = [sys.executable, "-c", code, json.dumps(lines)]
+        line = [str(a).format(seed=seed) for a in fit]
+        command = [sys.executable, "-c", code, json.dumps(line)]
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         processes.append(subprocess.Popen(command, text=True, **pipes))
     for process in processes:
@@ -396,12 +353,8 @@ def test_two_processes_on_one_folder_leave_whole_files(table, tmp_path):
     model = load(out)
     assert model["metric"].components_.shape == (2, 5)
     assert len(data_of(page)["points"]["codes"]) == 85
-    cells = CellFile(folder / "003-table3-smoke.jsonl").read()
-    assert len(cells) == 2
-    assert (folder / "reproduction.html").read_text(encoding="utf-8").endswith("</html>\n")
     names = {p.name for p in tmp_path.iterdir()}
-    assert names == {"trees.csv", "model.km", "page.html", "folder"}
-    assert not [p.name for p in folder.iterdir() if p.name.startswith(".")]
+    assert names == {"trees.csv", "model.km", "page.html"}
 
 
 # --- options --------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def test_a_space_that_lacks_a_method_is_told_which(method, X):
     class Bare(Space):
         kernel = None
 
-    arguments = (1, 1) if method == "_peak_bytes" else (X,)
+    arguments = {"_peak_bytes": (1, 1), "_learn": (X, None)}.get(method, (X,))
     with pytest.raises(NotImplementedError, match=rf"Bare must define {method}"):
         getattr(Bare(), method)(*arguments)
 

@@ -4,7 +4,7 @@ Whoever scores rows it has learned from finds them all, because the nearest neig
 the point itself.
 """
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,12 +24,11 @@ from kernelmetric import (
     cross_validate_pairs,
 )
 from kernelmetric.evaluation import compare_tricks, holdout, run_trials
-from kernelmetric.experiments import Problem, default_cells
-from kernelmetric.experiments._aligned import _run as aligned_cell
-from kernelmetric.experiments._beyond import _best_votes
-from kernelmetric.experiments._multimodal import _run as multimodal_cell
-from kernelmetric.experiments._table import classify
 from kernelmetric.learners._idealized import IdealizedKernel
+from reproduction.beyond import _best_votes
+from reproduction.problems import Problem
+from reproduction.table import run_table
+from reproduction.tables import STUDIES, TABLES
 
 CHANCE = 0.3, 0.7  # of 120 rows with two labels, more than four standard errors around a half
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -145,11 +144,21 @@ def drawn_by_lot(n, rng):
 
 def test_cells_of_the_tables_are_scored_on_test_points(tmp_path):
     problem = Problem("lots", 60, lambda n, rng: drawn_by_lot(n, np.random.RandomState(7)))
-    cells = list(default_cells([problem], ["Euclidean"], 2, tmp_path / "cells.jsonl"))
-    cells += [aligned_cell(problem, "DNE, aligned", 0)]
-    cells += [multimodal_cell(problem, "median", 0)]
-    by_heart = SimpleNamespace(build=lambda problem: KNeighborsClassifier(1))
-    assert is_chance([cell.accuracy for cell in cells] + [classify(problem, by_heart, 0)])
+    methods = {
+        "automatic-ten": "Euclidean",
+        "aligned": "DNE, aligned",
+        "multimodal-uci": "median",
+        "learners": "Euclidean",
+        "beyond": "Euclidean",
+    }
+    scores = []
+    for name, method in methods.items():
+        table = (TABLES | STUDIES)[name]
+        few = tuple(m for m in table.methods if m.name == method)
+        table = replace(table, problems=(problem,), methods=few, n_splits=1)
+        scores += [cell.accuracy for cell in run_table(table, tmp_path)]
+    assert len(scores) == len(methods)
+    assert is_chance(scores)
 
 
 def test_the_number_of_votes_is_chosen_by_points_left_out(lots):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from kernelmetric.experiments import idealized_points
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners import IdealizedKernel
 from kernelmetric.solvers import PairDual, solve_pairs
 from kernelmetric.solvers._pair_dual import project_box_half_space
+from reproduction.idealized import idealized_points
 
 TRAINING = {"toy": 60, "colon": 50, "lymphoma": 60, "soybean": 30, "wine": 118}
 BUNDLED = ["toy", "wine"]

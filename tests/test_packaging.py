@@ -138,6 +138,11 @@ def test_the_core_dependencies_are_few():
     assert names == {"numpy", "scipy", "scikit-learn", "array-api-compat"} | come_with_scikit_learn
 
 
+def test_the_wheel_holds_the_library_alone():
+    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/kernelmetric"]
+    assert [path.name for path in (ROOT / "src").iterdir() if path.is_dir()] == ["kernelmetric"]
+
+
 def test_no_large_file_is_tracked():
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")

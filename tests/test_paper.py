@@ -5,15 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelmetric.experiments import (
-    CHOICES,
-    LEARNERS,
-    TABLES,
-    UCI,
-    aligned_cells,
-    plan,
-    run_table,
-)
+from reproduction.aligned import ALIGNED, CHOICES, LEARNERS
+from reproduction.table import plan, run_table
+from reproduction.tables import TABLES
 
 pytestmark = pytest.mark.paper
 
@@ -34,12 +28,14 @@ def test_searched_kernels_reach_the_papers_accuracy_on_ionosphere(number, tmp_pa
 @pytest.mark.parametrize("name", LEARNERS)
 def test_aligned_kernels_are_as_good_as_searched_ones_and_far_faster(name, tmp_path):
     # Section 5.1 of 000, over its nine UCI sets.
-    try:
-        cells = list(aligned_cells(UCI, [name], 10, tmp_path / "cells.jsonl"))
-    except OSError as error:
-        pytest.skip(f"a data set is not to be had: {error}")
+    methods = tuple(method for method in ALIGNED.methods if method.family == name)
+    table = replace(ALIGNED, methods=methods)
+    planned = plan(table)
+    if planned.skipped:
+        pytest.skip(planned.skipped[0])
+    cells = list(run_table(table, tmp_path))
     by_choice = {c: [cell for cell in cells if cell.method == f"{name}, {c}"] for c in CHOICES}
-    assert {len(chosen) for chosen in by_choice.values()} == {10 * len(UCI)}
+    assert {len(chosen) for chosen in by_choice.values()} == {10 * len(ALIGNED.problems)}
     accuracy = {c: np.mean([cell.accuracy for cell in chosen]) for c, chosen in by_choice.items()}
     seconds = {c: np.sum([cell.seconds for cell in chosen]) for c, chosen in by_choice.items()}
     for choice in ("aligned", "centred"):

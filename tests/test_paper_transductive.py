@@ -1,5 +1,6 @@
 """Numbers of 001 that are tests; run by `make test-paper`."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,9 +11,11 @@ from sklearn.preprocessing import minmax_scale
 
 from kernelmetric import RBF, TransductiveDistance, datasets
 from kernelmetric.compute import median_squared_distance
-from kernelmetric.experiments import LAMS, TABLE1, few_label_cells
 from kernelmetric.graphs import gaussian_graph
 from kernelmetric.transductive import WarpedPenalty
+from reproduction.table import plan, run_table
+from reproduction.tables import STUDIES
+from reproduction.transductive import LAMS
 
 pytestmark = [
     pytest.mark.paper,
@@ -27,17 +30,22 @@ PAPER = {
 }
 
 
-def accuracies(problem, methods, n_splits, out):
-    try:
-        cells = list(few_label_cells([problem], methods, n_splits, out))
-    except OSError as error:
-        pytest.skip(f"{problem.name} is not to be had: {error}")
+FEW_LABELS = STUDIES["few-labels"]
+
+
+def accuracies(problem, methods, n_splits, folder):
+    chosen = tuple(method for method in FEW_LABELS.methods if method.name in methods)
+    table = replace(FEW_LABELS, problems=(problem,), methods=chosen, n_splits=n_splits)
+    planned = plan(table)
+    if planned.skipped:
+        pytest.skip(planned.skipped[0])
+    cells = list(run_table(table, folder, planned=planned))
     return {m: np.array([100 * c.accuracy for c in cells if c.method == m]) for m in methods}
 
 
-@pytest.mark.parametrize("problem", TABLE1, ids=lambda problem: problem.name)
+@pytest.mark.parametrize("problem", FEW_LABELS.problems, ids=lambda problem: problem.name)
 def test_table_1_is_reached(problem, tmp_path):
-    found = accuracies(problem, ["TDL", "LE"], 100, tmp_path / "cells.jsonl")
+    found = accuracies(problem, ["TDL", "LE"], 100, tmp_path)
     assert found["TDL"].mean() >= PAPER[problem.name]["TDL"] - 1.5
     assert found["LE"].mean() >= PAPER[problem.name]["LE"] - 2.0
     if problem.name == "ionosphere":
@@ -46,10 +54,10 @@ def test_table_1_is_reached(problem, tmp_path):
         assert ttest_1samp(gain, 0.0).pvalue < 1e-4
 
 
-@pytest.mark.parametrize("problem", TABLE1, ids=lambda problem: problem.name)
+@pytest.mark.parametrize("problem", FEW_LABELS.problems, ids=lambda problem: problem.name)
 def test_the_robust_cost_is_never_a_point_below_the_geometry_alone(problem, tmp_path):
     methods = ["LE", *(f"robust, λ={lam}" for lam in LAMS)]
-    found = accuracies(problem, methods, 40, tmp_path / "cells.jsonl")
+    found = accuracies(problem, methods, 40, tmp_path)
     for method in methods:
         assert found[method].mean() >= found["LE"].mean() - 1.0, method
 

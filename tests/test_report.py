@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelmetric import experiments
-from kernelmetric.experiments import DATASETS, Demo, fig2_panels, run_cells
+from kernelmetric.demo import DATASETS, METHODS, Demo, fig2_panels, run_cells
 from kernelmetric.report import (
     Cell,
     MissingExtraError,
@@ -171,9 +170,7 @@ def test_warnings_of_a_fit_become_its_note():
 
 
 def test_splits_are_the_outer_loop():
-    demo = Demo(
-        datasets=DATASETS[:2], methods={"Euclidean": experiments.METHODS["Euclidean"]}, n_splits=2
-    )
+    demo = Demo(datasets=DATASETS[:2], methods={"Euclidean": METHODS["Euclidean"]}, n_splits=2)
     assert [(cell.split, cell.dataset) for cell in run_cells(demo)] == [
         (0, "circles"), (0, "hyperbolas"), (1, "circles"), (1, "hyperbolas"),
     ]  # fmt: skip

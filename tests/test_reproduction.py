@@ -1,12 +1,14 @@
 """Tables of the papers as data: what is printed, what is kept, what is refused, what is shown."""
 
-import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,55 +18,42 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
-import kernelmetric
 from kernelmetric import DNE, LDA, LMNN, NCA, RBF, IdealizedKernel
-from kernelmetric.experiments import (
-    FIGURES,
-    PAPERS,
-    TABLES,
-    CellFile,
-    CellFileError,
-    Method,
-    MissingMethodError,
-    Problem,
-    SearchedKernel,
-    Smoke,
-    Table,
-    TunedNeighbors,
-    distinct_kernels,
-    measured,
-    plan,
-    read_printed,
-    reproduced,
-    result_pictures,
-    run_table,
-    settled,
-    write_pages,
-)
+from kernelmetric.evaluation import measured
 from kernelmetric.kernels import Delta, rbf_widths
-from kernelmetric.report import (
-    Cell,
+from kernelmetric.report import Cell, Summary, png_bytes
+from reproduction import cells as cells_module
+from reproduction import documentation
+from reproduction.beyond import TunedNeighbors, settled
+from reproduction.cells import CellFile, CellFileError
+from reproduction.classifiers import TunedSVM
+from reproduction.comparison import (
     Compared,
-    Printed,
     Reproduction,
-    Summary,
     compare,
-    comparison_grid,
     paired_tests,
-    plot_agreement,
-    plot_ranking,
-    png_bytes,
-    rank_methods,
+    verdict,
+    win_draw_loss,
+)
+from reproduction.figures import FIGURES
+from reproduction.kernelization import SearchedKernel, distinct_kernels
+from reproduction.pages import (
+    comparison_grid,
     ranking_grid,
     reproduction_csv,
     reproduction_html,
     reproduction_markdown,
     summary_line,
-    verdict,
-    win_draw_loss,
 )
+from reproduction.papers import PAPERS, Printed, read_printed
+from reproduction.pictures import plot_agreement
+from reproduction.problems import Problem
+from reproduction.ranking import plot_ranking, rank_methods
+from reproduction.results import reproduced, result_pictures, write_pages
+from reproduction.table import Method, MissingMethodError, Score, Smoke, Table, plan, run_table
+from reproduction.tables import STUDIES, TABLES
 
-PACKAGE = Path(kernelmetric.__file__).parent
+ROOT = Path(__file__).parents[1]
 
 
 def two_clouds(n, rng):
@@ -205,7 +194,8 @@ def test_more_splits_and_the_smoke_version_are_no_other_protocol_of_the_same_fil
 ENDLESS = """
 import sys, time
 from pathlib import Path
-from kernelmetric.experiments import Method, Problem, Smoke, Table, run_table
+from reproduction.problems import Problem
+from reproduction.table import Method, Smoke, Table, run_table
 
 def draw(n, rng):
     return rng.standard_normal((n, 2)), rng.randint(2, size=n)
@@ -226,7 +216,7 @@ for cell in run_table(table, Path(sys.argv[1])):
 def test_kill_9_loses_and_repeats_no_finished_cell(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(ENDLESS, encoding="utf-8")
-    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, str(script), str(tmp_path)]
     with subprocess.Popen([*command, "100000"], env=environment, stdout=subprocess.PIPE) as endless:
         seen = [endless.stdout.readline() for _ in range(5)]
@@ -247,6 +237,42 @@ def test_kill_9_loses_and_repeats_no_finished_cell(tmp_path):
     assert sum(b'"dataset"' in line for line in lines) == wanted
 
 
+def test_two_that_begin_one_file_of_cells_lose_and_cut_nothing(tmp_path, monkeypatch):
+    """In threads, which the system's locks keep apart like processes: each opens the file."""
+    pytest.importorskip("fcntl", reason="the locks of POSIX")
+    add_line = cells_module._add_line
+
+    def slowly(stream, fields):  # so that the other comes between the look and the line
+        time.sleep(0.05)
+        add_line(stream, fields)
+
+    monkeypatch.setattr(cells_module, "_add_line", slowly)
+    for before in (b"", b'{"dataset": "cut sho'):
+        path = tmp_path / f"cells{len(before)}.jsonl"
+        path.write_bytes(before)
+        together = threading.Barrier(2)
+
+        def write(method, path=path, together=together):
+            file = CellFile(path, about={"table": "mine"})
+            together.wait()
+            file.begin({"by": method})
+            for split in range(2):
+                file.append(Cell("iris", method, split, 0.5, 0.1))
+
+        writers = [threading.Thread(target=write, args=(method,)) for method in ("one", "two")]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        cells = CellFile(path, about={"table": "mine"}).read()
+        assert sorted((cell.method, cell.split) for cell in cells) == [
+            (method, split) for method in ("one", "two") for split in range(2)
+        ]
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert sum("about" in json.loads(line) for line in lines) == 1
+        assert sum("made_by" in json.loads(line) for line in lines) == 2
+
+
 def test_a_fit_that_fails_is_left_out_and_tried_again(tmp_path, caplog):
     def broken(problem):
         class Broken(KNeighborsClassifier):
@@ -260,6 +286,16 @@ def test_a_fit_that_fails_is_left_out_and_tried_again(tmp_path, caplog):
     assert {c.method for c in run_table(fails, tmp_path)} == {"1-NN"}
     assert "clouds, 3-NN, split 1 failed" in caplog.text
     assert {c.method for c in run_table(table, tmp_path)} == {"3-NN"}
+
+
+def test_a_score_may_bring_its_own_time_and_note(tmp_path):
+    def evaluate(problem, method, seed):
+        warnings.warn("look here", UserWarning, stacklevel=1)
+        return 0.5 if method.name == "1-NN" else Score(0.75, 7.0, "chosen: a")
+
+    plain, told = run_table(make_table(evaluate=evaluate, n_splits=1), tmp_path)
+    assert (plain.accuracy, plain.note, plain.seconds < 7) == (0.5, "look here", True)
+    assert (told.accuracy, told.note, told.seconds) == (0.75, "chosen: a", 7.0)
 
 
 # --- what is skipped ----------------------------------------------------------------------------
@@ -462,6 +498,17 @@ def test_where_labels_are_noisy_more_than_one_neighbour_votes():
     assert TunedNeighbors(lambda d: LDA(1), n_pca=1).fit(X, y).pca_.n_components_ == 1
 
 
+def test_all_tables_tune_the_svm_on_one_grid():
+    X, y = load_iris(return_X_y=True)
+    model = TunedSVM().fit(X[::5], y[::5])
+    assert len(model.model_.cv_results_["params"]) == 40
+    by_name = {"beyond": "SVM", "automatic-ten": "SVM, grid of 40"}
+    for name, column in by_name.items():
+        table = (TABLES | STUDIES)[name]
+        (method,) = [method for method in table.methods if method.name == column]
+        assert isinstance(method.build(table.problems[0]), TunedSVM)
+
+
 def test_pages_are_written_for_what_is_there(tmp_path):
     table = make_table()
     cells = list(run_table(table, tmp_path))
@@ -474,40 +521,29 @@ def test_pages_are_written_for_what_is_there(tmp_path):
         assert part in text
 
 
-@pytest.fixture
-def page_script():
-    script = PACKAGE.parents[1] / "benchmarks" / "reproduction_page.py"
-    if not script.exists():
-        pytest.skip("the page is not part of the installed package")
-    spec = importlib.util.spec_from_file_location("reproduction_page", script)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_the_documented_page_is_what_the_stored_results_say():
+    stored = (documentation.DOCS / "reproduction.md").read_text(encoding="utf-8")
+    assert documentation.page() == stored
 
 
-def test_the_documented_page_is_what_the_stored_results_say(page_script):
-    stored = (page_script.DOCS / "reproduction.md").read_text(encoding="utf-8")
-    assert page_script.page() == stored
-
-
-def test_the_stored_results_follow_the_protocols_of_today(page_script):
-    stored = page_script.stored_protocols()
+def test_the_stored_results_follow_the_protocols_of_today():
+    stored = documentation.stored_protocols()
     assert stored == {name: TABLES[name].fingerprint for name in stored}
-    assert {path.stem for path in page_script.RESULTS.glob("*.csv")} == set(stored)
+    assert {path.stem for path in documentation.RESULTS.glob("*.csv")} == set(stored)
 
 
-def test_a_run_goes_on_from_the_stored_results(page_script, tmp_path, monkeypatch):
+def test_a_run_goes_on_from_the_stored_results(tmp_path, monkeypatch):
     table = TABLES["003-table3"]
-    cells = page_script.stored_cells(table.name)[:3]
-    monkeypatch.setattr(page_script, "stored_cells", lambda name: cells)
-    monkeypatch.setattr(page_script, "stored_protocols", lambda: {table.name: table.fingerprint})
-    page_script.restore(tmp_path)
+    cells = documentation.stored_cells(table.name)[:3]
+    monkeypatch.setattr(documentation, "stored_cells", lambda name: cells)
+    monkeypatch.setattr(documentation, "stored_protocols", lambda: {table.name: table.fingerprint})
+    documentation.restore(tmp_path)
     assert table.file_in(tmp_path).read() == cells
     with pytest.raises(SystemExit, match="which exists: try another folder"):
-        page_script.restore(tmp_path)
-    monkeypatch.setattr(page_script, "stored_protocols", lambda: {table.name: "0" * 12})
+        documentation.restore(tmp_path)
+    monkeypatch.setattr(documentation, "stored_protocols", lambda: {table.name: "0" * 12})
     with pytest.raises(SystemExit, match="that followed another protocol"):
-        page_script.restore(tmp_path / "other")
+        documentation.restore(tmp_path / "other")
 
 
 # --- how kernels are searched -------------------------------------------------------------------
@@ -538,8 +574,6 @@ def test_leaving_out_multiples_changes_no_choice():
 
 
 def test_warnings_time_and_memory_of_a_fit_are_kept():
-    import warnings
-
     def warn_twice(value):
         warnings.warn("look here", UserWarning, stacklevel=1)
         warnings.warn("look here", UserWarning, stacklevel=1)
@@ -555,15 +589,43 @@ def test_warnings_time_and_memory_of_a_fit_are_kept():
 
 
 @pytest.fixture
-def reproduce(run):
+def reproduce(invoke):
     pytest.importorskip("rich", reason="rich comes with the extra `cli`")
-    return partial(run, "reproduce")
+    from reproduction.command import reproduce as command
+
+    return partial(invoke, command)
+
+
+def test_the_command_is_run_by_python(tmp_path):
+    pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+    result = subprocess.run(
+        [sys.executable, "-m", "reproduction"], cwd=ROOT, capture_output=True, check=True
+    )
+    assert b"Try: python -m reproduction 000-table1 --smoke" in result.stdout
+
+
+def test_errors_of_the_command_steer_no_terminal(reproduce, tmp_path):
+    said = reproduce("no\x1b[2J", "--out", tmp_path).stderr
+    assert "\x1b" not in said
+    assert "Error: Got 'no" in " ".join(said.split())
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
+    reproduce, tmp_path, monkeypatch
+):
+    def refuse(**options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    result = reproduce("000-table1", "--smoke", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "Permission denied" in " ".join(result.stderr.split())
 
 
 def test_without_arguments_all_tables_and_figures_are_listed(reproduce):
     result = reproduce()
     assert result.exit_code == 0
-    for name in (*TABLES, *FIGURES):
+    for name in (*TABLES, *FIGURES, *STUDIES):
         assert name in result.stdout
 
 
@@ -606,12 +668,14 @@ def test_figures_are_drawn(reproduce, tmp_path):
     assert (tmp_path / "004-fig1.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_all_of_it_runs_in_small(reproduce, no_network, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "tables"), [("all", TABLES), ("studies", STUDIES)], ids=["all", "studies"]
+)
+def test_all_of_it_runs_in_small(reproduce, no_network, tmp_path, name, tables):
     """With the data that are here; those of scikit-learn always are."""
-    result = reproduce("all", "--smoke", "--out", tmp_path)
+    result = reproduce(name, "--smoke", "--out", tmp_path)
     assert result.exit_code == 0, result.output
-    assert (tmp_path / "beyond-smoke.jsonl").exists()
-    for name, table in TABLES.items():
-        planned = plan(table.smoked())
-        if planned.problems and planned.methods:
-            assert (tmp_path / f"{name}-smoke.jsonl").exists()
+    made = {path.name for path in tmp_path.glob("*.jsonl")}
+    planned = {name: plan(table.smoked()) for name, table in tables.items()}
+    assert made == {f"{name}-smoke.jsonl" for name, found in planned.items() if found.problems}
+    assert len(made) > len(tables) / 2

@@ -6,25 +6,25 @@ import numpy as np
 import pytest
 from scipy import linalg, optimize, sparse
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_wine, make_moons
+from sklearn.datasets import load_diabetes, load_wine
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from kernelmetric import DNE, LMNN, RBF, Delta, Kernelized, Laplacian, memory_budget
 from kernelmetric.datasets import make_checkerboard
-from kernelmetric.experiments import Problem, default_cells, read_cells
 from kernelmetric.kernels import Rescaled, Sum
 from kernelmetric.selection import (
     LeaveOneOutRidge,
     automatic_kernel,
     leave_one_out_errors,
 )
-from kernelmetric.selection._leave_one_out import RIDGES
-from kernelmetric.selection._relevance import relevance_loss
+from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid
+from kernelmetric.selection._relevance import relevance_loss, relevances
 from kernelmetric.selection._targets import coded_targets, few_columns
 
 
@@ -146,6 +146,30 @@ def test_the_gradient_of_the_relevances_is_that_of_finite_differences(wine):
     assert error < 1e-6
 
 
+def test_single_precision_is_enough_for_the_descent(wine):
+    X, y = wine
+    Y = coded_targets(y, X).columns()
+    for ridge in (1e-3, 1.0):
+        at = np.append(np.random.RandomState(0).uniform(-5, -2, 13), np.log(ridge))
+        (loss, gradient), (near, slope) = (
+            relevance_loss(at, X, Y, dtype) for dtype in (np.float64, np.float32)
+        )
+        assert near == pytest.approx(loss, abs=1e-3)
+        np.testing.assert_allclose(slope, gradient, atol=1e-3)
+
+
+def test_the_descent_on_blocks_lowers_the_mean_of_their_losses(board):
+    X, y = board
+    Y = coded_targets(y, X).columns()
+    blocks = [(X[k::2], Y[k::2]) for k in (0, 1)]
+    start = np.log([5.0, 5.0, 5.0, 5.0, 0.1])
+    before, after = (
+        np.mean([relevance_loss(at, *block)[0] for block in blocks])
+        for at in (start, relevances(blocks, start, 5)[1])
+    )
+    assert after < before - 0.1
+
+
 def test_the_relevance_loss_is_the_logarithm_of_the_error(wine):
     X, y = wine
     Y = coded_targets(y, X).columns()
@@ -162,7 +186,7 @@ def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine, chosen):
     Y = coded_targets(y, X).columns()
     gamma, ridge = width_and_ridge(kernel)
     K = kernel(X) - ridge * np.eye(len(X))
-    assert leave_one_out_errors(K, Y, [ridge])[0] == pytest.approx(kernel.loo_errors_.min())
+    assert leave_one_out_errors(K, Y, [ridge])[0] == pytest.approx(np.nanmin(kernel.loo_errors_))
     assert gamma in kernel.gammas_
     assert ridge in kernel.ridges_
     assert kernel.loo_errors_.shape == (len(kernel.gammas_), len(kernel.ridges_))
@@ -172,6 +196,43 @@ def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine, chosen):
         for kind in (True, False)
     )
     assert isinstance(kernel, Rescaled) == (rescaled < 0.9 * common)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=["RBF", "Laplacian"])
+def test_the_search_finds_what_the_whole_grid_has(wine, board, family):
+    for X, y in (wine, board):
+        Y = coded_targets(y, X).columns()
+        found, whole = Grid(X, Y, family).sweep(), Grid(X, Y, family)
+        whole.look(np.ndindex(whole.errors.shape))
+        assert not np.isnan(whole.errors).any()
+        assert np.isnan(found.errors).any()  # what it passed by
+        assert found.error < 1.01 * whole.error
+
+
+def test_all_rows_look_at_a_narrower_width_that_is_nearly_as_good(wine):
+    grid = Grid(wine[0], coded_targets(wine[1], wine[0]).columns(), FAMILIES[0])
+    grid.errors[6, 3], grid.errors[5, 3], grid.errors[2, 1] = 1.0, 1.01, 1.1
+    assert grid.valleys == [(6, 3), (2, 1)]
+    grid.errors[2, 1] = 2.0
+    assert grid.valleys == [(6, 3), (6, 3)]
+
+
+@pytest.mark.parametrize("name", ["wine", "board"])
+def test_the_effective_dimension_counts_the_directions_that_are_not_shrunk(name, chosen, request):
+    X, _ = request.getfixturevalue(name)
+    kernel = chosen[name]
+    ridge = width_and_ridge(kernel)[1]
+    w = linalg.eigvalsh(kernel(X) - ridge * np.eye(len(X)) + 1.0)
+    assert kernel.effective_dimension_ == pytest.approx(np.sum(w / (w + ridge)), rel=1e-6)
+
+
+def test_the_number_of_threads_does_not_matter():
+    X, y = make_checkerboard(420, n_noise=3, random_state=0)
+    chosen = LeaveOneOutRidge().bind(X, y)
+    with threadpool_limits(1):
+        alone = LeaveOneOutRidge().bind(X, y)
+    assert alone.candidates_ == pytest.approx(chosen.candidates_, rel=1e-12)
+    np.testing.assert_allclose(alone.scales, chosen.scales, rtol=1e-12)
 
 
 def test_binding_what_was_chosen_changes_nothing(board, chosen):
@@ -243,7 +304,7 @@ def test_noise_that_fills_the_distance_is_found_out_too():
     X, y = make_checkerboard(300, n_noise=4, random_state=3)
     kernel = LeaveOneOutRidge().bind(X, y)
     assert min(kernel.candidates_["RBF"], kernel.candidates_["Laplacian"]) > 0.9
-    assert kernel.loo_errors_.min() < 0.5
+    assert np.nanmin(kernel.loo_errors_) < 0.5
     assert kernel.scales[:2].min() > 3 * kernel.scales[2:].max()
 
 
@@ -285,7 +346,7 @@ def test_a_continuous_target_is_regressed_itself():
     targets = coded_targets(y, X)
     assert targets.columns().shape == (120, 1)
     assert np.array_equal(targets.key, y)
-    assert LeaveOneOutRidge().bind(X, y).loo_errors_.min() < 0.8  # 1 is predicting the mean
+    assert np.nanmin(LeaveOneOutRidge().bind(X, y).loo_errors_) < 0.8  # 1 is predicting the mean
     model = make_pipeline(StandardScaler(), Kernelized(Ridge(), kernel="auto"))
     assert model.fit(X, y).score(X, y) > 0.3
 
@@ -308,7 +369,7 @@ def test_classes_of_one_member_and_repeated_points_are_taken(wine):
 def test_constant_features_and_points_that_coincide_are_taken(wine):
     X, y = wine
     X = np.column_stack([X, np.ones(len(X))])
-    assert LeaveOneOutRidge().bind(X, y).loo_errors_.min() < 0.2
+    assert np.nanmin(LeaveOneOutRidge().bind(X, y).loo_errors_) < 0.2
     assert np.isfinite(
         LeaveOneOutRidge().bind(np.zeros((50, 3)), np.arange(50) % 2)(X[:, :3])
     ).all()
@@ -433,14 +494,3 @@ def test_auto_is_one_of_the_kernels_of_a_grid_search(wine):
         error_score="raise",
     )
     assert search.fit(X, y).best_score_ > 0.9
-
-
-def test_the_comparison_of_defaults_resumes_where_it_stopped(tmp_path):
-    problem = Problem("moons", 30, lambda n, rng: make_moons(n, noise=0.1, random_state=rng))
-    out, methods = tmp_path / "cells.jsonl", ["Euclidean", "selecting ridge"]
-    first = list(default_cells([problem], methods[:1], 2, out))
-    rest = list(default_cells([problem], methods, 2, out))
-    assert [(c.method, c.split) for c in first] == [("Euclidean", 0), ("Euclidean", 1)]
-    assert [(c.method, c.split) for c in rest] == [("selecting ridge", 0), ("selecting ridge", 1)]
-    assert read_cells(out) == first + rest
-    assert min(cell.accuracy for cell in rest) > 0.8

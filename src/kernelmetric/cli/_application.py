@@ -6,14 +6,14 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kernelmetric.cli._talk import INTERRUPTED, spoken
+from kernelmetric.cli._talk import INTERRUPTED, sentences, spoken
 
 if TYPE_CHECKING:
     import click
 
 # In the order of ``kernelmetric --help``; each is a file of this folder.
 COMMANDS = (
-    "demo", "fit", "evaluate", "transform", "neighbors", "check", "reproduce", "datasets",
+    "demo", "fit", "evaluate", "transform", "neighbors", "check", "datasets",
 )  # fmt: skip
 
 
@@ -68,6 +68,18 @@ def build_application() -> click.Group:
         From a table to a learned metric, an honest comparison and a page to open:
           kernelmetric fit flowers.csv --label species --out model.km --report page.html
         """
+
+    ignore: Any = {"ignore_unknown_options": True}
+
+    @application.command(hidden=True, add_help_option=False, context_settings=ignore)
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    def reproduce(arguments: tuple[str, ...]) -> None:
+        """Say where the papers' tables are."""
+        with sentences(2):
+            raise ValueError(
+                "The papers' tables and figures are not part of the installed library: try "
+                "python -m reproduction in a checkout of the repository."
+            )
 
     for name in COMMANDS:
         application.add_command(import_module(f"kernelmetric.cli._{name}").command())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelmetric.cli._options import output_options
 from kernelmetric.cli._talk import Talk, sentences
 from kernelmetric.datasets import describe, load
+from kernelmetric.datasets._sources import folder_of
 
 if TYPE_CHECKING:
     import click
@@ -68,16 +68,14 @@ def command() -> click.Command:
     @output_options
     def path(quiet: bool, as_json: bool) -> None:
         """Print the folder of data files: the environment variable KERNELMETRIC_DATA."""
-        import os
-
-        folder = os.environ.get("KERNELMETRIC_DATA")
-        if not folder:
+        folder = folder_of(None)
+        if folder is None:
             raise click.ClickException(
                 "KERNELMETRIC_DATA is not set: set it to the folder with the data files. Sets "
                 "that scikit-learn or OpenML have need no folder."
             )
         talk = Talk(quiet=quiet, as_json=as_json)
-        talk.say(str(Path(folder).expanduser()))
-        talk.answer({"path": str(Path(folder).expanduser())})
+        talk.say(str(folder))
+        talk.answer({"path": str(folder)})
 
     return datasets

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelmetric.cli._options import LARGEST_SEED
+from kernelmetric.cli._options import seed_option
 from kernelmetric.cli._outputs import require_folder
-from kernelmetric.cli._talk import INTERRUPTED, Talk, json_text, make_console
+from kernelmetric.cli._talk import INTERRUPTED, Talk
 
 if TYPE_CHECKING:
     import click
 
-    from kernelmetric.experiments import Demo
+    from kernelmetric.demo import Demo
     from kernelmetric.report import Cell
 
 
@@ -33,13 +33,7 @@ def command() -> click.Command:
     @click.option("--quick", is_flag=True, help="Fewer data sets and splits: seconds.")
     @click.option("--quiet", is_flag=True, help="Write the files, print nothing.")
     @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-    @click.option(
-        "--seed",
-        type=click.IntRange(0, LARGEST_SEED),
-        default=0,
-        show_default=True,
-        help="Seed of all draws and splits.",
-    )
+    @seed_option
     def demo(out: Path, quick: bool, quiet: bool, as_json: bool, seed: int) -> None:
         """Watch linear learners and their kernel versions compete.
 
@@ -47,12 +41,9 @@ def command() -> click.Command:
         compared by the accuracy of the nearest neighbour, on generated data and on data that
         come with scikit-learn.
         """
-        from kernelmetric.experiments import Demo
+        from kernelmetric.demo import Demo
 
-        try:
-            require_folder(out)
-        except OSError as error:
-            raise click.BadParameter(f"cannot make the folder {out}: {error}") from error
+        require_folder(out)
         chosen = Demo.quick(seed) if quick else Demo(seed=seed)
         try:
             code = _run_demo(chosen, out, quiet=quiet, as_json=as_json)
@@ -70,7 +61,7 @@ def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:
     from kernelmetric.report import csv_text, rich_table, write_atomically
 
     talk = Talk(quiet=quiet, as_json=as_json)
-    cells, finished = _collect(demo, make_console(stderr=True, quiet=talk.silent))
+    cells, finished = _collect(demo, talk)
     files = {}
     if cells:
         files["accuracies.csv"] = write_atomically(out / "accuracies.csv", csv_text(cells))
@@ -81,8 +72,7 @@ def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:
             files |= pictures
         except KeyboardInterrupt:
             finished = False
-    if as_json:
-        click.echo(_as_json(demo, cells, files, finished))
+    talk.answer(_result(demo, cells, files, finished))
     if cells:
         n_splits = max(cell.split for cell in cells) + 1
         title = f"Accuracy of the nearest neighbour in %, mean±std over {n_splits} splits"
@@ -107,26 +97,17 @@ def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:
     return 0
 
 
-def _collect(demo: Demo, console: Any) -> tuple[list[Cell], bool]:
+def _collect(demo: Demo, talk: Talk) -> tuple[list[Cell], bool]:
     """All cells under a progress bar, and whether Ctrl-C left them complete."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from kernelmetric.experiments import run_cells
+    from kernelmetric.demo import run_cells
 
     cells: list[Cell] = []
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     try:
-        with Progress(*columns, console=console, disable=console.quiet, transient=True) as bar:
-            task = bar.add_task("starting".ljust(28), total=demo.n_cells)
+        with talk.progress(demo.n_cells) as begin:
+            begin("starting")
             for cell in run_cells(demo):
                 cells.append(cell)
-                what = f"{cell.dataset}, split {cell.split + 1} of {demo.n_splits}"
-                bar.update(task, advance=1, description=what.ljust(28))
+                begin(f"{cell.dataset}, split {cell.split + 1} of {demo.n_splits}")
     except KeyboardInterrupt:
         return cells, False
     return cells, True
@@ -134,7 +115,7 @@ def _collect(demo: Demo, console: Any) -> tuple[list[Cell], bool]:
 
 def _draw(demo: Demo, cells: list[Cell], out: Path) -> tuple[dict[str, Path], str | None]:
     """Write the pictures; without matplotlib, none and a sentence."""
-    from kernelmetric.experiments import fig2_panels
+    from kernelmetric.demo import fig2_panels
     from kernelmetric.report import (
         MissingExtraError,
         plot_accuracies,
@@ -154,7 +135,10 @@ def _draw(demo: Demo, cells: list[Cell], out: Path) -> tuple[dict[str, Path], st
     return {name: write_atomically(out / name, image) for name, image in pictures.items()}, None
 
 
-def _as_json(demo: Demo, cells: list[Cell], files: dict[str, Path], finished: bool) -> str:
+def _result(
+    demo: Demo, cells: list[Cell], files: dict[str, Path], finished: bool
+) -> dict[str, Any]:
+    """What ``--json`` prints."""
     from kernelmetric import __version__
     from kernelmetric.report import summarize
 
@@ -163,13 +147,11 @@ def _as_json(demo: Demo, cells: list[Cell], files: dict[str, Path], finished: bo
         for dataset, of_dataset in summarize(cells).items()
         for method, row in of_dataset.items()
     ]
-    return json_text(
-        {
-            "version": __version__,
-            "seed": demo.seed,
-            "finished": finished,
-            "summary": summary,
-            "cells": [cell._asdict() for cell in cells],
-            "files": {name: str(path) for name, path in files.items()},
-        }
-    )
+    return {
+        "version": __version__,
+        "seed": demo.seed,
+        "finished": finished,
+        "summary": summary,
+        "cells": [cell._asdict() for cell in cells],
+        "files": {name: str(path) for name, path in files.items()},
+    }

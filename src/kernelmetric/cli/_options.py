@@ -70,11 +70,24 @@ def output_options(function: Callable) -> Callable:
     return click.option("--quiet", is_flag=True, help="Print nothing but errors.")(function)
 
 
+def seed_option(function: Callable) -> Callable:
+    """Where all randomness comes from."""
+    import click
+
+    return click.option(
+        "--seed",
+        type=click.IntRange(0, LARGEST_SEED),
+        default=0,
+        show_default=True,
+        help="Seed of all draws and splits.",
+    )(function)
+
+
 def metric_options(function: Callable) -> Callable:
     """What to learn, from what."""
     import click
 
-    options = [
+    options: list[Callable[[Callable], Callable]] = [
         click.option("--label", metavar="COL", help="The column of classes; names are fine."),
         click.option(
             "--pairs",
@@ -98,13 +111,7 @@ def metric_options(function: Callable) -> Callable:
         click.option("--components", type=click.IntRange(1), help="Dimensions of the result."),
         click.option("--use", multiple=True, metavar="COL", help="Use a column left out wrongly."),
         click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
-        click.option(
-            "--seed",
-            type=click.IntRange(0, LARGEST_SEED),
-            default=0,
-            show_default=True,
-            help="Seed of all draws and splits.",
-        ),
+        seed_option,
     ]
     for option in reversed(options):
         function = option(function)

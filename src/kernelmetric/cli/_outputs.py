@@ -44,9 +44,14 @@ def require_outputs(
 
 def require_folder(path: Path) -> None:
     """Make a folder, where it is missing, and refuse one that no file can be made in."""
-    path.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=path):
-        pass
+    import click
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise click.BadParameter(f"cannot make the folder {path}: {error}") from error
 
 
 def _same(one: Path, other: Path) -> bool:

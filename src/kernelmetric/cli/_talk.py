@@ -128,16 +128,17 @@ class Talk:
     @contextmanager
     def progress(self, total: int) -> Iterator[Callable[[str], None]]:
         """A bar of so many steps; calling what it gives ends one step and names the next."""
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich import progress
 
         columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TimeElapsedColumn(),
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
         )
         hidden = self.silent or not self._err.is_terminal  # a log file wants no bar
-        with Progress(*columns, console=self._err, disable=hidden, transient=True) as bar:
+        with progress.Progress(*columns, console=self._err, disable=hidden, transient=True) as bar:
             task = bar.add_task("reading".ljust(28), total=total)
             begun = False
 

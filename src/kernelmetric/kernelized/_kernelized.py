@@ -55,8 +55,11 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         any of scikit-learn's; or a function of two blocks of points.
     space : Space or 'auto', default='auto'
         Where coordinates come from: :class:`KPCA`, :class:`Nystroem`, :class:`RandomFeatures` or
-        :class:`KernelTrick`, without a kernel of its own. 'auto' is full-rank KPCA up to 2,000
-        points, KPCA of rank 256 up to 10,000, and 1,000 landmarks reduced to rank 256 beyond.
+        :class:`KernelTrick`, without a kernel of its own. 'auto' is
+        :class:`~kernelmetric.selection.RidgeKPCA` where the kernel has a ridge (kernel='auto') and
+        the learner needs labels: the 32 leading components, and the directions of ridge
+        regression. Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to
+        10,000, and 1,000 landmarks reduced to rank 256 beyond.
     neighbors : {'feature', 'input'}, default='feature'
         Where learners that look for neighbours look: in the feature space, or among X itself.
     random_state : int, RandomState or None, default=None
@@ -358,7 +361,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         return Z, result
 
     def _fresh_space(self, n_samples: int) -> Any:
-        return fresh_space(self.space, self.kernel, n_samples, self.random_state)
+        return fresh_space(self.space, self.kernel, n_samples, self.random_state, self.learner)
 
     @cached_property
     def _folded(self) -> FoldedMap:  # of a metric that was not fitted, but copied or loaded

@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 
 from kernelmetric.kernels import Kernel, Linear
 from kernelmetric.metric import Metric
-from kernelmetric.selection import automatic_kernel, automatic_space
+from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space, has_ridge
 from kernelmetric.spaces import Space
 
 _EXPECTED = ("fit", "get_params", "__sklearn_tags__")
@@ -112,13 +112,20 @@ def _has_own_kernel(part: Any) -> bool:
     return not all(isinstance(k, Linear) or (isinstance(k, str) and k == "linear") for k in kernels)
 
 
-def fresh_space(space: Any, kernel: Any, n_samples: int, random_state: Any) -> Any:
+def fresh_space(
+    space: Any, kernel: Any, n_samples: int, random_state: Any, learner: Any = None
+) -> Any:
     """The space that a parameter stands for: new, not fitted, and without a kernel.
 
-    'auto' goes by the number of training points; the kernel beside it is named in messages.
+    'auto' goes by the number of training points, and for a learner that needs labels by the ridge
+    of the kernel. The kernel is named in messages.
     """
     if isinstance(space, str):
         if space == "auto":
+            # Only for who needs labels: others, such as clusterers, must not see them.
+            labelled = learner is not None and get_tags(learner).target_tags.required
+            if labelled and has_ridge(automatic_kernel(kernel)):
+                return RidgeKPCA(random_state=random_state)
             return automatic_space(n_samples, random_state)
         raise ValueError(
             f"Got space={space!r}, but expected 'auto' or a space such as KPCA(50), "

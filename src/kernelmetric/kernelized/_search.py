@@ -339,9 +339,9 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def _candidate(self, kernel: Any, rank: int | None, n_samples: int) -> Kernelized:
         """The candidate as an estimator, for a training set of this size."""
-        space = self.space
+        space = self._space(n_samples)
         if rank is not None:
-            space = self._space(n_samples).set_params(n_components=rank)
+            space.set_params(n_components=rank)
         return Kernelized(clone(self.learner), kernel, space, random_state=self.random_state)
 
     def _space(self, n_samples: int) -> Any:

@@ -121,7 +121,9 @@ class GradientLearner(IterativeLearner):
         """The problem, and how it is solved."""
         raise NotImplementedError(f"{type(self).__name__} must define _descent(X, targets, gram).")
 
-    def _lbfgs(self, objective: Callable[..., Any], start: np.ndarray, report: Iterations) -> Found:
+    def _lbfgs(
+        self, objective: Callable[..., Any], start: np.ndarray, report: Callable[..., bool]
+    ) -> Found:
         """One run of L-BFGS, as long and as exact as the parameters say."""
         found = minimize_lbfgs(
             objective, start, max_iter=self.max_iter, tol=self.tol, report=report

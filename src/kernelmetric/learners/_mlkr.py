@@ -9,10 +9,12 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from kernelmetric.compute import like, product, softmax_reduction, to_numpy
 from kernelmetric.learners._base import centered, frobenius
-from kernelmetric.learners._descent import Descent, GradientLearner
+from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._nca import softmax_start
-from kernelmetric.learners._progress import with_callbacks
+from kernelmetric.learners._progress import Iterations, with_callbacks
 from kernelmetric.spaces import Gram
+
+_SMALL_ERROR = 0.1  # of the variance of y
 
 
 class MLKR(GradientLearner):
@@ -40,7 +42,8 @@ class MLKR(GradientLearner):
     max_iter : int, default=200
         The most L-BFGS iterations.
     tol : float, default=1e-5
-        Relative decrease of the objective in one iteration at which the fit has converged.
+        Decrease of the objective in one iteration at which the fit has converged, relative to the
+        objective or to a tenth of what it is without learning, whichever is larger.
     warm_start : bool, default=False
         Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
         n_components, the shape of init or the number of features has changed.
@@ -148,14 +151,20 @@ class MLKR(GradientLearner):
         rank = self._check_n_components(X.shape[1])
         no_classes = np.zeros(X.shape[0], dtype=np.intp)
         start = self._start(X, no_classes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
-        points = centered(X)
+        points, unit = centered(X), _SMALL_ERROR * X.shape[0]
 
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = mlkr_loss(like(L, points), points, Y)
             penalty, penalty_gradient = frobenius(L, gram)
-            return value + self.reg * penalty, to_numpy(gradient) + self.reg * penalty_gradient
+            gradient = to_numpy(gradient) + self.reg * penalty_gradient
+            return (value + self.reg * penalty) / unit, gradient / unit
 
-        return Descent(start, lambda report: self._lbfgs(objective, start, report), lambda L: L)
+        def minimise(report: Iterations) -> Found:
+            # To L-BFGS values below one are as small as one: errors beside which nothing is gained.
+            L, value, good = self._lbfgs(objective, start, lambda L, f: report(L, unit * f))
+            return L, unit * value, good
+
+        return Descent(start, minimise, lambda L: L)
 
 
 def mlkr_loss(L: Any, X: Any, Y: Any) -> tuple[float, Any]:

@@ -35,21 +35,6 @@ class Cell(NamedTuple):
     megabytes: float = 0.0
 
 
-class Printed(NamedTuple):
-    """A number that a paper prints.
-
-    Parameters
-    ----------
-    value : float
-        The mean, as a fraction where larger is better.
-    std : float or None
-        Standard deviation over the paper's splits, where it is printed.
-    """
-
-    value: float
-    std: float | None = None
-
-
 class Panel(NamedTuple):
     """One picture of an embedding: training points, test points and what 1-NN says of them.
 

@@ -7,7 +7,10 @@
     _ideal.py           the kernel that the labels would like
     _leave_one_out.py   LeaveOneOutRidge: the kernel that predicts points left out best
     _targets.py         what labels become for it
+    _grid.py            its errors over widths and ridges, where they are needed
     _relevance.py       its scales of features, and the descent on scales
+    _ridge_kpca.py      RidgeKPCA: few coordinates that lose nothing of what the labels need
+    _known_points.py    training points that it knows again, where they are many
     _path.py            coordinates under many kernels, at many ranks
     _automatic.py       the kernel by its name
 
@@ -17,9 +20,11 @@ rooms below never see them.
 
 from kernelmetric.selection._aligned_scales import AlignedScales
 from kernelmetric.selection._alignment import AlignedSum, KernelAlignment
-from kernelmetric.selection._automatic import automatic_kernel
-from kernelmetric.selection._leave_one_out import LeaveOneOutRidge, leave_one_out_errors
+from kernelmetric.selection._automatic import automatic_kernel, has_ridge
+from kernelmetric.selection._grid import leave_one_out_errors
+from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 from kernelmetric.selection._path import KernelPath
+from kernelmetric.selection._ridge_kpca import RidgeKPCA
 from kernelmetric.spaces import automatic_space
 
 __all__ = [
@@ -28,7 +33,9 @@ __all__ = [
     "KernelAlignment",
     "KernelPath",
     "LeaveOneOutRidge",
+    "RidgeKPCA",
     "automatic_kernel",
     "automatic_space",
+    "has_ridge",
     "leave_one_out_errors",
 ]

@@ -2,82 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     is_sparse,
-    l1_distances,
     one_thread,
     squared_distances,
     take_rows,
     to_numpy,
 )
-from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled
+from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled
+from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid
 from kernelmetric.selection._relevance import relevances
-from kernelmetric.selection._targets import coded_targets, few_columns
+from kernelmetric.selection._targets import coded_targets
 
-RIDGES = 10.0 ** np.arange(-4, 2)
 FALLBACK_RIDGE = 0.1  # where labels cannot choose
 _GAIN = 0.9  # scales must lower the error this far on points they were not learned from
-_LEAST_ROWS = 40  # for learning scales: half of them must still say something
+_CLEAR, _HOPELESS = 0.83, 0.97  # gains after which no second judgement is asked for
+_FEW_ROWS = 160  # to find out where to look
+_ROWS_FOR_SCALES = 250  # to find out whether scales help
+_FIRST_STEPS, _MORE_STEPS, _LAST_STEPS = 4, 6, 5  # of the descent on scales
+_STEPS = 2  # over the grid, with all rows
+_IN_THE_RACE = 1.05  # families whose error is within this factor are compared to the end
+_LEAST_ROWS = 40  # for learning scales: a third of them must still say something
 _FEWEST_ROWS = 8  # for choosing anything at all
-_ROWS_OF_ONE_THREAD = 250  # more are worth all threads of BLAS
-
-
-class Family(NamedTuple):
-    """Kernels that are functions of one distance, apart from their width.
-
-    Parameters
-    ----------
-    kernel : type
-        Class of the kernel.
-    distances : callable
-        ``distances(X) -> D``; the kernel is exp(-γ D).
-    widths : ndarray
-        Widths 1 / γ to try, in units of the median of D.
-    """
-
-    kernel: type
-    distances: Callable[[Any], np.ndarray]
-    widths: np.ndarray
-
-
-class Grid(NamedTuple):
-    """Leave-one-out errors of one family.
-
-    Parameters
-    ----------
-    gammas : ndarray of shape (g,)
-        Inverse widths.
-    errors : ndarray of shape (g, r)
-        Mean squared errors, a row for each width, a column for each ridge.
-    """
-
-    gammas: np.ndarray
-    errors: np.ndarray
-
-    @property
-    def best(self) -> tuple[float, float, float]:
-        """Inverse width, ridge and error at the smallest error."""
-        i, j = np.unravel_index(np.argmin(self.errors), self.errors.shape)
-        return float(self.gammas[i]), float(RIDGES[j]), float(self.errors[i, j])
-
-    @property
-    def starts(self) -> list[tuple[float, float]]:
-        """Where the descent on scales begins: at the best width, and at the narrowest.
-
-        Where noise fills the distance, the best common width is so wide that the error is flat
-        around it, and only a narrow one has a slope to go down.
-        """
-        narrowest = float(RIDGES[np.argmin(self.errors[0])])
-        return [self.best[:2], (float(self.gammas[0]), narrowest)]
 
 
 class Choice(NamedTuple):
@@ -99,25 +51,20 @@ class Choice(NamedTuple):
     grid: Grid
 
 
-FAMILIES = (
-    Family(RBF, squared_distances, 2.0 ** np.arange(-4, 5)),
-    Family(Laplacian, l1_distances, 2.0 ** np.arange(-2, 5)),
-)
-
-
 class LeaveOneOutRidge(Kernel):
     r"""The kernel, width and ridge with which ridge regression predicts points left out best.
 
-    RBF and Laplacian kernels are tried. For each width one eigendecomposition
-    :math:`K + 1 = U \Lambda U^\top` gives the residuals of all points left out, one at a time, for
-    every ridge λ:
+    RBF and Laplacian kernels are tried. The residuals of all points left out, one at a time, have
+    a closed form:
 
-    .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = U (\Lambda + \lambda)^{-1} U^\top,
+    .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = (K + 1 + \lambda I)^{-1},
 
     where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns
-    ``kernel + λ Delta()`` with the smallest mean squared residual. Where a scale for each feature,
-    learned on one half of the points, lowers the error on the other half by a tenth, it returns
-    that kernel on rescaled features. m³ time and some m × m arrays for m rows.
+    ``kernel + λ Delta()`` with the smallest mean squared residual. A grid of widths and ridges is
+    swept on 160 rows; on all, the search goes on from the best, to better neighbours. Where a
+    scale for each feature, learned on some points, lowers the error on others by a tenth, it
+    returns that kernel on rescaled features. m³ time and some m × m arrays for m rows, on one
+    thread: the number of threads changes nothing.
 
     Parameters
     ----------
@@ -136,7 +83,9 @@ class LeaveOneOutRidge(Kernel):
 
     What ``bind`` returns carries what was tried: ``candidates_`` (the error of each family, and of
     each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and the grid
-    ``loo_errors_``.
+    ``loo_errors_``, NaN where the search did not go. ``effective_dimension_`` is the sum of
+    w / (w + λ) over the eigenvalues w of K + 1 on the rows looked at: so many directions carry the
+    prediction.
 
     Examples
     --------
@@ -182,9 +131,9 @@ class LeaveOneOutRidge(Kernel):
         unlike = np.ptp(Y, axis=0).any() and squared_distances(sample).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
             return median + FALLBACK_RIDGE * Delta().bind(X)
-        # Threads that wait for each other cost more than they give on matrices of few rows.
-        threads = one_thread() if len(rows) <= _ROWS_OF_ONE_THREAD else nullcontext()
-        with np.errstate(all="ignore"), threads:  # far points may underflow, and are seen later
+        # One thread, whatever there are: another number of them rounds differently, and those of
+        # a BLAS cost more than they give on so few rows. Far points may underflow.
+        with np.errstate(all="ignore"), one_thread():
             choice = choose(sample, Y, targets.key[rows])
         bound = choice.kernel.bind(X)
         bound.__dict__.update(
@@ -192,6 +141,7 @@ class LeaveOneOutRidge(Kernel):
             gammas_=choice.grid.gammas,
             ridges_=RIDGES.copy(),
             loo_errors_=choice.grid.errors,
+            effective_dimension_=float(choice.grid.dimensions[choice.grid.best]),
         )
         return bound
 
@@ -234,67 +184,10 @@ class LeaveOneOutRidge(Kernel):
         return by_key[np.linspace(0, n - 1, m).round().astype(np.intp)]
 
 
-def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> np.ndarray:
-    """Mean squared error of ridge regression on points left out, for each ridge.
-
-    The intercept is a constant added to the kernel, K + 1. Centring K instead would let the mean
-    of the other targets tell that of the point left out.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Gram matrix.
-    Y : ndarray of shape (n, p)
-        Targets.
-    ridges : array-like of shape (r,)
-        Ridges λ, positive.
-
-    Returns
-    -------
-    ndarray of shape (r,)
-        Mean over points and columns. O(n³ + r n² p) time; of p classes, only those of several
-        points cost more than one.
-    """
-    values, U = linalg.eigh(K + 1.0, check_finite=False)
-    values = np.maximum(values, 0.0)  # round-off of a singular Gram matrix
-    F, signs, own = few_columns(Y)
-    targets, squares = U.T @ F, U**2
-    errors = []
-    for ridge in ridges:
-        shrunk = 1.0 / (values + ridge)
-        diagonal = squares @ shrunk
-        residuals = (U @ (shrunk[:, None] * targets)) / diagonal[:, None]
-        total = np.sum(residuals**2 * signs) + own * np.sum(squares @ shrunk**2 / diagonal**2)
-        errors.append(total / Y.size)
-    return np.array(errors)
-
-
-def search(X: Any, Y: np.ndarray, family: Family) -> Grid:
-    """Leave-one-out errors of a family of kernels, from one block of distances.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-    Y : ndarray of shape (n, p)
-        Targets.
-    family : Family
-        The kernels.
-
-    Returns
-    -------
-    Grid
-        Their errors.
-    """
-    D = family.distances(X)
-    different = D[D > 0]
-    median = float(np.median(different)) if len(different) else 1.0
-    gammas = 1.0 / (median * family.widths)
-    return Grid(gammas, np.stack([leave_one_out_errors(np.exp(-g * D), Y) for g in gammas]))
-
-
 def choose(X: Any, Y: np.ndarray, key: np.ndarray) -> Choice:
     """The kernel with the smallest error on points left out.
+
+    Few rows say where to look, all of them which is best.
 
     Parameters
     ----------
@@ -303,60 +196,101 @@ def choose(X: Any, Y: np.ndarray, key: np.ndarray) -> Choice:
     Y : ndarray of shape (n, p)
         Targets.
     key : ndarray of shape (n,)
-        Class codes, or the target, for halves that resemble each other.
+        Class codes, or the target, for parts that resemble each other.
 
     Returns
     -------
     Choice
         The kernel and what it was compared with.
     """
+    order, columns = _spread(X, key, Y.shape[1])
+    X, Y = X[order], Y[np.ix_(order, columns)]
+    few = _evenly(len(Y), _FEW_ROWS)
     families = FAMILIES[:1] if is_sparse(X) else FAMILIES
-    grids = [search(X, Y, family) for family in families]
-    common = [grid.best[2] for grid in grids]
-    names = [family.kernel.__name__ for family in families]
-    candidates = dict(zip(names, common, strict=True))
-    best = int(np.argmin(common))
+    coarse = [Grid(X[few], Y[few], family).sweep() for family in families]
+    grids = [Grid(X, Y, grid.family).look(grid.valleys) for grid in coarse]
+    common = min(grids, key=lambda grid: grid.error)
+    candidates = {grid.name: grid.error for grid in grids}
     scales = None
     if not is_sparse(X) and X.shape[0] >= _LEAST_ROWS and X.shape[1] > 1:
-        gains = _gains_of_scales(X, Y, key, grids[0].starts)
-        scaled = [error * gain for error, gain in zip(common, gains, strict=True)]
-        candidates |= {f"{name}, rescaled": e for name, e in zip(names, scaled, strict=True)}
-        if min(scaled) < _GAIN * min(common):
-            best = int(np.argmin(scaled))
-            scales = np.sqrt(relevances(X, Y, grids[0].starts))
-    family = families[best]
-    grid = grids[best] if scales is None else search(X * scales, Y, family)
-    gamma, ridge, _ = grid.best
-    kernel: Kernel = family.kernel(gamma=gamma) + ridge * Delta()
-    if scales is not None:
+        learned = _learned_scales(X, Y, coarse[0].starts(X.shape[1]), common)
+        errors = common.error * learned.gains
+        candidates |= {f"{g.name}, rescaled": float(e) for g, e in zip(grids, errors, strict=True)}
+        if learned.gains.min() < _GAIN:
+            # Two blocks of half the points take a quarter of the time of one of all.
+            halves = [(X[k::2], Y[k::2]) for k in (0, 1)]
+            scales = _scales(relevances(halves, learned.logs, _LAST_STEPS)[1])
+            grids = [
+                Grid(X * scales, Y, grid.family).look([place])
+                for grid, place in zip(grids, learned.places, strict=True)
+            ]
+    least = min(grid.error for grid in grids)
+    racing = [grid for grid in grids if grid.error <= _IN_THE_RACE * least]
+    grid = min((grid.climb(_STEPS) for grid in racing), key=lambda grid: grid.error).settle()
+    i, j = grid.best
+    kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i])) + float(RIDGES[j]) * Delta()
+    if scales is None:
+        candidates |= {grid.name: grid.error for grid in racing}
+    else:
         kernel = Rescaled(kernel, scales)
     return Choice(kernel, candidates, grid)
 
 
-def _gains_of_scales(
-    X: np.ndarray, Y: np.ndarray, key: np.ndarray, starts: list[tuple[float, float]]
-) -> list[float]:
-    """Error with scales learned on the other half of the points, relative to common scales.
+class _Learned(NamedTuple):
+    """Scales, and how far they lower the error on points that they were not learned from.
 
-    The error on the points that scales were learned from is far too good where features are
-    many.
+    The error on the points that they were learned from is far too good where features are many.
     """
-    # Alternating along a fixed direction within each class, classes in the order of their first
-    # points there: neither the order of rows nor the names of classes matter.
+
+    gains: np.ndarray  # of each family, relative to the best on common scales
+    logs: np.ndarray  # of relevances, then of the ridge
+    places: list[tuple[int, int]]  # on the grid of each family, where the error was smallest
+
+
+def _learned_scales(
+    X: np.ndarray, Y: np.ndarray, starts: list[np.ndarray], common: Grid
+) -> _Learned:
+    after, before = np.zeros(len(FAMILIES)), 0.0
+    for k in range(2):
+        judge = slice(k, None, 3)
+        others = np.delete(np.arange(len(Y)), judge)
+        learn = others[_evenly(len(others), _ROWS_FOR_SCALES)]
+        block = [(X[learn], Y[learn])]
+        ends = [relevances(block, start, _FIRST_STEPS) for start in starts]
+        lead = int(np.argmin([loss for loss, _ in ends]))
+        starts = [starts[lead]]
+        logs = relevances(block, ends[lead][1], _MORE_STEPS)[1]
+        ridge = int(np.argmin(np.abs(np.log(RIDGES) - logs[-1])))
+        scaled = X[judge] * _scales(logs)
+        grids = [Grid(scaled, Y[judge], family).sweep([ridge]) for family in FAMILIES]
+        after += [grid.error for grid in grids]
+        plain = Grid(X[judge], Y[judge], common.family).look([common.best])
+        before += plain.climb().error
+        gains = after / before if before > 0 else np.ones_like(after)
+        if not _CLEAR < gains.min() < _HOPELESS:
+            break
+    return _Learned(gains, logs, [grid.best for grid in grids])
+
+
+def _scales(logs: np.ndarray) -> np.ndarray:
+    """Scales with geometric mean one from logarithms of relevances and of a ridge."""
+    return np.exp(0.5 * (logs[:-1] - logs[:-1].mean()))
+
+
+def _spread(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """An order of rows in which any evenly spaced ones resemble all, and one of targets.
+
+    Rows go along a fixed direction within each class, and classes in the order of their first
+    points there: neither the order of rows nor the names of classes change a bit of the result.
+    """
     along = X @ np.random.RandomState(0).standard_normal(X.shape[1])
-    if key.dtype.kind == "i":
-        first = np.full(key.max() + 1, np.inf)
-        np.minimum.at(first, key, along)
-        order = np.lexsort((along, key, np.bincount(key)[key], first[key]))
-    else:
-        order = np.lexsort((along, key))
-    halves = order[::2], order[1::2]
-    learned = [np.sqrt(relevances(X[half], Y[half], starts)) for half in halves]
-    gains = []
-    for family in FAMILIES:
-        after = before = 0.0
-        for half, scales in zip(halves, learned[::-1], strict=True):
-            after += search(X[half] * scales, Y[half], family).best[2]
-            before += search(X[half], Y[half], family).best[2]
-        gains.append(after / before if before > 0 else 1.0)
-    return gains
+    if key.dtype.kind != "i":
+        return np.lexsort((along, key)), np.arange(n_columns)
+    first = np.full(n_columns, np.inf)
+    np.minimum.at(first, key, along)
+    return np.lexsort((along, key, np.bincount(key)[key], first[key])), np.argsort(first)
+
+
+def _evenly(n: int, most: int) -> np.ndarray:
+    """At most so many of n rows, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)

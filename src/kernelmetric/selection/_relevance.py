@@ -11,16 +11,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy import linalg, optimize
 
-from kernelmetric.compute import squared_distances
+from kernelmetric.selection._grid import FARTHEST, cholesky_inverse
 from kernelmetric.selection._targets import few_columns
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
-_LOG_RIDGE_BOUNDS = (np.log(1e-5), np.log(30.0))
+_LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for float64
+_ROWS_OF_FLOAT32 = 1000  # of more, the smallest ridge is lost in its rounding
 
 
 def relevance_loss(
-    parameters: np.ndarray, X: np.ndarray, Y: np.ndarray
+    parameters: np.ndarray, X: np.ndarray, Y: np.ndarray, dtype: type = np.float64
 ) -> tuple[float, np.ndarray]:
     r"""Logarithm of the leave-one-out error of ridge regression, and its gradient.
 
@@ -36,6 +37,8 @@ def relevance_loss(
         Points.
     Y : ndarray of shape (n, p)
         Targets.
+    dtype : type, default=float64
+        Precision of the arithmetic.
 
     Returns
     -------
@@ -44,64 +47,71 @@ def relevance_loss(
     gradient : ndarray of shape (d + 1,)
         Its gradient.
     """
-    w, ridge = np.exp(parameters[:-1]), np.exp(parameters[-1])
-    X = X - X.mean(axis=0)
-    K = np.exp(-np.minimum(squared_distances(X * np.sqrt(w)), 300.0))
-    G = _inverse(K + 1.0, ridge)
-    diagonal = np.diag(G)[:, None]
+    ridge = float(np.exp(parameters[-1]))
+    Z = ((X - X.mean(axis=0)) * np.exp(0.5 * parameters[:-1])).astype(dtype)
+    K = np.exp(-np.clip(_squared_distances(Z), 0.0, FARTHEST))
+    G = cholesky_inverse(K + 1.0, ridge, "potri")
+    G = np.tril(G) + np.tril(G, -1).T
     F, signs, own = few_columns(Y)
-    alpha = G @ F
+    alpha, diagonal = G @ F.astype(dtype), np.diag(G)[:, None]
     residuals = alpha / diagonal
     squares = np.sum(residuals**2 * signs, axis=1)
     if own:
         squares += own * np.sum((G / diagonal) ** 2, axis=1)
-    # d mean r² = tr(M dK): the first term through the diagonal of G, the others through GY.
-    M = G * (2.0 * squares / diagonal[:, 0])
+    syrk, syr2k, symm = linalg.get_blas_funcs(("syrk", "syr2k", "symm"), (G,))
+    # d mean r² = tr(M dK): the first term through the diagonal of G, the others through GY. Of M,
+    # which is symmetric, only the lower half is computed.
+    M = syrk(1.0, G * np.sqrt(2.0 * np.maximum(squares, 0.0) / diagonal[:, 0]), lower=1)
     if own:
-        M -= own * (G @ (G * (2.0 / diagonal[:, 0] ** 2)))
-    M = M @ G
-    M -= (alpha * signs) @ (G @ (2.0 * residuals / diagonal)).T
+        cubes = G @ (G * (own / diagonal[:, 0] ** 2)) @ G
+        M -= cubes + cubes.T
+    second = G @ (residuals / diagonal)
+    M = syr2k(-1.0, alpha * signs, second, beta=1.0, c=M, lower=1, overwrite_c=1)
     trace = np.trace(M)
-    P = K * (M + M.T) / 2.0
-    moved = 2.0 * (P.sum(axis=1) @ X**2) - 2.0 * np.einsum("if,if->f", X, P @ X)
-    gradient = np.append(-w * moved, ridge * trace) / squares.sum()
+    M *= K.T
+    around = symm(2.0, M, np.column_stack([Z, np.ones_like(Z[:, :1])]), lower=1)
+    moved = np.einsum("if,if->f", Z, around[:, :-1]) - around[:, -1] @ Z**2
+    gradient = np.append(moved, ridge * trace).astype(np.float64) / squares.sum()
     return float(np.log(squares.sum() / Y.size)), gradient
 
 
-def relevances(X: np.ndarray, Y: np.ndarray, starts: Sequence[tuple[float, float]]) -> np.ndarray:
-    r"""Relevance of each feature, by descent on the leave-one-out error from common widths.
+def relevances(
+    blocks: Sequence[tuple[np.ndarray, np.ndarray]], start: np.ndarray, max_iter: int
+) -> tuple[float, np.ndarray]:
+    r"""Logarithms of relevances and ridge, by descent on the leave-one-out error.
 
-    Minimises ``relevance_loss`` plus :math:`\frac1n \sum_f \log^2(w_f / \gamma)`, so that features
-    keep the common relevance unless the data speak against it.
+    Minimises the mean of ``relevance_loss`` over blocks of points, plus
+    :math:`\frac1n \sum_f \log^2(w_f / \bar w)`, so that features keep a common relevance unless
+    the data speak against it.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Points.
-    Y : ndarray of shape (n, p)
-        Targets.
-    starts : sequence of pairs of floats
-        Where to begin: common inverse widths γ, each with a ridge. The best end is taken.
+    blocks : sequence of pairs of ndarrays
+        Points and targets of each block. Two blocks of half the points take a quarter of the time
+        of one of all, and every point has its say.
+    start : ndarray of shape (d + 1,)
+        Where to begin.
+    max_iter : int
+        The most iterations.
 
     Returns
     -------
-    ndarray of shape (d,)
-        Relevances with geometric mean one.
+    value : float
+        What was minimised.
+    parameters : ndarray of shape (d + 1,)
+        The logarithms.
     """
-    n, d = X.shape
-    ends = [
-        descend(
-            lambda parameters: relevance_loss(parameters, X, Y),
-            np.append(np.full(d, np.log(gamma)), np.log(ridge)),
-            d,
-            prior=_PRIOR / n,
-            about=np.log(gamma),
+    n, d = sum(len(Y) for _, Y in blocks), blocks[0][0].shape[1]
+
+    dtype = np.float32 if n <= _ROWS_OF_FLOAT32 else np.float64
+
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        values, gradients = zip(
+            *(relevance_loss(parameters, X, Y, dtype) for X, Y in blocks), strict=True
         )
-        for gamma, ridge in starts
-    ]
-    _, parameters = min(ends, key=lambda end: end[0])
-    logs = parameters[:-1]
-    return np.exp(logs - logs.mean())
+        return float(np.mean(values)), np.mean(gradients, axis=0)
+
+    return descend(loss, start, d, prior=_PRIOR / n, max_iter=max_iter)
 
 
 def descend(
@@ -110,7 +120,7 @@ def descend(
     n_features: int,
     *,
     prior: float,
-    about: float | None = None,
+    max_iter: int = 30,
 ) -> tuple[float, np.ndarray]:
     """The least of a loss of log-relevances found from a start, with a prior that they are alike.
 
@@ -119,39 +129,41 @@ def descend(
     loss : callable
         From parameters to its value and a gradient of its own, which is changed.
     start : ndarray of shape (d,) or (d + 1,)
-        Logarithms of the relevances of features, all the same; then perhaps that of a ridge.
+        Logarithms of the relevances of features; then perhaps that of a ridge.
     n_features : int
         The number d of features.
     prior : float
-        Weight of the squared distance of the logarithms from what they should be.
-    about : float, default=None
-        What they should be; None means their mean.
+        Weight of the squared distance of the logarithms from their mean.
+    max_iter : int, default=30
+        The most iterations of L-BFGS.
 
     Returns
     -------
     value : float
         The loss with the prior.
     parameters : ndarray
-        Where it is so small, after 30 iterations of L-BFGS at most.
+        Where it is so small.
     """
 
     def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = loss(parameters)
-        logs = parameters[:n_features]
-        away = logs - (logs.mean() if about is None else about)
+        away = parameters[:n_features] - parameters[:n_features].mean()
         gradient[:n_features] += 2.0 * prior * away
         return value + prior * float(away @ away), gradient
 
-    low, high = start[0] + _LOG_BOUNDS[0], start[0] + _LOG_BOUNDS[1]
-    bounds = [(low, high)] * n_features + [_LOG_RIDGE_BOUNDS] * (len(start) - n_features)
+    middle = float(np.mean(start[:n_features]))
+    bounds = [(middle + _LOG_BOUNDS[0], middle + _LOG_BOUNDS[1])] * n_features
+    bounds += [_LOG_RIDGE_BOUNDS] * (len(start) - n_features)
     found = optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 30}
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter}
     )
     return float(found.fun), found.x
 
 
-def _inverse(K: np.ndarray, ridge: float) -> np.ndarray:
-    K[np.diag_indices_from(K)] += ridge
-    factor, _ = linalg.cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
-    G, _ = linalg.lapack.dpotri(factor, lower=1)  # half the work of solving for the identity
-    return np.tril(G) + np.tril(G, -1).T
+def _squared_distances(Z: np.ndarray) -> np.ndarray:
+    """For a descent; those of ``compute`` are exact where points nearly coincide, and slower."""
+    norms = np.einsum("ij,ij->i", Z, Z)
+    D = Z @ (-2.0 * Z.T)
+    D += norms
+    D += norms[:, None]
+    return D

@@ -96,6 +96,9 @@ def _sizes_of_groups(encoder: Any, sizes: list[int]) -> list[int]:
 
 
 def _check_anchors(space: Any, name: str, sides: dict[str, int]) -> None:
+    landmarks = vars(space).get("n_landmarks_", 0)
+    good = is_count(landmarks) and landmarks <= sides.get("n", landmarks)
+    require(good, space, "n_landmarks_", landmarks, "a number of its anchors")
     anchors = vars(space).get("anchors_")
     if anchors is None:
         return

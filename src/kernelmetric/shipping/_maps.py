@@ -185,6 +185,12 @@ def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray | None, np.ndar
         )
     if isinstance(space, KernelTrick):
         return KernelValues(space.kernel_, anchors_of(space)), None, None
+    if getattr(space, "n_landmarks_", 0):
+        raise ValueError(
+            f"Got {space!r} fitted to so many points that it knows them by looking them up, but "
+            "expected a space that is a formula: try compress(metric, 1000) first, or fit with "
+            "space=Nystroem(1000, n_components=100)."
+        )
     P, offset = _wide(space.projection_), _wide(space.offset_)
     if isinstance(space, RandomFeatures):
         return Waves(to_numpy(space.frequencies_), to_numpy(space.amplitudes_)), P, offset

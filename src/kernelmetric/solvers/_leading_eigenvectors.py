@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from kernelmetric.compute import like, namespace, orthonormal_columns, to_numpy
+from kernelmetric.compute import is_single, like, namespace, orthonormal_columns, to_numpy
 
 _DEPTH = 6  # blocks of one Krylov cycle: one is then enough for most kernels of a medium width
 _MAX_CYCLES = 40
 _LANCZOS_STEPS = 15
+_DEPENDENT = {4: 1e-5, 8: 1e-12}  # by itemsize: eigenvalues of unit columns that are rounding
 
 
 class OnSubspace(NamedTuple):
@@ -128,10 +129,34 @@ def _ritz(Q: Any, AQ: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _orthonormal(A: OnSubspace, block: Any, basis: list[Any]) -> Any:
-    # Twice is enough; the second pass also repairs arbitrary columns of a rank-deficient block.
-    for _ in range(2):
-        block = A.project(block)
-        for Q in basis:
-            block = block - Q @ (Q.T @ block)
-        block = orthonormal_columns(block)
+    """Orthonormal columns that span a block on the subspace, without what the basis has already.
+
+    Where the columns depend on each other, random ones make up the number: what rounding leaves of
+    the others points anywhere, also out of the subspace.
+    """
+    block = _apart(A, block, basis)
+    clear = _independent(block)
+    missing = block.shape[1] - clear.shape[1]
+    if missing:
+        drawn = np.random.RandomState(0).standard_normal((block.shape[0], missing))
+        block = _apart(A, namespace(block).concat([clear, like(drawn, block)], axis=1), basis)
+    # Twice is enough.
+    return orthonormal_columns(_apart(A, orthonormal_columns(block), basis))
+
+
+def _apart(A: OnSubspace, block: Any, basis: list[Any]) -> Any:
+    """A block on the subspace, without its part in the span of the basis."""
+    block = A.project(block)
+    for Q in basis:
+        block = block - Q @ (Q.T @ block)
     return block
+
+
+def _independent(block: Any) -> Any:
+    """The block itself or, where its columns depend on each other, fewer that span as much."""
+    xp = namespace(block)
+    lengths = to_numpy(xp.sqrt(xp.sum(block * block, axis=0)))
+    unit = block / like(np.where(lengths > 0, lengths, 1.0), block)
+    values, Q = np.linalg.eigh(to_numpy(unit.T @ unit).astype(np.float64))
+    kept = values > _DEPENDENT[4 if is_single(block) else 8]
+    return block if kept.all() else unit @ like(Q[:, kept], block)

@@ -28,7 +28,7 @@ BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks a
 class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base class of spaces: z(x) = f(x)ᵀ P - offset.
 
-    A subclass defines ``_check_parameters()``, ``_peak_bytes`` and ``_learn(X)``, which sets
+    A subclass defines ``_check_parameters()``, ``_peak_bytes`` and ``_learn(X, y)``, which sets
     ``anchors_`` (or overrides ``_features``), ``projection_`` and ``offset_``. What it keeps of X
     is a copy: X belongs to the caller. A fit that fails leaves the space as it was.
 
@@ -67,7 +67,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The fitted space.
         """
         with unchanged_on_failure(self):
-            self._learn(self._begin(self._checked(X), y))
+            self._learn(self._begin(self._checked(X), y), y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -155,7 +155,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit_checked(self, X: Any, y: Any) -> Any:
         """``fit_transform`` of points that the caller has checked."""
-        coordinates = self._learn(self._begin(X, y))
+        coordinates = self._learn(self._begin(X, y), y)
         return as_finite(coordinates(), X.dtype)
 
     def _begin(self, X: Any, y: Any) -> Any:
@@ -173,9 +173,9 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse absurd parameters before anything is computed from them."""
 
-    def _learn(self, X: Any) -> Callable[[], Any]:
-        """Learn from X; return a function that gives the coordinates of X."""
-        raise NotImplementedError(f"{type(self).__name__} must define _learn(X).")
+    def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
+        """Learn from X and y; return a function that gives the coordinates of X."""
+        raise NotImplementedError(f"{type(self).__name__} must define _learn(X, y).")
 
     def _features(self, X: Any) -> Any:
         return self.kernel_(X, in_library_of(self.anchors_, X))

@@ -84,7 +84,7 @@ class KernelTrick(Space):
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         return 8.0 * (4 * n_samples * n_samples + 2 * n_samples * n_features)
 
-    def _learn(self, X: Any) -> Callable[[], Any]:
+    def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         self.__dict__.pop("eigenvalues_", None)
         single = is_single(X)
         points = widened(X)

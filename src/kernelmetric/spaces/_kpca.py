@@ -158,7 +158,7 @@ class KPCA(Space):
                 "solver needs a number of components; try n_components=100."
             )
 
-    def _learn(self, X: Any) -> Callable[[], Any]:
+    def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         self.solver_ = self._chosen_solver(X.shape[0])
         gram = self._gram(X)
         values, V = self._eigenpairs(gram, single=is_single(X))

@@ -140,7 +140,7 @@ class Nystroem(FeatureMapSpace):
                 f"Got n_landmarks={self.n_landmarks!r}, but expected a positive integer: try 500."
             )
 
-    def _learn(self, X: Any) -> Callable[[], Any]:
+    def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         self.anchors_ = self._chosen_landmarks(X)
         if self.anchors_.shape[0] == 0:  # every point has norm zero in the feature space
             refuse_rank_zero(X.shape[0], self.kernel_)

@@ -113,7 +113,7 @@ class RandomFeatures(FeatureMapSpace):
                 "try 1000."
             )
 
-    def _learn(self, X: Any) -> Callable[[], Any]:
+    def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         rng = check_random_state(self.random_state)
         terms = [(weight, kernel) for weight, kernel in _terms(self.kernel_) if weight > 0]
         if not terms:

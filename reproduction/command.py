@@ -1,0 +1,196 @@
+"""``python -m reproduction``: the papers' tables and figures, ours beside theirs."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from kernelmetric.cli._outputs import require_folder
+from kernelmetric.cli._talk import INTERRUPTED, make_console, spoken
+from kernelmetric.report import png_bytes, visible, write_atomically
+from reproduction.cells import CellFileError
+from reproduction.comparison import compare
+from reproduction.figures import FIGURES
+from reproduction.pages import summary_line
+from reproduction.papers import PAPERS
+from reproduction.results import reproduced, result_pictures, write_pages
+from reproduction.table import Plan, Table, plan, run_table
+from reproduction.tables import STUDIES, TABLES
+
+
+class Spoken(click.Command):
+    """Fails as the commands of the library do: in a sentence that steers no terminal."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with spoken():
+            return super().invoke(ctx)
+
+
+@click.command(cls=Spoken, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, metavar="[TABLE|FIGURE|all|studies]...")
+@click.option("--smoke", is_flag=True, help="Few points, one split: does all of it run?")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reproduction-output"),
+    show_default=True,
+    help="Folder of the cells and pages; what is there is continued.",
+)
+@click.option("--splits", type=click.IntRange(1), help="Splits, if not the paper's number.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(-1),
+    default=1,
+    show_default=True,
+    help="Processes that share the work; -1 for one per core.",
+)
+def reproduce(
+    names: tuple[str, ...], smoke: bool, out: Path, splits: int | None, jobs: int
+) -> None:
+    """Reproduce tables and figures of the papers, ours beside theirs.
+
+    Each finished cell is kept at once: stop whenever you like, the same command goes on. What
+    needs data or methods that are missing is skipped, with a sentence. Without arguments, all
+    tables and figures are listed.
+    """
+    if not names:
+        _list()
+        return
+    require_folder(out)
+    tables, figures = _chosen(names, smoke, splits)
+    try:
+        sys.exit(_reproduce(tables, figures, out, jobs, smoke))
+    except CellFileError as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {out}: {error}") from error
+
+
+def main() -> None:
+    """Run the command line."""
+    reproduce(prog_name="python -m reproduction")
+
+
+def _list() -> None:
+    tables = {name: f"{t.title} ({t.n_cells} fits)" for name, t in (TABLES | STUDIES).items()}
+    lines = tables | {name: figure.title for name, figure in FIGURES.items()}
+    groups = {title: [n for n in lines if n.startswith(paper)] for paper, title in PAPERS.items()}
+    groups |= {"In none of the papers": ["beyond"], "Studies, which the guide shows": [*STUDIES]}
+    for title, names in groups.items():
+        click.echo(click.wrap_text(title, 100))
+        for name in names:
+            click.echo(f"  {name:<17} {lines[name]}")
+    click.echo("Try: python -m reproduction 000-table1 --smoke")
+
+
+def _chosen(
+    names: tuple[str, ...], smoke: bool, splits: int | None
+) -> tuple[list[Table], list[str]]:
+    known = TABLES | STUDIES
+    groups = {"all": [*TABLES, *FIGURES], "studies": [*STUDIES]}
+    single = [*known, *FIGURES]
+    unknown = [name for name in names if name not in (*single, *groups)]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], single, 3) or single
+        raise click.UsageError(
+            f"Got {unknown[0]!r}, but expected a table or a figure: try {', '.join(near)} or all."
+        )
+    chosen = list(dict.fromkeys(one for name in names for one in groups.get(name, [name])))
+    tables = [known[name] for name in chosen if name in known]
+    tables = [table.smoked() if smoke else table for table in tables]
+    if splits is not None:
+        tables = [replace(table, n_splits=splits) for table in tables]
+    return tables, [name for name in chosen if name in FIGURES]
+
+
+def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, smoke: bool) -> int:
+    """Run, render and save; return the exit code."""
+    plans = [plan(table) for table in tables]
+    for planned in plans:
+        for sentence in planned.skipped:
+            click.echo(sentence, err=True)
+    finished = _run(list(zip(tables, plans, strict=True)), out, jobs)
+    results = [
+        reproduced(table, table.file_in(out).read(), planned.skipped)
+        for table, planned in zip(tables, plans, strict=True)
+    ]
+    for result in results:
+        compared = compare(result)
+        n_cells = f"{len(result.cells)} fits"
+        line = n_cells if not result.paper else f"{n_cells}. {summary_line(compared)}"
+        click.echo(f"{result.name}: {line}")
+    saved = write_pages(results, out) if results else []
+    if finished:
+        drawings = {name: partial(_figure, name, smoke) for name in figures}
+        saved += _draw({**drawings, **result_pictures(tables, results)}, out)
+    for path in saved:
+        click.echo(f"Saved {visible(path)}")
+    if not finished:
+        click.echo("Interrupted: what was finished is kept, the same command goes on.", err=True)
+        return INTERRUPTED
+    wanted = sum(planned.n_cells(t) for t, planned in zip(tables, plans, strict=True))
+    failed = wanted - sum(len(result.cells) for result in results)
+    if failed > 0:
+        click.echo(f"{failed} fits failed, see above; the same command tries again.", err=True)
+        return 1
+    return 0
+
+
+def _run(work: list[tuple[Table, Plan]], out: Path, jobs: int) -> bool:
+    """Run all cells under a progress bar; whether Ctrl-C left them complete."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    try:
+        with Progress(*columns, console=make_console(stderr=True), transient=True) as bar:
+            for table, planned in work:
+                done = len(table.file_in(out).read())
+                total = planned.n_cells(table)
+                task = bar.add_task(table.name.ljust(32), total=max(total, done), completed=done)
+                for cell in run_table(table, out, n_jobs=jobs, planned=planned):
+                    what = f"{table.name} {cell.dataset} {cell.method}"
+                    bar.update(task, advance=1, description=what[:32].ljust(32))
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _figure(name: str, smoke: bool) -> Any:
+    figure = FIGURES[name]
+    return figure.draw(figure.compute(smoke))
+
+
+def _draw(drawings: Mapping[str, Callable[[], Any]], out: Path) -> list[Path]:
+    """Draw pictures; what cannot be drawn is a sentence."""
+    os.environ.setdefault("MPLBACKEND", "Agg")  # files only: no window, no display
+    saved = []
+    for name, draw in drawings.items():
+        try:
+            image = png_bytes(draw())
+        except (ImportError, OSError) as error:
+            click.echo(f"{name}: skipped, {error}", err=True)
+            continue
+        saved.append(write_atomically(out / f"{name}.png", image))
+    return saved

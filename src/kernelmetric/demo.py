@@ -1,0 +1,224 @@
+"""The comparison of ``kernelmetric demo``: linear learners and their kernel versions, by 1-NN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
+from kernelmetric.datasets import make_fig2_circles, make_fig2_hyperbolas
+from kernelmetric.evaluation import measured
+from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernels import Polynomial
+from kernelmetric.learners import DNE, LMNN, NCA
+from kernelmetric.report import Cell, Panel
+
+N_TEST = 1000  # generated test points: enough to read an accuracy to a percent
+N_DRAWN = 400  # of them in a picture: more only hide each other
+SEED_STEP = 1000  # neighbouring seeds share no split
+
+
+class Split(NamedTuple):
+    """Training and test points of one split.
+
+    Parameters
+    ----------
+    X_train, X_test : ndarray of shape (n, d)
+        Points, scaled as the training points say.
+    y_train, y_test : ndarray of shape (n,)
+        Labels.
+    """
+
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set and the kernel used on it.
+
+    Parameters
+    ----------
+    name : str
+        Name, as the table shows it.
+    split : callable
+        ``split(seed) -> Split``.
+    kernel : Kernel or str
+        The kernel of all kernelized methods.
+    """
+
+    name: str
+    split: Callable[[int], Split]
+    kernel: Any
+
+
+def _drawn(make: Callable[..., tuple[np.ndarray, np.ndarray]]) -> Callable[[int], Split]:
+    """40 training points, drawn; their geometry is the point, so they are not scaled."""
+
+    def split(seed: int) -> Split:
+        rng = np.random.RandomState(seed)
+        return Split(*make(40, random_state=rng), *make(N_TEST, random_state=rng))
+
+    return split
+
+
+def _real(load: Callable[..., Any], n_train: int) -> Callable[[int], Split]:
+    """A stratified split, the features scaled by the training points."""
+
+    def split(seed: int) -> Split:
+        X, y = load(return_X_y=True)
+        X, X_test, y, y_test = train_test_split(
+            X, y, train_size=n_train, stratify=y, random_state=seed
+        )
+        scaler = StandardScaler().fit(X)
+        return Split(scaler.transform(X), y, scaler.transform(X_test), y_test)
+
+    return split
+
+
+QUADRATIC = Polynomial(degree=2, coef0=0)
+
+DATASETS = (
+    Dataset("circles", _drawn(make_fig2_circles), QUADRATIC),
+    Dataset("hyperbolas", _drawn(make_fig2_hyperbolas), QUADRATIC),
+    Dataset("iris", _real(load_iris, 100), "auto"),
+    Dataset("wine", _real(load_wine, 100), "auto"),
+    Dataset("breast cancer", _real(load_breast_cancer, 200), "auto"),
+    Dataset("digits", _real(load_digits, 200), "auto"),
+)
+
+# A name to a function of the data set's kernel; None leaves the points as they are.
+METHODS: dict[str, Callable[[Any], Any]] = {
+    "Euclidean": lambda kernel: None,
+    "NCA": lambda kernel: NCA(),
+    "KNCA": lambda kernel: Kernelized(NCA(), kernel=kernel),
+    "LMNN": lambda kernel: LMNN(),
+    "KLMNN": lambda kernel: Kernelized(LMNN(), kernel=kernel),
+    "DNE": lambda kernel: DNE(),
+    "KDNE": lambda kernel: Kernelized(DNE(), kernel=kernel),
+}
+
+
+@dataclass(frozen=True)
+class Demo:
+    """How much of the comparison to run.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        The data sets.
+    methods : mapping of str to callable
+        The methods.
+    n_splits : int
+        Splits of each data set.
+    seed : int
+        The only source of randomness.
+
+    Examples
+    --------
+    >>> from kernelmetric.demo import Demo
+    >>> Demo.quick().n_cells
+    42
+    """
+
+    datasets: Sequence[Dataset] = DATASETS
+    methods: Mapping[str, Callable[[Any], Any]] = field(default_factory=lambda: METHODS)
+    n_splits: int = 15
+    seed: int = 0
+
+    @classmethod
+    def quick(cls, seed: int = 0) -> Demo:
+        """Three small data sets, two splits: seconds.
+
+        Parameters
+        ----------
+        seed : int, default=0
+            The only source of randomness.
+
+        Returns
+        -------
+        Demo
+            The small comparison.
+        """
+        return cls(datasets=DATASETS[:3], n_splits=2, seed=seed)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of fits."""
+        return len(self.datasets) * len(self.methods) * self.n_splits
+
+
+def run_cells(demo: Demo) -> Iterator[Cell]:
+    """Run a comparison, one finished cell at a time.
+
+    Splits are the outer loop: whoever stops early has all data sets and all methods, on fewer
+    splits. Warnings of a fit end up in the note of its cell.
+
+    Parameters
+    ----------
+    demo : Demo
+        What to run.
+
+    Yields
+    ------
+    Cell
+        In the order split, data set, method.
+
+    Examples
+    --------
+    >>> from kernelmetric.demo import DATASETS, Demo, run_cells
+    >>> cells = list(run_cells(Demo(datasets=DATASETS[:1], n_splits=1)))
+    >>> {cell.method: cell.accuracy > 0.95 for cell in cells if "NCA" in cell.method}
+    {'NCA': False, 'KNCA': True}
+    """
+    for number in range(demo.n_splits):
+        for dataset in demo.datasets:
+            split = dataset.split(SEED_STEP * demo.seed + number)
+            for name, make in demo.methods.items():
+                panel, seconds, _, note = measured(
+                    _panel, dataset.name, name, make(dataset.kernel), split
+                )
+                yield Cell(dataset.name, name, number, panel.accuracy, seconds, note)
+
+
+def fig2_panels(seed: int = 0) -> list[Panel]:
+    """The examples of Fig. 2: the data, NCA's map, and the map of its kernel version.
+
+    Parameters
+    ----------
+    seed : int, default=0
+        The only source of randomness.
+
+    Returns
+    -------
+    list of Panel
+        Three for the circles, three for the hyperbolas.
+    """
+    columns = {"Euclidean": "the data", "NCA": "NCA, linear", "KNCA": "NCA, kernelized"}
+    panels = []
+    for dataset in DATASETS[:2]:
+        split = dataset.split(SEED_STEP * seed)
+        split = split._replace(X_test=split.X_test[:N_DRAWN], y_test=split.y_test[:N_DRAWN])
+        for name, title in columns.items():
+            metric = METHODS[name](dataset.kernel)
+            panels.append(measured(_panel, dataset.name, title, metric, split).value)
+    return panels
+
+
+def _panel(dataset: str, name: str, metric: Any, split: Split) -> Panel:
+    """Embed a split, and classify by the nearest neighbour."""
+    X, y, X_test, y_test = split
+    if metric is not None:
+        metric = clone(metric)
+        X, X_test = metric.fit_transform(X, y), metric.transform(X_test)
+    y_pred = KNeighborsClassifier(1).fit(X, y).predict(X_test)
+    return Panel(dataset, name, X, y, X_test, y_test, y_pred)

@@ -1,0 +1,221 @@
+"""Errors of ridge regression on points left out, over the widths of a kernel and the ridge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import l1_distances, squared_distances
+from kernelmetric.kernels import RBF, Laplacian
+from kernelmetric.selection._targets import few_columns
+
+RIDGES = 10.0 ** np.arange(-4, 2)
+FARTHEST = 40.0  # exp(-40) is nothing beside one, and no denormal number of float32
+_NEAR = 1.04  # a width whose error is within this factor may be better with another ridge
+_WIDEST_START = 4  # wider kernels are nearly linear, and say little of scales
+_GUESSING = 0.7  # of the variance: more is little better than the mean
+_OTHER_VALLEY = 1.15  # narrower widths within this factor may be better with more points
+_COLUMNS_FOR_MEDIAN = 100
+
+
+class Family(NamedTuple):
+    """Kernels that are functions of one distance, apart from their width.
+
+    Parameters
+    ----------
+    kernel : type
+        Class of the kernel.
+    distances : callable
+        ``distances(X) -> D``; the kernel is exp(-γ D).
+    widths : ndarray
+        Widths 1 / γ to try, in units of the median of D.
+    """
+
+    kernel: type
+    distances: Callable[[Any], np.ndarray]
+    widths: np.ndarray
+
+
+FAMILIES = (
+    Family(RBF, squared_distances, 2.0 ** np.arange(-4, 5)),
+    Family(Laplacian, l1_distances, 2.0 ** np.arange(-2, 5)),
+)
+
+
+class Grid:
+    """Leave-one-out errors of one family over widths and ridges, computed where they are needed.
+
+    Most of it is in single precision, which is enough to compare.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Points.
+    Y : ndarray of shape (n, p)
+        Targets.
+    family : Family
+        The kernels.
+
+    Attributes
+    ----------
+    gammas : ndarray of shape (g,)
+        Inverse widths, from narrow to wide.
+    errors : ndarray of shape (g, r)
+        Mean squared errors, a row for each width, a column for each ridge; NaN: not computed.
+    dimensions : ndarray of shape (g, r)
+        Effective dimensions of the regressions, likewise.
+    """
+
+    def __init__(self, X: Any, Y: np.ndarray, family: Family):
+        self._D, self._Y, self.family = family.distances(X), Y, family
+        some = self._D[:, :: 1 + len(Y) // _COLUMNS_FOR_MEDIAN]
+        different = some[some > 0]
+        median = float(np.median(different)) if len(different) else 1.0
+        self.gammas = 1.0 / (median * family.widths)
+        self.errors, self.dimensions = np.full((2, len(self.gammas), len(RIDGES)), np.nan)
+
+    @property
+    def name(self) -> str:
+        """Name of the family."""
+        return self.family.kernel.__name__
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """Where the error is smallest, of those computed: a width and a ridge."""
+        i, j = np.unravel_index(np.nanargmin(self.errors), self.errors.shape)
+        return int(i), int(j)
+
+    @property
+    def error(self) -> float:
+        """The smallest error computed."""
+        return float(self.errors[self.best])
+
+    @property
+    def valleys(self) -> list[tuple[int, int]]:
+        """The best, and a narrower one nearly as good: more points may prefer it."""
+        i = max(self.best[0] - 1, 0)
+        narrower = np.argwhere(self.errors[:i] < _OTHER_VALLEY * self.error).tolist()
+        other = min(narrower, key=lambda place: self.errors[tuple(place)], default=self.best)
+        return [self.best, (other[0], other[1])]
+
+    def starts(self, n_features: int) -> list[np.ndarray]:
+        """Where the descent on scales begins: at the best width, perhaps also at the narrowest.
+
+        Where noise fills the distance, the best common width is so wide that the error is flat
+        around it, and only a narrow one has a slope to go down.
+        """
+        in_the_dark = self.error > _GUESSING * np.mean(np.var(self._Y, axis=0))
+        widths = {min(self.best[0], _WIDEST_START), *([0] if in_the_dark else [])}
+        places = [(i, np.nanargmin(self.errors[i])) for i in sorted(widths)]
+        return [
+            np.log(np.append(np.full(n_features, self.gammas[i]), RIDGES[j])) for i, j in places
+        ]
+
+    def sweep(self, ridges: Iterable[int] = range(1, len(RIDGES), 2)) -> Grid:
+        """Compute every second width, with every second ridge or those given, and climb."""
+        return self.look((i, j) for i in range(0, len(self.gammas), 2) for j in ridges).climb()
+
+    def look(self, places: Iterable[tuple[int, int]]) -> Grid:
+        """Compute the errors of some widths and ridges; those off the grid are passed over."""
+        K, of = np.empty(0), None
+        for i, j in places:
+            inside = 0 <= i < len(self.gammas) and 0 <= j < len(RIDGES)
+            if inside and np.isnan(self.errors[i, j]):
+                tell = 8 * len(self._Y) * np.finfo(np.float32).eps < RIDGES[j]
+                what = i, np.float32 if tell else np.float64
+                if what != of:
+                    K, of = self._gram(*what), what
+                self.errors[i, j], self.dimensions[i, j] = left_out(K, self._Y, RIDGES[j])
+        return self
+
+    def climb(self, max_steps: int = 10) -> Grid:
+        """Go to the best neighbour, until there is none."""
+        for _ in range(max_steps):
+            i, j = before = self.best
+            self.look([(i, j - 1), (i, j + 1), (i - 1, j), (i + 1, j)])
+            near = np.flatnonzero(self.errors[:, j] < _NEAR * self.error).tolist()
+            self.look([(k, j + s) for k in near if abs(k - i) == 1 for s in (-1, 1)])
+            if self.best == before:
+                break
+        return self
+
+    def settle(self) -> Grid:
+        """Compute the best again, in double precision."""
+        i, j = self.best
+        found = left_out(self._gram(i, np.float64), self._Y, RIDGES[j])
+        self.errors[i, j], self.dimensions[i, j] = found
+        return self
+
+    def _gram(self, i: int, dtype: type) -> np.ndarray:
+        return np.exp(np.maximum(-self.gammas[i] * self._D, -FARTHEST).astype(dtype))
+
+
+def left_out(K: np.ndarray, Y: np.ndarray, ridge: float) -> tuple[float, float]:
+    """Error of ridge regression on points left out, and its effective dimension.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix; the arithmetic has its precision.
+    Y : ndarray of shape (n, p)
+        Targets.
+    ridge : float
+        The ridge λ, positive.
+
+    Returns
+    -------
+    error : float
+        Mean of the squared residuals over points and columns.
+    dimension : float
+        Sum of w / (w + λ) over the eigenvalues w of K + 1.
+    """
+    F, signs, own = few_columns(Y)
+    R = cholesky_inverse(K + 1.0, ridge, "trtri")  # G = RᵀR
+    diagonal = np.einsum("ij,ij->j", R, R)
+    residuals = R.T @ (R @ F.astype(K.dtype)) / diagonal[:, None]
+    total = np.sum(residuals**2 * signs)
+    if own:
+        total += own * np.sum(((R.T @ R) / diagonal) ** 2)
+    return float(total / Y.size), float(len(K) - ridge * diagonal.sum())
+
+
+def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> np.ndarray:
+    """Mean squared error of ridge regression on points left out, for each ridge.
+
+    The intercept is a constant added to the kernel, K + 1. Centring K instead would let the mean
+    of the other targets tell that of the point left out.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    Y : ndarray of shape (n, p)
+        Targets.
+    ridges : array-like of shape (r,)
+        Ridges λ, positive.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+        Mean over points and columns. O(r n³) time; of p classes, only those of several points
+        cost more than one.
+    """
+    return np.array([left_out(K, Y, ridge)[0] for ridge in ridges])
+
+
+def cholesky_inverse(K: np.ndarray, ridge: float, what: str) -> np.ndarray:
+    """Lower half of the inverse of K + λI ("potri"), or the inverse of its factor ("trtri").
+
+    Either is half the work of solving for the identity. K is overwritten.
+    """
+    K[np.diag_indices_from(K)] += ridge
+    potrf, invert = linalg.get_lapack_funcs(("potrf", what), (K,))
+    factor, fault = potrf(K.T, lower=1, overwrite_a=1)
+    if fault:
+        raise linalg.LinAlgError(
+            f"Got ridge={ridge:g}, but expected a larger one for a Gram matrix of {len(K)} points."
+        )
+    return invert(factor, lower=1)[0]

@@ -1,0 +1,322 @@
+"""Few coordinates that lose nothing of what the labels need: RidgeKPCA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import (
+    calm_if_small,
+    in_library_of,
+    is_single,
+    is_sparse,
+    like,
+    map_rows,
+    namespace,
+    sum_rows,
+    take_rows,
+    to_numpy,
+    widened,
+)
+from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
+from kernelmetric.selection._known_points import KnownPoints
+from kernelmetric.selection._targets import coded_targets
+from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
+from kernelmetric.spaces import Nystroem, Space
+from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zero, times
+from kernelmetric.spaces._centred_gram import CentredGram
+
+N_COMPONENTS = 32
+ALL_ROWS = 4_000  # up to here every point is an anchor, and ridge regression is solved exactly
+N_LANDMARKS = 2_000
+_DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
+_LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies most
+_MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
+_JITTER = 1e-8  # of the mean eigenvalue: for copies of a point, which make K singular
+_RELATIVE_CUT = 1e-10
+
+
+class RidgeKPCA(Space):
+    r"""Leading kernel principal components, and the directions of ridge regression beside them.
+
+    Ridge regression of the labels, a column of Y for each class, has the solution
+    :math:`\alpha = (HKH)^{-1} HY` where K holds its ridge as ``λ Delta()``. The leading components
+    alone lose it: λ gives every training point a coordinate of its own, and rank cuts them all
+    off. This space is spanned by the leading components *and* by the columns of
+    :math:`\Phi^\top \alpha`, at most one for each class but one. Ridge regression on these few
+    coordinates is that in the whole feature space, and a learner of metrics has what it needs to
+    set noisy labels aside.
+
+    Up to 4,000 points that is exact, in O(n³) time. Beyond, the kernel without its ridge is that of
+    landmarks, O(n m²) time, and the ridge of the training points is remembered with them: a point
+    is known again where it lies within 1e-5 of the typical distance.
+
+    Parameters
+    ----------
+    n_components : int, default=32
+        Number of leading components.
+    kernel : Kernel, str or callable, default=None
+        The kernel, with its ridge; None is the RBF of median width, which has none.
+    n_landmarks : int, default=2000
+        Landmarks for more than 4,000 points.
+    random_state : int, RandomState or None, default=None
+        For the start of the eigensolver, and the landmarks.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel, bound to the training points.
+    anchors_ : array of shape (n, d) or (m + n', d)
+        The training points; for more than 4,000, the landmarks before them, and no copies.
+    n_landmarks_ : int
+        Number m of landmarks; 0 up to 4,000 points.
+    projection_ : array of as many rows as there are anchors, and rank_ columns
+        The matrix P of z(x) = f(x)ᵀ P - o. Beside landmarks, the rows of the training points are
+        where each of them lies apart from new points at its place.
+    offset_ : array of shape (1, rank_)
+        The row o.
+    eigenvalues_ : ndarray of shape (rank_,)
+        n times the variance of the training points along each coordinate, descending.
+    rank_ : int
+        Number of coordinates.
+    n_directions_ : int
+        How many of them ridge regression asked for.
+    explained_variance_ratio_ : float
+        Fraction of the variance in the feature space that they keep.
+    basis_gram_ : None
+        The basis is orthonormal.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA
+    >>> X, y = load_iris(return_X_y=True)
+    >>> space = RidgeKPCA(8, kernel=LeaveOneOutRidge()).fit(X, y)
+    >>> space.transform(X).shape  # eight components, and two directions for three classes
+    (150, 10)
+    """
+
+    _advice = "try Nystroem(500), which needs no n × n array."
+    n_landmarks_: int
+    eigenvalues_: np.ndarray
+
+    def __init__(
+        self,
+        n_components: int = N_COMPONENTS,
+        *,
+        kernel: Any = None,
+        n_landmarks: int = N_LANDMARKS,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        for name, example in (("n_components", 32), ("n_landmarks", 2000)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(
+                    f"Got {name}={value!r}, but expected a positive integer: try {example}."
+                )
+
+    def _peak_bytes(self, n_samples: int, n_features: int) -> float:
+        n, width = n_samples, int(self.n_components) + _MOST_DIRECTIONS
+        if n <= ALL_ROWS:
+            return 8.0 * n * (3 * n + 4 * min(width, n) + 2 * n_features)
+        landmarks = self._landmarks(None)._peak_bytes(n, n_features)
+        return landmarks + 8.0 * n * (4 * width + 3 * n_features)
+
+    def _landmarks(self, kernel: Kernel | None) -> Nystroem:
+        return Nystroem(int(self.n_landmarks), kernel=kernel, random_state=self.random_state)
+
+    def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
+        if y is None:
+            raise ValueError(
+                "RidgeKPCA requires y to be passed, but the target y is None: expected labels or "
+                "numbers, one for each point; without them try KPCA(32)."
+            )
+        Y = _few_columns(coded_targets(y, X).columns())
+        exact = X.shape[0] <= ALL_ROWS or self.kernel_.pairwise or is_sparse(X)
+        return (self._learn_exactly if exact else self._learn_by_landmarks)(X, Y)
+
+    def _learn_exactly(self, X: Any, Y: np.ndarray) -> Callable[[], Any]:
+        single = is_single(X) and self.kernel_.pairwise
+        X = widened(X)
+        trace = float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
+        gram = CentredGram(self.kernel_, X, hold=True, narrow=False, trace=trace, single=single)
+        U = self._leading(gram)
+        alpha = _solution(gram, Y)
+        B = np.hstack([U, alpha / np.maximum(linalg.norm(alpha, axis=0), np.finfo(float).tiny)])
+        image = to_numpy(gram.centred_times(gram.array(B)))
+        T = self._principal(B.T @ image, image, gram.centred_trace, U.shape[1])
+        self.anchors_, self.n_landmarks_ = own(gram.anchors), 0
+        self.projection_ = gram.centre(gram.array(B @ T))
+        self.offset_ = gram.column_means @ self.projection_
+        return lambda: gram.array(image @ T)
+
+    def _leading(self, gram: CentredGram) -> np.ndarray:
+        """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
+        rank = min(int(self.n_components), gram.n - 1)
+        if gram.n <= _DENSE_ROWS:
+            with calm_if_small(10.0 * gram.n**3):
+                _, U = linalg.eigh(_centred(gram), overwrite_a=True, check_finite=False)
+            return U[:, : -rank - 1 : -1]
+        rng = check_random_state(self.random_state)
+        A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
+        found = krylov_eigenpairs(
+            A, rank, lambda width: gram.sketch(width, rng), tol=_LEADING_TOL, floor=gram.round_off
+        )
+        return to_numpy(found.vectors)
+
+    def _learn_by_landmarks(self, X: Any, Y: np.ndarray) -> Callable[[], Any]:
+        smooth, ridge, _ = without_ridge(self.kernel_)
+        inner = self._landmarks(smooth).fit(X)
+        n, r = X.shape[0], min(int(self.n_components), inner.rank_)
+        size = block_size(X, inner.projection_.shape[0])
+        Y = Y - Y.mean(axis=0)
+
+        def coordinates(rows: slice) -> np.ndarray:
+            return to_numpy(inner._coordinates(X[rows, :])).astype(np.float64, copy=False)
+
+        # The scatter of these coordinates is diagonal, so ridge regression is a division.
+        beta = sum_rows(lambda rows: coordinates(rows).T @ Y[rows], n, **size)
+        beta /= (inner.eigenvalues_ + (ridge or _JITTER * inner.eigenvalues_[0]))[:, None]
+        W = np.hstack([np.eye(inner.rank_, r), beta])
+        F = map_rows(lambda rows: coordinates(rows) @ W, n, **size)
+        # Where each point lies apart from a new one at its place; copies of a point, which cannot
+        # be told apart, share the mean.
+        first, group, counts = _copies(self._seen(X))
+        means = np.zeros((len(first), Y.shape[1]))
+        np.add.at(means, group, Y - F[:, r:])
+        apart = np.hstack([np.zeros((len(first), r)), means / counts[:, None]])
+        rest, G = apart[group] * bool(ridge), W.T @ W
+        if ridge:
+            G += rest.T @ rest / ridge
+        total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n - 1)
+        T = self._principal(G, F + rest, total, r)
+        P, offset = (to_numpy(a).astype(np.float64) @ W for a in (inner.projection_, inner.offset_))
+        self.n_landmarks_ = inner.anchors_.shape[0]
+        self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
+        self.projection_ = like(np.vstack([P, apart * bool(ridge)]) @ T, X)
+        self.offset_ = like(offset @ T, X)
+        return lambda: like((F + rest) @ T, X)
+
+    def _seen(self, X: Any) -> np.ndarray:
+        """The points as the kernel sees them: without features of scale zero."""
+        points = to_numpy(X)
+        scales = getattr(self.kernel_, "scales", None)
+        return points if scales is None else points[:, np.asarray(scales) != 0]
+
+    def _principal(self, G: np.ndarray, image: np.ndarray, total: float, rank: int) -> np.ndarray:
+        """From a basis with Gram matrix G to the principal axes of the points within its span."""
+        values, Q = linalg.eigh(G)
+        kept = values > _RELATIVE_CUT * max(values[-1], 0.0)
+        if not kept.any():
+            refuse_rank_zero(len(image), self.kernel_)
+        T = Q[:, kept] / np.sqrt(values[kept])
+        Z = image @ T
+        values, V = linalg.eigh(Z.T @ Z)
+        V = V[:, ::-1]
+        T = T @ (V * column_signs(Z @ V))
+        self.eigenvalues_ = np.maximum(values[::-1], 0.0)
+        self.rank_ = len(values)
+        self.n_directions_ = max(0, self.rank_ - rank)
+        self.explained_variance_ratio_ = min(1.0, float(self.eigenvalues_.sum() / total))
+        return T
+
+    def _affine(self, X: Any, P: Any, offset: Any) -> Any:
+        m = self.n_landmarks_
+        if not m:
+            return super()._affine(X, P, offset)
+        smooth, ridge, _ = without_ridge(self.kernel_)
+        landmarks, P, apart = self.anchors_[:m, :], P[:m, :], P[m:, :]
+
+        def embed(block: Any) -> Any:
+            Z = times(smooth(block, in_library_of(landmarks, block)), P)
+            Z = Z - in_library_of(offset, Z)
+            if ridge:
+                found, row = self._known_points.find(block)
+                Z[found, :] += in_library_of(take_rows(apart, row), Z)
+            return Z
+
+        return embedded(embed, X, m)
+
+    @cached_property
+    def _known_points(self) -> KnownPoints:
+        points = self.anchors_[self.n_landmarks_ :, :]
+        return KnownPoints(points, without_ridge(self.kernel_)[2])
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {name: part for name, part in state.items() if name != "_known_points"}
+
+
+def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
+    """A kernel without its ``Delta`` terms, their weight, and ``Delta``; None where it has none."""
+    if isinstance(kernel, Rescaled):
+        smooth, ridge, delta = without_ridge(kernel.kernel)
+        rescaled = None if delta is None else Rescaled(delta, kernel.scales)
+        return Rescaled(smooth, kernel.scales), ridge, rescaled
+    if not isinstance(kernel, Sum):
+        return kernel, 0.0, None
+    terms = list(kernel._flat())
+    deltas = [(weight, term) for weight, term in terms if isinstance(term, Delta) and weight > 0]
+    others = [(weight, term) for weight, term in terms if not isinstance(term, Delta)]
+    if not deltas or not others:
+        return kernel, 0.0, None
+    weights, kernels = zip(*others, strict=True)
+    return Sum(list(kernels), list(weights)), sum(weight for weight, _ in deltas), deltas[0][1]
+
+
+def _few_columns(Y: np.ndarray) -> np.ndarray:
+    """Columns that still tell all classes apart, where there would be too many."""
+    if Y.shape[1] <= _MOST_DIRECTIONS:
+        return Y
+    return Y @ np.random.RandomState(0).standard_normal((Y.shape[1], _MOST_DIRECTIONS))
+
+
+def _centred(gram: CentredGram) -> np.ndarray:
+    """A copy of H K H."""
+    means = to_numpy(gram.column_means)
+    Kc = to_numpy(gram.K) - means
+    Kc -= means.T - means.mean()
+    return Kc
+
+
+def _solution(gram: CentredGram, Y: np.ndarray) -> np.ndarray:
+    """Ridge regression of centred columns: (HKH)⁻¹ HY on the centred vectors."""
+    Kc = _centred(gram)
+    level = max(gram.centred_trace / gram.n, np.finfo(float).tiny)
+    Kc += level / gram.n  # the constant vector, which centring left without an eigenvalue
+    Kc[np.diag_indices_from(Kc)] += _JITTER * level
+    try:
+        factor = linalg.cho_factor(Kc, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        raise ValueError(
+            "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
+            "kernel: try another kernel, or add a multiple of Delta()."
+        ) from None
+    Y = Y - Y.mean(axis=0)
+    alpha = linalg.cho_solve(factor, Y, check_finite=False)
+    # Copies of a point with other labels have weights against each other that mean nothing. What
+    # is fitted does not have them, nor its own solution.
+    fitted = Y - _JITTER * level * alpha
+    return linalg.cho_solve(factor, fitted, overwrite_b=True, check_finite=False)
+
+
+def _copies(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first of all rows that are the same, in their order, the group of each, and its size."""
+    _, first, group, counts = np.unique(
+        X, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    return first, group.ravel(), counts

@@ -1,0 +1,279 @@
+"""RidgeKPCA: few coordinates, and nothing lost of what the labels need."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.cluster import KMeans
+from sklearn.neighbors import KNeighborsClassifier
+
+from kernelmetric import KPCA, LDA, LMNN, Kernelized, load, save
+from kernelmetric.datasets import make_checkerboard
+from kernelmetric.kernels import RBF, Delta, Rescaled
+from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca, has_ridge
+from kernelmetric.selection._ridge_kpca import without_ridge
+
+KERNEL = RBF(gamma=0.5) + 0.1 * Delta()
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Three classes in rings, a tenth of the labels wrong, and new points with right ones."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((300, 3))
+    y = np.digitize((X[:, :2] ** 2).sum(axis=1), [0.8, 2.2])
+    noisy = y[:150].copy()
+    noisy[:15] = (noisy[:15] + 1) % 3
+    return X[:150], noisy, X[150:], y[150:]
+
+
+@pytest.fixture
+def by_landmarks(monkeypatch):
+    """The way of many points, for few."""
+    monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 50)
+
+
+def ridge_regression(kernel, X, y, X_new):
+    """Predictions of every class, in the whole feature space."""
+    K, K_new = kernel(X), kernel(X_new, X)
+    mean = K.mean(axis=0)
+    Kc = K - mean - mean[:, None] + mean.mean()
+    K_new = K_new - mean - K_new.mean(axis=1, keepdims=True) + mean.mean()
+    Y = (y[:, None] == np.unique(y)).astype(float)
+    return K_new @ np.linalg.lstsq(Kc, Y - Y.mean(axis=0), rcond=1e-12)[0] + Y.mean(axis=0)
+
+
+def regression_on(Z, y, Z_new):
+    Y = (y[:, None] == np.unique(y)).astype(float)
+    W = np.linalg.lstsq(Z, Y - Y.mean(axis=0), rcond=1e-10)[0]
+    return Z_new @ W + Y.mean(axis=0)
+
+
+@pytest.mark.parametrize("n_components", [1, 5, 30])
+def test_ridge_regression_on_few_coordinates_is_that_of_the_whole_space(problem, n_components):
+    X, y, X_new, _ = problem
+    space = RidgeKPCA(n_components, kernel=KERNEL)
+    Z = space.fit_transform(X, y)
+    assert Z.shape[1] == space.rank_ == n_components + 2
+    assert space.n_directions_ == 2
+    expected = ridge_regression(space.kernel_, X, y, X_new)
+    found = regression_on(Z, y, space.transform(X_new))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_the_leading_components_are_in_the_span(problem):
+    X, y, X_new, _ = problem
+    space = RidgeKPCA(5, kernel=KERNEL)
+    Z = space.fit_transform(X, y)
+    leading = KPCA(5, kernel=KERNEL).fit(X)
+    W = np.linalg.lstsq(Z, leading.transform(X), rcond=None)[0]
+    np.testing.assert_allclose(space.transform(X_new) @ W, leading.transform(X_new), atol=1e-8)
+
+
+def test_coordinates_are_those_of_an_orthonormal_basis(problem):
+    X, y, _, _ = problem
+    space = RidgeKPCA(145, kernel=KERNEL)  # with the directions, all there are
+    Z = space.fit_transform(X, y)
+    K = space.kernel_(X)
+    D = np.diag(K)[:, None] + np.diag(K) - 2 * K
+    found = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)
+    assert np.all(found <= D + 1e-8)  # a part of the space is never longer than the whole
+    np.testing.assert_allclose(found.mean(), D.mean(), rtol=0.02)
+    np.testing.assert_allclose(np.sum(Z**2, axis=0), space.eigenvalues_, rtol=1e-8)
+    assert np.all(np.diff(space.eigenvalues_) <= 1e-12)
+    assert 0.9 < space.explained_variance_ratio_ <= 1.0
+
+
+def test_transform_knows_the_training_points_again(problem):
+    X, y, _, _ = problem
+    space = RidgeKPCA(8, kernel=KERNEL)
+    Z = space.fit_transform(X, y)
+    np.testing.assert_allclose(space.transform(X), Z, atol=1e-10)
+
+
+def test_noisy_labels_cost_no_more_than_at_full_rank(problem):
+    X, y, X_new, y_new = problem
+
+    def accuracy(space):
+        metric = Kernelized(LMNN(), KERNEL, space)
+        judge = KNeighborsClassifier(1).fit(metric.fit_transform(X, y), y)
+        return judge.score(metric.transform(X_new), y_new)
+
+    assert accuracy(RidgeKPCA(8)) >= accuracy(KPCA()) - 0.03
+    assert accuracy(RidgeKPCA(8)) >= accuracy(KPCA(10)) + 0.02
+
+
+@pytest.mark.parametrize("target", ["one", "two"])
+def test_numbers_are_targets_too(problem, target):
+    X, _, X_new, _ = problem
+    y = np.sin(X[:, 0]) + 0.1 * X[:, 1]
+    y = y if target == "one" else np.column_stack([y, X[:, 2] ** 2])
+    space = RidgeKPCA(4, kernel=KERNEL).fit(X, y)
+    assert space.rank_ == 4 + (1 if target == "one" else 2)
+    assert np.isfinite(space.transform(X_new)).all()
+
+
+def test_labels_must_be_there(problem):
+    with pytest.raises(ValueError, match=r"requires y.*try KPCA"):
+        RidgeKPCA(kernel=KERNEL).fit(problem[0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "Got n_components=0, but expected a positive integer"),
+        ({"n_components": 0.5}, r"Got n_components=0\.5"),
+        ({"n_landmarks": True}, "Got n_landmarks=True"),
+    ],
+    ids=["no components", "a fraction", "no number"],
+)
+def test_absurd_parameters_are_refused(problem, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RidgeKPCA(**parameters, kernel=KERNEL).fit(problem[0], problem[1])
+
+
+def test_an_indefinite_kernel_is_refused(problem):
+    X, y, _, _ = problem
+    G = X @ np.diag([1.0, 1.0, -3.0]) @ X.T
+    with pytest.raises(ValueError, match="positive semi-definite"):
+        RidgeKPCA(kernel="precomputed").fit(G, y)
+
+
+def test_copies_of_a_point_with_other_labels_do_no_harm(problem):
+    X, y, X_new, _ = problem
+    X, y = np.vstack([X, X[:30]]), np.concatenate([y, (y[:30] + 1) % 3])
+    space = RidgeKPCA(8, kernel=KERNEL)
+    Z = space.fit_transform(X, y)
+    np.testing.assert_allclose(Z[:30], Z[150:], atol=1e-6)
+    assert np.abs(space.transform(X_new)).max() < 10
+
+
+def test_many_classes_share_the_directions():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((450, 4))
+    space = RidgeKPCA(4, kernel=KERNEL).fit(X, np.arange(450) % 225)
+    assert space.n_directions_ == 128
+
+
+# --- many points --------------------------------------------------------------------------------
+
+
+def test_with_all_points_as_landmarks_nothing_changes(problem, by_landmarks):
+    X, y, X_new, _ = problem
+    many = RidgeKPCA(8, kernel=KERNEL)
+    Z = many.fit_transform(X, y)
+    assert many.n_landmarks_ > 0
+    assert many.anchors_.shape == (many.n_landmarks_ + len(X), 3)
+    np.testing.assert_allclose(many.transform(X), Z, atol=1e-9)
+    expected = ridge_regression(many.kernel_, X, y, X_new)
+    np.testing.assert_allclose(regression_on(Z, y, many.transform(X_new)), expected, atol=2e-2)
+
+
+def test_fewer_landmarks_predict_nearly_as_well(problem, by_landmarks):
+    X, y, X_new, y_new = problem
+    space = RidgeKPCA(8, kernel=KERNEL, n_landmarks=60, random_state=0)
+    found = regression_on(space.fit_transform(X, y), y, space.transform(X_new))
+    expected = ridge_regression(space.kernel_, X, y, X_new)
+    agree = np.mean(found.argmax(axis=1) == expected.argmax(axis=1))
+    assert agree > 0.85
+    right = np.mean(expected.argmax(axis=1) == y_new)
+    assert np.mean(found.argmax(axis=1) == y_new) > right - 0.05
+
+
+@pytest.mark.parametrize("rescaled", [False, True])
+def test_known_points_are_known_by_where_they_lie(problem, by_landmarks, rescaled):
+    X, y, _, _ = problem
+    kernel = Rescaled(KERNEL, [1.0, 0.5, 0.0]) if rescaled else KERNEL
+    space = RidgeKPCA(8, kernel=kernel, n_landmarks=60, random_state=0)
+    Z = space.fit_transform(X, y)
+    noise = 1e-9 * np.random.RandomState(1).standard_normal(X.shape)
+    np.testing.assert_allclose(space.transform(X + noise), Z, atol=1e-6)
+    shuffled = np.random.RandomState(2).permutation(len(X))
+    np.testing.assert_allclose(space.transform(X[shuffled]), Z[shuffled], atol=1e-9)
+    moved = X + 0.05
+    assert np.abs(space.transform(moved) - Z)[:15].max() > 1e-3  # a wrong label is left behind
+    if rescaled:  # what the kernel does not see does not make another point
+        moved = X + np.array([0.0, 0.0, 5.0])
+        np.testing.assert_allclose(space.transform(moved), Z, atol=1e-9)
+
+
+def test_copies_among_many_points_share_their_place(problem, by_landmarks):
+    X, y, _, _ = problem
+    X, y = np.vstack([X, X[:30]]), np.concatenate([y, (y[:30] + 1) % 3])
+    space = RidgeKPCA(8, kernel=KERNEL, n_landmarks=60, random_state=0)
+    Z = space.fit_transform(X, y)
+    shared = space.transform(X)
+    np.testing.assert_allclose(shared[:30], shared[150:], atol=1e-9)
+    np.testing.assert_allclose(Z, shared, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [RBF(gamma=0.5), KERNEL], ids=["plain", "with a ridge"])
+def test_what_is_kept_of_many_points_survives_a_copy(problem, by_landmarks, kernel, tmp_path):
+    X, y, X_new, _ = problem
+    metric = Kernelized(LMNN(), kernel, RidgeKPCA(8, n_landmarks=60, random_state=0)).fit(X, y)
+    E, E_new = metric.transform(X), metric.transform(X_new)
+    save(metric, tmp_path / "metric.km")
+    for copy in (pickle.loads(pickle.dumps(metric)), load(tmp_path / "metric.km")):
+        np.testing.assert_allclose(copy.transform(X), E, atol=1e-10)
+        np.testing.assert_allclose(copy.transform(X_new), E_new, atol=1e-10)
+    Z = metric.space_.transform(X) @ metric.components_.T
+    np.testing.assert_allclose(Z, E, atol=1e-9)  # folded or not
+
+
+def test_sparse_points_are_taken_as_they_are(problem):
+    X, y, X_new, _ = problem
+    dense = RidgeKPCA(8, kernel=KERNEL).fit(X, y)
+    thin = RidgeKPCA(8, kernel=KERNEL).fit(sparse.csr_matrix(X), y)
+    a, b = dense.transform(X_new), thin.transform(sparse.csr_matrix(X_new))
+    np.testing.assert_allclose(a @ a.T, b @ b.T, atol=1e-7)
+
+
+def test_single_precision_stays_single(problem):
+    X, y, X_new, _ = problem
+    space = RidgeKPCA(8, kernel=KERNEL)
+    Z = space.fit_transform(X.astype(np.float32), y)
+    assert Z.dtype == space.transform(X_new.astype(np.float32)).dtype == np.float32
+    exact = RidgeKPCA(8, kernel=KERNEL).fit_transform(X, y)
+    np.testing.assert_allclose(Z @ Z.T, exact @ exact.T, atol=1e-4)
+
+
+# --- the automatic space ------------------------------------------------------------------------
+
+
+def test_a_learner_from_labels_gets_it_where_the_kernel_has_a_ridge(problem):
+    X, y, _, _ = problem
+    assert isinstance(Kernelized(LMNN()).fit(X, y).space_, RidgeKPCA)
+    assert isinstance(Kernelized(LMNN(), KERNEL).fit(X, y).space_, RidgeKPCA)
+    assert isinstance(Kernelized(LDA(), "rbf").fit(X, y).space_, KPCA)
+
+
+def test_who_needs_no_labels_does_not_see_them(problem):
+    X, y, _, _ = problem
+    model = Kernelized(KMeans(3, n_init=1, random_state=0), KERNEL)
+    with_labels, without = (model.fit(X, labels).labels_ for labels in (y, None))
+    assert isinstance(model.space_, KPCA)
+    np.testing.assert_array_equal(with_labels, without)
+
+
+def test_a_kernel_is_asked_for_its_ridge():
+    X, y = make_checkerboard(60, random_state=0)
+    assert has_ridge(LeaveOneOutRidge())
+    assert has_ridge(LeaveOneOutRidge().bind(X, y))
+    assert has_ridge(Rescaled(KERNEL, [1.0, 2.0]))
+    assert not has_ridge(RBF())
+    smooth, ridge, delta = without_ridge(Rescaled(KERNEL, [1.0, 2.0]).bind(X))
+    assert ridge == pytest.approx(0.1)
+    np.testing.assert_allclose(
+        smooth(X) + ridge * delta(X), Rescaled(KERNEL, [1.0, 2.0]).bind(X)(X), atol=1e-12
+    )
+
+
+def test_few_different_points_among_many_have_their_eigenvalues():
+    """A random start of which all but a few columns depend on the others once led astray."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((12, 3))[rng.randint(12, size=700)]
+    found = KPCA(30, kernel="rbf", solver="randomized", random_state=0).fit(X)
+    expected = KPCA(30, kernel="rbf", solver="dense").fit(X)
+    np.testing.assert_allclose(found.eigenvalues_[:11], expected.eigenvalues_[:11], rtol=1e-6)
+    assert found.rank_ == 11
