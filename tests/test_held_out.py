@@ -128,8 +128,9 @@ def test_the_choice_of_C_is_judged_by_points_left_out(lots):
 
 def test_the_choice_of_lambda_is_judged_by_labels_left_out(lots):
     X, y = lots
-    metric = TransductiveDistance(5, random_state=0).fit(X, y)
+    metric = TransductiveDistance(5, graph="neighbors", random_state=0).fit(X, y)
     assert is_chance(list(metric.lam_scores_.values()))
+    assert is_chance(list(TransductiveDistance().fit(X, y).graph_scores_.values()))
 
 
 def test_a_comparison_of_tricks_does_not_let_a_point_find_itself(lots):

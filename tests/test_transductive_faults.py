@@ -18,8 +18,9 @@ from kernelmetric.transductive import (
     PaperCost,
     RobustCost,
     WarpedPenalty,
+    _learn,
+    _transductive,
 )
-from kernelmetric.transductive import _transductive as room
 from kernelmetric.transductive._choice import GRID, choose_lam, hidden_folds
 from kernelmetric.transductive._extension import interpolate
 from kernelmetric.transductive._parameters import neighbors_among
@@ -89,20 +90,9 @@ def test_objects_that_are_numbers_are_labels(cloud):
 # --- how many neighbours --------------------------------------------------------------------
 
 
-def test_few_points_have_few_neighbours():
-    counts = [neighbors_among("auto", n) for n in (2, 3, 10, 30, 31, 47, 190, 191, 200, 10**6)]
-    assert counts == [1, 2, 3, 3, 4, 5, 19, 20, 20, 20]
+def test_neighbours_are_others():
+    assert [neighbors_among("auto", n) for n in (2, 3, 10, 10**6)] == [1, 2, 5, 5]
     assert [neighbors_among(7, n) for n in (5, 8, 9)] == [4, 7, 7]
-
-
-def test_the_default_is_twenty_neighbours_from_two_hundred_points_on():
-    rng = np.random.RandomState(0)
-    X, y = rng.randn(200, 2), np.where(np.arange(200) < 30, np.arange(200) % 2, -1)
-    default = TransductiveDistance(2, LAM).fit(X, y)
-    assert default.n_neighbors_ == 20
-    twenty = TransductiveDistance(2, LAM, 20).fit(X, y)
-    assert_array_equal(default.embedding_, twenty.embedding_)
-    assert_array_equal(default.transform(X[:5] + 0.1), twenty.transform(X[:5] + 0.1))
 
 
 def test_the_default_does_not_join_small_classes():
@@ -111,21 +101,17 @@ def test_the_default_does_not_join_small_classes():
     truth = np.arange(45) % 5
     X = rng.randn(45, 5) + 4.0 * np.eye(5)[truth]
     y = np.where(np.arange(45) < 15, truth, -1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # five components
-        accuracy = [
-            np.mean(TransductiveDistance(10, np.inf, k).fit(X, y).transduction_ == truth)
-            for k in ("auto", 20)
-        ]
-    assert accuracy[0] > 0.95
-    assert accuracy[1] < 0.75
+    default = TransductiveDistance(random_state=0).fit(X, y)
+    twenty = TransductiveDistance(10, np.inf, 20).fit(X, y)
+    assert np.mean(default.transduction_ == truth) > 0.95
+    assert np.mean(twenty.transduction_ == truth) < 0.75
 
 
 # --- λ ----------------------------------------------------------------------------------------
 
 
 def chosen(missed):
-    """λ, where each of six misses some of 40 hidden labels, the default first."""
+    """λ, where each of five misses some of 40 hidden labels, the default first."""
     codes = np.arange(40) % 2
     candidates = [2.0**exponent / 4.0 for exponent in GRID]
 
@@ -139,7 +125,7 @@ def chosen(missed):
 
 
 def test_the_default_lambda_gives_way_to_a_clear_gain_only():
-    all_wrong = [list(range(40))] * 4
+    all_wrong = [list(range(40))] * 3
     # 3 of 40 found more and 2 found less: 1/40, and its standard error is 2.2/40
     assert chosen([[0, 1, 2], [3, 4], *all_wrong]) == 0
     # 8 of 40 found more: 8/40, and its standard error is 2.5/40
@@ -281,8 +267,8 @@ def test_a_refused_fit_leaves_the_last_one_as_it_was(cloud, reason):
     assert_array_equal(model.transform(X + 0.1), expected)
 
 
-@pytest.mark.parametrize("where", ["solve", "vote"])
-def test_an_interrupt_leaves_the_last_fit_or_none(cloud, monkeypatch, where):
+@pytest.mark.parametrize(("room", "where"), [(_learn, "solve"), (_transductive, "vote")])
+def test_an_interrupt_leaves_the_last_fit_or_none(cloud, monkeypatch, room, where):
     X, y, truth = cloud
 
     def interrupted(*_, **__):

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
 #: Exponents of two, in units of one over the penalty's scale; the first is the default.
-GRID = (11, 5, 8, 14, 17, np.inf)
-_FEWEST = 10  # labelled points: below, no difference between two λ can be seen
+GRID = (np.inf, 14, 11, 8, 5)
+HEARD = 11  # the same where the cost must be heard: of pairs, which cannot vote; in wide graphs
+FEWEST = 10  # labelled points: below, no difference between two choices can be seen
 
 
 def warn_of_small_lam(lam: Any, least: float) -> None:
@@ -37,7 +38,7 @@ def choose_lam(
     """The λ under which labels that were hidden are found again.
 
     Every fold of the labelled points is hidden in turn, everything embedded anew, and the hidden
-    points classified by their nearest labelled ones. The default, 2¹¹ / scale, gives way only to
+    points classified by their nearest labelled ones. The default, infinity, gives way only to
     a λ that is better by more than one standard error of the difference, point by point.
 
     Parameters
@@ -62,8 +63,10 @@ def choose_lam(
     scores : dict of float to float
         Share of hidden labels found again, by λ; empty where there were too few labels.
     """
+    if codes is None:
+        return 2.0**HEARD / scale, {}
     candidates = [2.0**exponent / scale for exponent in GRID]
-    if codes is None or np.sum(codes >= 0) < _FEWEST:
+    if np.sum(codes >= 0) < FEWEST:
         return candidates[0], {}
     folds = list(hidden_folds(codes, n_folds, rng))
     if not folds:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernelmetric.transductive._geometry import DIMENSIONS, FULL, NEIGHBORS
 from kernelmetric.transductive._kernel_penalties import IsomapPenalty, KernelPenalty
+from kernelmetric.transductive._parameters import neighbors_among
 
 _DENSE = 1000  # points up to which LAPACK solves the eigenproblem of a graph
 _BLOCKS = 2**23  # tiles of distances, and what is too small to count
 
 
 def peak_bytes(
-    penalty: Any, graph: Any, shape: tuple[int, int], n_components: int, n_neighbors: int
+    penalty: Any, graph: Any, shape: tuple[int, int], n_components: int | None, n_neighbors: Any
 ) -> int:
     """Bytes that a fit takes besides the data.
 
@@ -23,8 +25,10 @@ def peak_bytes(
         As the user gives it; one that is made already is not counted.
     shape : tuple of int
         Numbers of points and features.
-    n_components, n_neighbors : int
-        As they will be used.
+    n_components : int or None
+        None is the largest that is tried.
+    n_neighbors : int or 'auto'
+        The same.
 
     Returns
     -------
@@ -32,10 +36,13 @@ def peak_bytes(
         Measured to be within a factor of two from 700 points on.
     """
     n, n_features = shape
-    total = _BLOCKS + 8 * n * (2 * n_features + 10 * n_components)  # points and eigenvectors
+    automatic, name = isinstance(n_neighbors, str), graph if isinstance(graph, str) else ""
+    d = min(n_components or max(DIMENSIONS), n)
+    k = neighbors_among(max(NEIGHBORS) if automatic else n_neighbors, n)
+    total = _BLOCKS + 8 * n * (2 * n_features + 10 * d)  # points and eigenvectors
     if penalty.uses_graph:
-        full = isinstance(graph, str) and graph == "gaussian"
-        total += 8 * 4 * n * n if full else 60 * n * n_neighbors  # with its transpose and penalty
+        full = name == "gaussian" or (name == "auto" and automatic and n <= FULL)
+        total += 8 * 4 * n * n if full else 60 * n * k  # with its transpose and penalty
     if isinstance(penalty, IsomapPenalty):
         total += 8 * 5 * n * n
     elif isinstance(penalty, KernelPenalty):
@@ -44,5 +51,5 @@ def peak_bytes(
         in_range = 8 * rank * (2 * n + 5 * rank)  # the basis of the range, and eq. (7) in it
         total += max(in_range, space.estimate_memory(n, n_features))
     else:
-        total += 8 * 4 * n * n if n <= _DENSE else 8 * n * 2 * (n_components + 74)
+        total += 8 * 4 * n * n if n <= _DENSE else 8 * n * 2 * (d + 74)
     return int(total)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 LARGEST = 1e100  # of amounts: products with it remain numbers
-_FEWEST, _MOST = 3, 20  # neighbours: with fewer the graph falls apart
+_NEIGHBORS = 5  # unless the user, or labels, ask for others
 
 
 def check_parameters(metric: Any) -> None:
@@ -74,8 +74,7 @@ def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
     Parameters
     ----------
     n_neighbors : int or 'auto'
-        'auto' is a tenth of the points, from 3 to 20: a class that is a larger part of them can
-        have its neighbours to itself.
+        'auto' is five.
     n_samples : int
         Number of points.
 
@@ -87,10 +86,8 @@ def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
     Examples
     --------
     >>> from kernelmetric.transductive._parameters import neighbors_among
-    >>> [neighbors_among("auto", n) for n in (2, 47, 150, 200, 70_000)]
-    [1, 5, 15, 20, 20]
+    >>> neighbors_among("auto", 70_000), neighbors_among(20, 12)
+    (5, 11)
     """
-    wanted = n_neighbors
-    if isinstance(wanted, str):
-        wanted = min(max(_FEWEST, -(-n_samples // 10)), _MOST)
+    wanted = _NEIGHBORS if isinstance(n_neighbors, str) else n_neighbors
     return int(max(1, min(wanted, n_samples - 1)))

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from kernelmetric.compute import (
@@ -22,16 +21,16 @@ from kernelmetric.compute import (
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
-from kernelmetric.transductive._choice import choose_lam, label_mass, vote, warn_of_small_lam
+from kernelmetric.transductive._choice import label_mass, vote
 from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
 from kernelmetric.transductive._kernel_penalties import as_penalty
+from kernelmetric.transductive._learn import learn
 from kernelmetric.transductive._memory import peak_bytes
-from kernelmetric.transductive._parameters import check_parameters, neighbors_among
+from kernelmetric.transductive._parameters import check_parameters
 from kernelmetric.transductive._penalties import Geometry
-from kernelmetric.transductive._prior import as_graph, prior_points
-from kernelmetric.transductive._solve import N_COMPONENTS, check_n_components, solve
-from kernelmetric.transductive._source import Source, read_source
+from kernelmetric.transductive._prior import prior_points
+from kernelmetric.transductive._source import read_source
 
 
 class TransductiveDistance(Metric, BaseEstimator):
@@ -45,21 +44,25 @@ class TransductiveDistance(Metric, BaseEstimator):
     Parameters
     ----------
     n_components : int, default=None
-        Dimension of the embedding; None is ten, or two less than there are points.
+        Dimension of the embedding. None chooses one of 2 to 30 by hidden labels; it is ten, or as
+        many as there are labels, where these are too few to judge.
     lam : float or 'auto', default='auto'
-        Weight λ of the penalty, used as it is. 'auto' tries six, from 2⁵ to 2¹⁷ over the scale of
-        the penalty and infinity, on labelled points hidden in turn.
+        Weight λ of the penalty, used as it is. 'auto' is infinity, which leaves labels to the
+        vote, unless with one of 2⁵ to 2¹⁴ over the scale of the penalty clearly more of the
+        labels that are hidden in turn are found again.
     n_neighbors : int or 'auto', default='auto'
-        Neighbours of each point in the graph, and in the interpolation of new points. 'auto' is
-        20, and a tenth of the points where there are less than 200: twenty neighbours of a point
-        in a class of ten join it to others.
+        Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
+        chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
     penalty : str or penalty, default='laplacian'
         'laplacian', 'normalized', 'lle', 'isomap', 'kernel', 'warped', or an object such as
         ``WarpedPenalty(RBF(gamma=2))``. The last two make the embedding a function, so that new
         points are embedded by formula instead of interpolation.
-    graph : str, array or callable, default='neighbors'
+    graph : str, array or callable, default='auto'
         'neighbors' joins each point with its nearest ones; 'gaussian' all points,
-        :func:`kernelmetric.graphs.gaussian_graph`. Or symmetric weights of shape (n, n), sparse
+        :func:`kernelmetric.graphs.gaussian_graph`. 'auto' is the former where ``n_neighbors`` is
+        a number; else hidden labels choose among these and, up to a thousand points, 'gaussian'
+        of three widths. With less than ten labels it is the fewest neighbours with which the parts
+        of the graph hold a label each. Or symmetric weights of shape (n, n), sparse
         or not; or row numbers of neighbours, of shape (n, k); or a function that makes either
         from the points.
     prior : fitted metric or callable, default=None
@@ -72,7 +75,7 @@ class TransductiveDistance(Metric, BaseEstimator):
     n_votes : int, default=1
         Labelled neighbours that vote, in the embedding, on the class of a point.
     cv : int, default=5
-        Folds for the automatic λ.
+        Folds of hidden labels, for what is chosen.
     tol : float, default=1e-4
         Largest residual of an eigenvector, relative to the norm of the matrix. On 70,000 digits
         a hundredth of it changed no accuracy by 0.02 %; up to a thousand points it plays no part.
@@ -96,8 +99,18 @@ class TransductiveDistance(Metric, BaseEstimator):
         λ as it was used; infinite where labels did not help.
     n_neighbors_ : int
         Neighbours of each point, as used.
+    graph_ : str
+        The graph as used: 'neighbors', 'gaussian', 'given', or 'none' where the penalty has none.
+    width_ : float or None
+        Width of the full graph, where one was chosen.
+    graph_scores_ : dict
+        Why: how near hidden labels were to their class, at best 1, by graph and its size, each in
+        its best dimension; empty where there was no choice, or too few labels for one.
+    dimension_scores_ : dict
+        The same for the graph as used, by dimension.
     lam_scores_ : dict
-        What the automatic choice compared: share of hidden labels found again, by λ.
+        What the automatic choice compared: share of hidden labels found again, by λ. Empty where
+        ``graph_`` was judged with λ already.
     label_mass_ : ndarray of shape (n_components,)
         Share of each eigenvector's squared length on labelled points (or points in pairs).
     n_matvecs_ : int
@@ -112,6 +125,7 @@ class TransductiveDistance(Metric, BaseEstimator):
     Notes
     -----
     O(n² d) time for exact neighbours; then sparse products, and blocks under the memory budget.
+    The choice takes an eigenproblem for each graph and some for λ: about a second up to 400 points.
 
     References
     ----------
@@ -141,7 +155,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         n_neighbors="auto",
         *,
         penalty="laplacian",
-        graph="neighbors",
+        graph="auto",
         prior=None,
         cost="robust",
         n_votes=1,
@@ -208,17 +222,18 @@ class TransductiveDistance(Metric, BaseEstimator):
             points = prior_points(self.prior, X)
             with np.errstate(over="ignore"):  # infinity is refused in a sentence
                 check_spread(points)
-            self.n_neighbors_ = neighbors_among(self.n_neighbors, len(points))
-            graph = as_graph(self.graph, points, self.n_neighbors_) if penalty.uses_graph else None
-            geometry = penalty.geometry(points, graph)
-            found, labelled = self._solve(points, source, geometry, cost)
-            self._store(found, geometry, X)
+            earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
+            start = earlier if len(earlier) == len(points) else None
+            learned = learn(self, points, source, penalty, cost, start)
+            self.__dict__.update(learned.chosen)
+            self._store(learned.found, learned.geometry, X)
             self._points, self._codes = points, source.codes
-            self.label_mass_ = label_mass(self.embedding_, labelled)
+            self.label_mass_ = label_mass(self.embedding_, learned.spoken_of)
             if source.codes is not None:
                 self.classes_, E = source.classes, self.embedding_
                 voted = vote(E, source.codes, E, self.n_votes)
-                self.transduction_ = self.classes_[np.where(labelled, source.codes, voted)]
+                labels = np.where(learned.spoken_of, source.codes, voted)
+                self.transduction_ = self.classes_[labels]
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params) -> np.ndarray:
@@ -322,9 +337,10 @@ class TransductiveDistance(Metric, BaseEstimator):
         int
             An estimate, within a factor of two where the graph is ours.
         """
-        d = min(self.n_components or N_COMPONENTS, n_samples)
-        k = neighbors_among(self.n_neighbors, n_samples)
-        return peak_bytes(as_penalty(self.penalty), self.graph, (n_samples, n_features), d, k)
+        return peak_bytes(
+            as_penalty(self.penalty), self.graph, (n_samples, n_features),
+            self.n_components, self.n_neighbors,
+        )  # fmt: skip
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -335,38 +351,6 @@ class TransductiveDistance(Metric, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
-
-    def _solve(
-        self, points: np.ndarray, source: Source, geometry: Geometry, cost: Any
-    ) -> tuple[Any, np.ndarray]:
-        """Choose λ, solve; and tell which points the cost speaks of."""
-        d = check_n_components(self.n_components, geometry, len(points))
-        rng = check_random_state(self.random_state)
-        options = {"tol": self.tol, "random_state": rng.randint(2**31 - 1)}
-        parts = source.graphs(points, cost.n_neighbors)
-        C = cost.weights(*parts)
-        earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
-        start, self.lam_scores_ = (earlier if len(earlier) == len(points) else None), {}
-        if not isinstance(self.lam, str):
-            self.lam_ = float(self.lam)
-            if C.nnz:
-                warn_of_small_lam(self.lam, cost.least_lam(geometry.scale))
-        else:  # every λ starts from the embedding without labels
-            start = solve(geometry, C, np.inf, d, start=start, **options).vectors
-
-            def embed(known: np.ndarray, lam: float) -> np.ndarray:
-                V = start
-                if np.isfinite(lam):
-                    C = cost.weights(*Source(None, known).graphs(points, cost.n_neighbors))
-                    V = solve(geometry, C, lam, d, start=start, **options).vectors
-                return V if geometry.basis is None else geometry.basis @ V
-
-            self.lam_, self.lam_scores_ = choose_lam(
-                embed, source.codes, geometry.scale, n_folds=self.cv, n_votes=self.n_votes, rng=rng
-            )
-        found = solve(geometry, C, self.lam_, d, start=start, **options)
-        spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
-        return found, spoken_of if source.codes is None else source.codes >= 0
 
     def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
         if not found.converged:

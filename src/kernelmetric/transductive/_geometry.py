@@ -1,0 +1,282 @@
+"""The graph and the dimension, by labels that are hidden in turn.
+
+Without a cost the embedding knows no label, so that hiding some changes nothing but the vote: one
+eigenproblem for each graph scores all labels in all dimensions. Only wide full graphs, which
+outliers rule unless labels contradict them, are scored with the labels in the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from kernelmetric.compute import nearest_neighbors
+from kernelmetric.graphs import gaussian_graph, union_graph
+from kernelmetric.solvers import Eigenpairs
+from kernelmetric.transductive._choice import FEWEST, HEARD, hidden_folds
+from kernelmetric.transductive._penalties import Geometry, warn_of_gaps
+from kernelmetric.transductive._prior import as_graph
+from kernelmetric.transductive._solve import check_n_components
+
+NEIGHBORS = (5, 10, 20)
+DIMENSIONS = (2, 3, 5, 7, 10, 15, 20, 30)
+FULL = 1000  # points up to which all may be joined: so far LAPACK solves the eigenproblem
+_SEVENTH = 7  # the neighbour whose distance says how wide a narrow graph is
+_HIDDEN = 200  # labels of a fold that are looked for: more would say the same
+
+
+class Graph(NamedTuple):
+    """A graph, and what to call it.
+
+    Parameters
+    ----------
+    kind : str
+        'neighbors', 'gaussian', 'given', or 'none' where the penalty looks at none.
+    size : float or None
+        Number of neighbours, or width.
+    weights : sparse array, ndarray or None
+        Symmetric, of shape (n, n).
+    heard : bool, default=False
+        Whether labels are in the cost when the graph is judged.
+    """
+
+    kind: str
+    size: float | None
+    weights: Any
+    heard: bool = False
+
+    @property
+    def name(self) -> str:
+        """Kind and size."""
+        return self.kind if self.size is None else f"{self.kind} {self.size:.4g}"
+
+
+class Choice(NamedTuple):
+    """What was chosen, and why.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    geometry : Geometry
+        The penalty on it.
+    n_components : int
+        The dimension.
+    lam : float or None
+        λ that it was judged with; None where labels were not in the cost.
+    alone : Eigenpairs or None
+        The embedding without labels, where it is known.
+    graph_scores, dimension_scores : dict
+        Mean scores: the best of each graph, and of the chosen graph by dimension.
+    """
+
+    graph: Graph
+    geometry: Geometry
+    n_components: int
+    lam: float | None
+    alone: Eigenpairs | None
+    graph_scores: dict[str, float]
+    dimension_scores: dict[int, float]
+
+
+def candidate_graphs(
+    graph: Any, n_neighbors: Any, points: np.ndarray, codes: np.ndarray | None
+) -> Iterator[Graph]:
+    """The graphs to choose from, the one to prefer first; by hand, only that one.
+
+    Preferred are the fewest neighbours with which most parts of the graph hold a label: to a part
+    without one no label finds a way, whatever the embedding. Others are tried only where there
+    are labels enough to judge them.
+
+    Parameters
+    ----------
+    graph : str, array or callable
+        As the user gives it.
+    n_neighbors : int or 'auto'
+        As the user gives it.
+    points : ndarray of shape (n, d)
+        Points.
+    codes : ndarray of shape (n,) or None
+        Class codes, negative where unlabelled.
+
+    Yields
+    ------
+    Graph
+        Made when it is asked for: one at a time is in memory.
+    """
+    n, name = len(points), graph if isinstance(graph, str) else "given"
+    by_hand = not isinstance(n_neighbors, str)
+    if name not in ("auto", "neighbors") or by_hand:
+        size = min(n_neighbors, n - 1) if by_hand and name in ("auto", "neighbors") else None
+        graph = "neighbors" if name == "auto" else graph
+        yield Graph("neighbors" if size else name, size, as_graph(graph, points, size or 1))
+        return
+    nearest = nearest_neighbors(points, min(max(NEIGHBORS), n - 1))[0]
+    sizes = sorted({min(k, n - 1) for k in NEIGHBORS})
+    lost = [_parts_without_label(union_graph(nearest[:, :k]), codes) for k in sizes]
+    first = int(np.argmin(lost))
+    preferred = union_graph(nearest[:, : sizes[first]])
+    if lost[first]:
+        warn_of_gaps(preferred)
+    yield Graph("neighbors", sizes[first], preferred)
+    if codes is None or np.sum(codes >= 0) < FEWEST:
+        return
+    for k in sizes[:first] + sizes[first + 1 :]:
+        yield Graph("neighbors", k, union_graph(nearest[:, :k]))
+    if name == "auto" and n <= FULL:
+        for width, heard in _widths(points):
+            yield Graph("gaussian", width, gaussian_graph(points, width), heard)
+
+
+def choose_geometry(
+    graphs: Iterator[Graph],
+    make: Callable[[Any], Geometry],
+    embed: Callable[..., Eigenpairs],
+    codes: np.ndarray | None,
+    n_components: int | None,
+    lam: Any,
+    n_samples: int,
+    *,
+    n_folds: int,
+) -> Choice:
+    """The graph and the dimension in which hidden labels are near their own class.
+
+    Parameters
+    ----------
+    graphs : iterator of Graph
+        To choose from, the preferred one first.
+    make : callable
+        ``make(weights)`` gives the penalty.
+    embed : callable
+        ``embed(geometry, n_components, lam, codes)`` solves the eigenproblem.
+    codes : ndarray of shape (n,) or None
+        Class codes, negative where unlabelled.
+    n_components : int or None
+        The dimension, or None to choose it.
+    lam : float or 'auto'
+        As the user gives it.
+    n_samples : int
+        Number of points.
+    n_folds : int
+        Folds of hidden labels, the same ones in every fit.
+
+    Returns
+    -------
+    Choice
+        That of the highest mean score; of equal ones the preferred graph, and the usual dimension.
+    """
+    first, second = next(graphs), next(graphs, None)
+    geometry = make(first.weights)
+    usual = check_n_components(n_components, geometry, n_samples)
+    n_labelled = 0 if codes is None else int(np.sum(codes >= 0))
+    if n_components is None and codes is not None:
+        usual = min(usual, n_labelled)
+    best = Choice(first, geometry, usual, None, None, {}, {})
+    if codes is None or n_labelled < FEWEST or (second is None and n_components is not None):
+        return best
+    folds = list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
+    highest, graph_scores = -np.inf, {}
+    for graph in chain([first] if second is None else [first, second], graphs):
+        geometry = geometry if graph is first else make(graph.weights)
+        judge = lam if graph.heard else np.inf
+        judge = 2.0**HEARD / geometry.scale if isinstance(judge, str) else float(judge)
+        tried = _dimensions(geometry, n_components, usual, n_samples)
+        alone = embed(geometry, tried[-1], np.inf, codes) if np.isinf(judge) else None
+        scores = np.concatenate(
+            [
+                hidden_scores(
+                    geometry, alone or embed(geometry, tried[-1], judge, kept), kept, codes, tried
+                )
+                for kept in folds
+            ],
+            axis=1,
+        )
+        around = np.vstack([scores[:1], scores, scores[-1:]])  # neighbouring dimensions have a say
+        scores = (around[:-2] + 2 * scores + around[2:]) / 4
+        scores = (scores + 3 * scores.mean(axis=0)) / 4  # so that no graph wins by one lucky one
+        by_dimension = dict(zip(tried, scores.mean(axis=1).tolist(), strict=True))
+        d = max([usual, *tried], key=by_dimension.__getitem__)
+        graph_scores[graph.name] = by_dimension[d]
+        if by_dimension[d] > highest:
+            highest, used = by_dimension[d], judge if graph.heard else None
+            best = Choice(graph, geometry, d, used, alone, graph_scores, by_dimension)
+    return best
+
+
+def hidden_scores(
+    geometry: Geometry,
+    found: Eigenpairs,
+    kept: np.ndarray,
+    codes: np.ndarray,
+    dimensions: list[int],
+) -> np.ndarray:
+    r"""How near each point of hidden label is to its own class, in the first d coordinates.
+
+    .. math:: \frac{o^4}{s^4 + o^4}, \quad s, o \text{ the distances to the nearest label of the
+        same and of another class}
+
+    More than ½ where the nearest label is right. It tells a near miss from a far one, and so
+    varies less than the share of right ones.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        The penalty, in whose basis the eigenvectors may be.
+    found : Eigenpairs
+        The embedding.
+    kept, codes : ndarray of shape (n,)
+        Class codes with some hidden, and all of them; negative where unlabelled.
+    dimensions : list of int
+        Ascending.
+
+    Returns
+    -------
+    ndarray of shape (len(dimensions), m)
+        Zero where no label of the class is kept.
+    """
+    hidden = np.flatnonzero((kept < 0) & (codes >= 0))[:_HIDDEN]
+    labels = np.flatnonzero(kept >= 0)
+    V = found.vectors
+    A, B = (V[rows] if geometry.basis is None else geometry.basis[rows] @ V
+            for rows in (hidden, labels))  # fmt: skip
+    same = codes[hidden][:, None] == codes[labels]
+    D2, done, scores = np.zeros(same.shape), 0, []
+    for d in dimensions:
+        for column in range(done, d):  # from differences: tails of eigenvectors are tiny, and tell
+            D2 += (A[:, column, None] - B[:, column]) ** 2
+        done = d
+        own = np.where(same, D2, np.inf).min(axis=1)
+        other = np.where(same, np.inf, D2).min(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = own / other
+        scores.append(1.0 / (1.0 + np.where(np.isnan(ratio), 1.0, ratio) ** 2))
+    return np.array(scores)
+
+
+def _dimensions(
+    geometry: Geometry, n_components: int | None, usual: int, n_samples: int
+) -> list[int]:
+    """Dimensions to try, ascending; the usual one is among them."""
+    if n_components is not None:
+        return [usual]
+    most = n_samples - 2 if geometry.basis is None else geometry.basis.shape[1]
+    return sorted({d for d in DIMENSIONS if d <= most} | {usual})
+
+
+def _parts_without_label(W: Any, codes: np.ndarray | None) -> int:
+    """Parts of a graph that nothing joins to a label; all but one where there are no labels."""
+    parts, part = connected_components(W, directed=False)
+    return parts - (1 if codes is None else len(np.unique(part[codes >= 0])))
+
+
+def _widths(points: np.ndarray) -> list[tuple[float, bool]]:
+    """A narrow width, and two wider ones with labels in the cost, by the seventh neighbours."""
+    near = nearest_neighbors(points, min(_SEVENTH, len(points) - 1))[1][:, -1]
+    if not np.any(near > 0):
+        return []
+    width = float(np.median(near[near > 0]))
+    return [(width / 4.0, False), (width / 2.0, True), (width, True)]

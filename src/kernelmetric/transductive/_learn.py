@@ -1,0 +1,116 @@
+"""One fit: graph, dimension and λ chosen where the user left them open, then the eigenproblem."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kernelmetric.solvers import Eigenpairs
+from kernelmetric.transductive._choice import choose_lam, warn_of_small_lam
+from kernelmetric.transductive._geometry import Choice, Graph, candidate_graphs, choose_geometry
+from kernelmetric.transductive._parameters import neighbors_among
+from kernelmetric.transductive._penalties import Geometry
+from kernelmetric.transductive._solve import solve
+from kernelmetric.transductive._source import Source
+
+
+class Learned(NamedTuple):
+    """What a fit found.
+
+    Parameters
+    ----------
+    found : Eigenpairs
+        The embedding.
+    geometry : Geometry
+        The penalty, in whose basis it may be.
+    spoken_of : ndarray of bool of shape (n,)
+        The points that have a label, or are in a pair.
+    chosen : dict
+        What was chosen, and why, by the names of the attributes.
+    """
+
+    found: Eigenpairs
+    geometry: Geometry
+    spoken_of: np.ndarray
+    chosen: dict[str, Any]
+
+
+def learn(
+    metric: Any, points: np.ndarray, source: Source, penalty: Any, cost: Any, start: Any
+) -> Learned:
+    """Choose graph, dimension and λ, and solve.
+
+    Parameters
+    ----------
+    metric : TransductiveDistance
+        Whose parameters are read.
+    points : ndarray of shape (n, d)
+        Points, in the coordinates of the prior.
+    source : Source
+        Labels or pairs.
+    penalty, cost : objects
+        As the parameters mean them.
+    start : ndarray of shape (n, p) or None
+        Vectors near the wanted ones.
+
+    Returns
+    -------
+    Learned
+        The embedding, and how it came about.
+    """
+    lam = metric.lam if isinstance(metric.lam, str) else float(metric.lam)
+    codes, rng = source.codes, check_random_state(metric.random_state)
+    options = {"tol": metric.tol, "random_state": rng.randint(2**31 - 1)}
+    parts = source.graphs(points, cost.n_neighbors)
+    C = cost.weights(*parts)
+
+    def embed(geometry: Geometry, d: int, lam: float, known: Any) -> Eigenpairs:
+        some = C
+        if np.isfinite(lam) and known is not codes:  # some labels are hidden
+            some = cost.weights(*Source(None, known).graphs(points, cost.n_neighbors))
+        return solve(geometry, some, lam, d, start=start, **options)
+
+    graphs = iter([Graph("none", None, None)])
+    if penalty.uses_graph:
+        graphs = candidate_graphs(metric.graph, metric.n_neighbors, points, codes)
+    choice = choose_geometry(
+        graphs, partial(penalty.geometry, points), embed, codes, metric.n_components, lam,
+        len(points), n_folds=metric.cv,
+    )  # fmt: skip
+    geometry, d = choice.geometry, choice.n_components
+    scores: dict[float, float] = {}
+    if not isinstance(lam, str):
+        if C.nnz:
+            warn_of_small_lam(metric.lam, cost.least_lam(geometry.scale))
+    elif choice.lam is not None:
+        lam = choice.lam
+    else:  # every λ starts from the embedding without labels
+        start = (choice.alone or embed(geometry, d, np.inf, codes)).vectors[:, :d]
+
+        def coordinates(known: np.ndarray, lam: float) -> np.ndarray:
+            V = embed(geometry, d, lam, known).vectors if np.isfinite(lam) else start
+            return V if geometry.basis is None else geometry.basis @ V
+
+        lam, scores = choose_lam(
+            coordinates, codes, geometry.scale, n_folds=metric.cv, n_votes=metric.n_votes, rng=rng
+        )
+    chosen = {"lam_": float(lam), "lam_scores_": scores, **_told(choice, metric, len(points))}
+    spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
+    spoken_of = spoken_of if codes is None else codes >= 0
+    return Learned(embed(geometry, d, lam, codes), geometry, spoken_of, chosen)
+
+
+def _told(choice: Choice, metric: Any, n_samples: int) -> dict[str, Any]:
+    """What was chosen beside λ, and why."""
+    kind, size, *_ = choice.graph
+    neighbors = size if kind == "neighbors" else metric.n_neighbors
+    return {
+        "graph_": kind,
+        "width_": size if kind == "gaussian" else None,
+        "n_neighbors_": neighbors_among(neighbors, n_samples),
+        "graph_scores_": choice.graph_scores,
+        "dimension_scores_": choice.dimension_scores,
+    }

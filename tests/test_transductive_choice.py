@@ -1,0 +1,217 @@
+"""What a transductive distance chooses by itself: graph, width or neighbours, dimension."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kernelmetric import TransductiveDistance
+from kernelmetric.graphs import gaussian_graph, neighbor_graph
+from kernelmetric.transductive import Geometry
+from kernelmetric.transductive._geometry import (
+    DIMENSIONS,
+    Graph,
+    candidate_graphs,
+    choose_geometry,
+    hidden_scores,
+)
+
+FLAT = Geometry(np.eye(60), np.ones(60), 1.0)
+
+
+def tight_in_wide(n=240, seed=0):
+    """Two classes of one centre, one of them wide: neighbours of a wide one are tight ones."""
+    rng = np.random.RandomState(seed)
+    truth = (np.arange(n) % 3 > 0).astype(int)
+    X = rng.standard_normal((n, 12)) * np.where(truth, 0.3, 1.3)[:, None]
+    return X, np.where(np.arange(n) < n // 6, truth, -1), truth
+
+
+def groups(n=90, seed=0):
+    """Three groups of points far from each other."""
+    rng = np.random.RandomState(seed)
+    truth = np.arange(n) % 3
+    return rng.standard_normal((n, 3)) + 20.0 * np.eye(3)[truth], truth
+
+
+def right(model, y, truth):
+    return np.mean(model.transduction_[y < 0] == truth[y < 0])
+
+
+# --- what comes out ---------------------------------------------------------------------------
+
+
+def test_a_tight_class_in_a_wide_one_takes_a_full_graph():
+    X, y, truth = tight_in_wide()
+    model = TransductiveDistance(random_state=0).fit(X, y)
+    assert model.graph_ == "gaussian"
+    assert model.width_ > 0
+    assert right(model, y, truth) > 0.9
+    assert right(TransductiveDistance(10, n_neighbors=20).fit(X, y), y, truth) < 0.8
+
+
+def test_what_was_chosen_scored_best_but_for_chance():
+    X, y, _ = tight_in_wide()
+    model = TransductiveDistance(random_state=0).fit(X, y)
+    assert len(model.graph_scores_) == 6  # three neighbours, three widths
+    assert model.graph_scores_[f"gaussian {model.width_:.4g}"] == max(model.graph_scores_.values())
+    d = model.embedding_.shape[1]
+    assert list(model.dimension_scores_) == list(DIMENSIONS)
+    assert model.dimension_scores_[d] > np.median(list(model.dimension_scores_.values()))
+    assert all(0 <= score <= 1 for score in model.graph_scores_.values())
+
+
+def test_the_unit_of_the_features_does_not_matter():
+    X, y, _ = tight_in_wide()
+    model, other = (TransductiveDistance(random_state=0).fit(k * X, y) for k in (1.0, 1024.0))
+    assert_allclose(other.width_, 1024.0**2 * model.width_)
+    assert_allclose(list(other.graph_scores_.values()), list(model.graph_scores_.values()), 1e-5)
+    assert_array_equal(other.transduction_, model.transduction_)
+
+
+def test_labels_drawn_by_lot_are_found_by_chance():
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((150, 4)), rng.permutation(150) % 2
+    model = TransductiveDistance(random_state=0).fit(X, y)
+    assert max(model.graph_scores_.values()) < 0.62  # of six, the best by luck
+    assert np.median(list(model.graph_scores_.values())) < 0.56
+
+
+def test_the_choice_is_the_same_twice():
+    X, y, _ = tight_in_wide(120)
+    first, second = (TransductiveDistance(lam=1e4).fit(X, y) for _ in range(2))
+    assert first.graph_scores_ == second.graph_scores_
+    assert_array_equal(first.embedding_, second.embedding_)
+
+
+# --- what is given by hand --------------------------------------------------------------------
+
+
+def test_what_is_given_by_hand_is_used():
+    X, y, _ = tight_in_wide(90)
+    seven = TransductiveDistance(4, 1e4, 7).fit(X, y)
+    assert (seven.graph_, seven.n_neighbors_, seven.embedding_.shape[1]) == ("neighbors", 7, 4)
+    assert seven.graph_scores_ == seven.dimension_scores_ == seven.lam_scores_ == {}
+    same = TransductiveDistance(4, 1e4, graph=neighbor_graph(X, 7)).fit(X, y)
+    assert same.graph_ == "given"
+    assert_allclose(same.embedding_, seven.embedding_, atol=1e-10)
+    full = TransductiveDistance(4, 1e4, graph="gaussian").fit(X, y)
+    assert_array_equal(
+        full.embedding_, TransductiveDistance(4, 1e4, graph=gaussian_graph(X)).fit(X, y).embedding_
+    )
+    wide = TransductiveDistance(graph="gaussian", random_state=0).fit(X, y)
+    assert list(wide.graph_scores_) == ["gaussian"]
+    assert len(wide.dimension_scores_) == len(DIMENSIONS)
+    near = TransductiveDistance(3, graph="neighbors", random_state=0).fit(X, y)
+    assert list(near.graph_scores_) == ["neighbors 5", "neighbors 10", "neighbors 20"]
+    assert list(near.dimension_scores_) == [3]
+
+
+def test_a_penalty_without_a_graph_leaves_the_dimension_to_choose():
+    X, y, _ = tight_in_wide(60)
+    model = TransductiveDistance(penalty="kernel", random_state=0).fit(X, y)
+    assert model.graph_ == "none"
+    assert model.embedding_.shape[1] in model.dimension_scores_
+    assert TransductiveDistance(2, penalty="kernel").fit(X, y).dimension_scores_ == {}
+
+
+def test_pairs_choose_nothing_and_are_heard():
+    X = groups()[0]
+    X = X + np.random.RandomState(1).standard_normal(X.shape) * 6  # one part
+    model = TransductiveDistance().fit(X, similar=[[0, 3], [1, 4]], dissimilar=[[0, 1]])
+    assert model.embedding_.shape == (90, 10)
+    assert model.graph_scores_ == {}
+    assert np.isfinite(model.lam_)
+
+
+# --- candidates -------------------------------------------------------------------------------
+
+
+def kinds(X, y, graph="auto", n_neighbors="auto"):
+    return [(each.kind, each.heard) for each in candidate_graphs(graph, n_neighbors, X, y)]
+
+
+def test_only_a_thousand_points_are_all_joined():
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((1001, 2)), np.arange(1001) % 2
+    near, full, heard = ("neighbors", False), ("gaussian", False), ("gaussian", True)
+    assert kinds(X, y) == [near] * 3
+    assert kinds(X[:1000], y[:1000]) == [near] * 3 + [full, heard, heard]
+    assert kinds(X[:200], y[:200], graph="neighbors") == [near] * 3
+    assert kinds(X[:200], y[:200], n_neighbors=6) == [near]
+
+
+def test_few_labels_take_the_fewest_neighbours_that_leave_no_part_without_a_label():
+    rng = np.random.RandomState(0)
+    line = np.sort(rng.uniform(0, 1, (60, 1)), axis=0)
+    line[8:] += 0.5  # eight points apart: five neighbours join nobody else to them, ten do
+    y = np.full(60, -1)
+    y[[15, 20, 40, 50]] = [0, 0, 1, 1]
+    (only,) = candidate_graphs("auto", "auto", line, y)
+    assert only.size == 10
+    y[3] = 0
+    (only,) = candidate_graphs("auto", "auto", line, y)
+    assert only.size == 5
+    model = TransductiveDistance(random_state=0).fit(line, y)
+    assert model.graph_scores_ == {}
+    assert model.embedding_.shape[1] == 5  # as many as labels
+
+
+def test_a_part_that_no_number_of_neighbours_joins_to_a_label_is_warned_of():
+    X, truth = groups()
+    y = np.where((np.arange(90) < 30) & (truth < 2), truth, -1)
+    with pytest.warns(UserWarning, match="graph of 3 connected components"):
+        next(candidate_graphs("auto", "auto", X, y))
+    next(candidate_graphs("auto", "auto", X, np.where(np.arange(90) < 30, truth, -1)))  # no warning
+
+
+def test_points_with_many_copies_have_no_width():
+    X = np.repeat(np.random.RandomState(0).standard_normal((5, 2)), 10, axis=0)
+    assert kinds(X, np.arange(50) % 2) == [("neighbors", False)] * 3
+
+
+# --- the rule ---------------------------------------------------------------------------------
+
+
+def test_hidden_scores_compare_the_nearest_of_either_class():
+    found = SimpleNamespace(vectors=np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0]]))
+    codes, kept = np.array([0, 0, 1, 1]), np.array([-1, 0, 1, -1])
+    scores = hidden_scores(FLAT, found, kept, codes, [1, 2])
+    assert_allclose(scores[0], [16 / 17, 1 / 17])  # distances 1 and 2
+    assert_allclose(scores[1], [64 / 65, 1 / 65])  # 1 and √8
+    kept[2] = -1  # no label of its class is left
+    assert_allclose(hidden_scores(FLAT, found, kept, codes, [2])[0, 1:], 0.0)
+
+
+def choose(*accuracies):
+    """The graph chosen, where hidden labels of 60 are found with these shares."""
+    codes = np.arange(60) % 2
+
+    def embed(share, d, lam, known):
+        wrong = np.random.RandomState(0).permutation(60) >= round(60 * share)
+        moved = np.where(wrong & (known < 0), 1 - codes, codes)
+        return SimpleNamespace(vectors=np.column_stack([10.0 * moved, np.arange(60) / 60.0]))
+
+    def make(share):
+        return _Shared(share)
+
+    graphs = (Graph("neighbors", i, share, heard=True) for i, share in enumerate(accuracies))
+    return choose_geometry(
+        graphs, make, lambda geometry, *rest: embed(geometry.share, *rest), codes, 2, "auto", 60,
+        n_folds=5,
+    )  # fmt: skip
+
+
+class _Shared(SimpleNamespace):
+    def __init__(self, share):
+        super().__init__(share=share, basis=None, scale=1.0)
+
+
+def test_the_preferred_graph_gives_way_to_a_better_one():
+    assert choose(0.9, 0.9, 0.9).graph.size == 0
+    assert choose(0.9, 0.8, 0.9).graph.size == 0
+    assert choose(0.7, 0.9, 0.6).graph.size == 1
+    assert choose(0.6, 0.8, 1.0).graph.size == 2
+    assert choose(0.7, 0.9).lam == 2.0**11
+    assert list(choose(0.7, 0.9).graph_scores) == ["neighbors 0", "neighbors 1"]
