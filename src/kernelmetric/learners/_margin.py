@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,18 @@ class MarginProblem:
         return exact + penalty, seen + penalty, nearby
 
     def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
-        """Value and gradient with respect to L, over the listed impostors or, if many, over all."""
+        """Value and gradient with respect to L, over the listed impostors or, if many, over all.
+
+        Both for each target pair, on average.
+        """
         E = self._embedded(L)
         value, sums = self._hinge(E, E, pairs, corner)
         sums = to_numpy(product(sums.T, self.points))
-        gradient = np.multiply(sums, 2.0, dtype=np.float64)
+        value, gradient = value / self.unit, np.multiply(sums, 2.0 / self.unit, dtype=np.float64)
         if self.reg:
             penalty, penalty_gradient = frobenius(L, None)
-            value, gradient = value + self.reg * penalty, gradient + self.reg * penalty_gradient
+            value += self.reg / self.unit * penalty
+            gradient += self.reg / self.unit * penalty_gradient
         return value, gradient
 
     def of_matrix(self, M: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
@@ -141,14 +146,8 @@ def descend(
     most = _WATCHED
     _, pairs = problem.mine(L)
     for _ in range(_MAX_ROUNDS):
-        known, width = pairs, corner
-
-        def objective(L: np.ndarray, known=known, width=width) -> tuple[float, np.ndarray]:
-            value, gradient = problem.of_map(L, known, width)
-            return value / unit, np.divide(gradient, unit, out=gradient)
-
         minimum = minimize_lbfgs(
-            objective,
+            partial(problem.of_map, pairs=pairs, corner=corner),
             L,
             max_iter=max(1, min(round_length, max_iter - done)),
             tol=0.1 * tol if finish else max(0.1 * tol, _STAGE_TOL * corner),
@@ -174,7 +173,8 @@ def descend(
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
     """All pairs of both lists, once each, sorted."""
     keys = [p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)]
-    merged = np.union1d(*keys)
+    merged = np.sort(np.concatenate(keys))
+    merged = merged[np.append(True, merged[1:] != merged[:-1])] if len(merged) else merged
     return np.stack([merged // n, merged % n], axis=1).astype(np.int32)
 
 
