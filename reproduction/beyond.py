@@ -197,7 +197,10 @@ def _kernelized(prefix: str, kind: type, kernel: Any, text: str, family: str) ->
     return Method(f"{prefix}{kind.__name__}", text, build, family)
 
 
-_AUTO = "kernel='auto': the kernel and ridge of the best leave-one-out ridge regression."
+_AUTO = (
+    "kernel='auto': the kernel and ridge of the best leave-one-out ridge regression; "
+    "space='auto': RidgeKPCA."
+)
 _ALIGNED = "21 widths aligned, centred."
 _METHODS = (
     _classifier("Euclidean", "1-NN on the features.", lambda problem: KNeighborsClassifier(1)),

@@ -78,6 +78,7 @@ DEFAULTS = {
     },
     NCA: {
         **_REGRESSION, "tol": 5e-6, "solver": "lbfgs", "eps": 1e-2, "batch_size": 1000,
+        "early_stopping": "auto",
     },
     RCA: {"n_components": None, "shrinkage": "auto"},
 }  # fmt: skip

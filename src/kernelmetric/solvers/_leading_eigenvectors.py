@@ -97,12 +97,10 @@ def krylov_eigenpairs(
         for _ in range(depth - 1):
             basis.append(_orthonormal(A, images[-1], basis))
             images.append(A.multiply(basis[-1]))
-        Q, AQ = xp.concat(basis, axis=1), xp.concat(images, axis=1)
-        ritz, S = _ritz(Q, AQ)
+        ritz, S = _ritz(basis, images)
         smallest = min(smallest, float(ritz[0]))
         values = ritz[-width:]
-        S = like(S[:, -width:], V)
-        V, image = Q @ S, AQ @ S
+        V, image = _combined(basis, S[:, -width:]), _combined(images, S[:, -width:])
         rest = image[:, -k:] - V[:, -k:] * like(values[-k:], V)
         residual = float(xp.max(xp.sqrt(xp.sum(rest * rest, axis=0)))) if depth > 1 else 0.0
         found = Leading(values[-k:], V[:, -k:], smallest, residual, cycle + 1)
@@ -113,19 +111,31 @@ def krylov_eigenpairs(
 
 def smallest_ritz_value(A: OnSubspace, start: Any) -> float:
     """Upper bound of the smallest eigenvalue by a few Lanczos steps: cheap, sees indefiniteness."""
-    xp = namespace(start)
-    basis = [xp.linalg.qr(A.project(start))[0]]
+    basis = [namespace(start).linalg.qr(A.project(start))[0]]
     images = [A.multiply(basis[0])]
     for _ in range(min(_LANCZOS_STEPS, A.dimensions) - 1):
         basis.append(_orthonormal(A, images[-1], basis))
         images.append(A.multiply(basis[-1]))
-    return float(_ritz(xp.concat(basis, axis=1), xp.concat(images, axis=1))[0][0])
+    return float(_ritz(basis, images)[0][0])
 
 
-def _ritz(Q: Any, AQ: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Ritz values, ascending, and the coordinates of their vectors in an orthonormal basis."""
-    T = to_numpy(Q.T @ AQ).astype(np.float64)
+def _ritz(basis: list[Any], images: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz values, ascending, and the coordinates of their vectors in an orthonormal basis.
+
+    Basis and images come in blocks of columns, and are never joined: they are what takes memory.
+    """
+    T = np.block([[to_numpy(Q.T @ AQ).astype(np.float64) for AQ in images] for Q in basis])
     return np.linalg.eigh((T + T.T) / 2)
+
+
+def _combined(blocks: list[Any], S: np.ndarray) -> Any:
+    """The product of all columns of the blocks with S."""
+    total, first = None, 0
+    for block in blocks:
+        last = first + block.shape[1]
+        part = block @ like(S[first:last], block)
+        total, first = part if total is None else total + part, last
+    return total
 
 
 def _orthonormal(A: OnSubspace, block: Any, basis: list[Any]) -> Any:
