@@ -2,7 +2,7 @@
 
 ``python benchmarks/default.py --out default.jsonl`` fits ``Kernelized(LMNN())``,
 ``Kernelized(NCA())`` and scikit-learn's SVC with a grid of nine and three folds to 400 up to 50,000
-points of real sets, each in a process of its own with two threads (for the grid two jobs, which are threads). Every
+points of real sets, each in a process of its own with two threads, the grid with two jobs. Every
 result is appended to the file at once, and what is there is not run again. A fit that takes longer
 than ``--limit`` seconds is stopped and counts as that long. ``--page FILE`` writes the tables.
 """

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import TransductiveDistance
-from kernelmetric.experiments import MNIST, TABLE1
+from reproduction.transductive import MNIST, TABLE1
 
 PROBLEMS = {problem.name: problem for problem in (*TABLE1, *MNIST)}
 

@@ -450,9 +450,9 @@ MB = 10**6
         (Nystroem(1_000, landmarks="rpcholesky"), 10**5, 10, 8 * 1_000 * 20_000 + 3 * 2**25),
         (RandomFeatures(2_000), 10**5, 10, 40 * 2_000**2 + 16e4 + 3 * 2**25 + 2097 * 80),
         (RandomFeatures(5_000), 500, 10, 8 * 5_000 * (5 * 500 + 10)),
-        # the width of the kernel: differences of all pairs, or of 20,000, at most 4e6 numbers
-        (RandomFeatures(2), 100, 300, 8 * (2.5 * 4950 * 300 + 4 * 4950)),
-        (RandomFeatures(2), 10_000, 20, 8 * (2.5 * 20_000 * 20 + 4 * 20_000)),
+        # the width of the kernel: a chunk of differences, distances of all pairs, or of 20,000
+        (RandomFeatures(2), 100, 300, 2e6 + 24 * 4950),
+        (RandomFeatures(2), 10_000, 4, 20 * 20_000 * 4 + 24 * 20_000),
     ],
     ids=str,
 )

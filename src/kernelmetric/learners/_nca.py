@@ -162,7 +162,8 @@ class NCA(GradientLearner):
         check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
         check_number(self, "batch_size", Integral, low=2)
         check_number(self, "eps", Real, low=0, high=1, above=True)
-        if not (isinstance(self.early_stopping, bool) or self.early_stopping == "auto"):
+        early = self.early_stopping
+        if not (isinstance(early, bool) or (isinstance(early, str) and early == "auto")):
             raise ValueError(
                 f"Got early_stopping={self.early_stopping!r}, but expected True, False or 'auto'."
             )

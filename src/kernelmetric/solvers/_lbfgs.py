@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
+from scipy import linalg
 
 from kernelmetric.compute import calm_around, sum_entries
 from kernelmetric.solvers._line_search import LineSearch
@@ -260,16 +261,21 @@ class _Corrections:
                 np.subtract(g, old[some], out=here[k + 1])
             return here @ here[k + 1] if keep else 0.0, here @ g, g @ g
 
-        with_y, with_g, self.square = sum_entries(products, d.size, 8.0 * self.count + 8.0)
-        self.s_gradient, self.y_gradient = with_g.reshape(-1, 2)[self.order].T
-        if keep:
-            s, y = with_y.reshape(-1, 2)[self.order].T
-            n, last = self.count, self.count - 1
-            self.yy[:n, last] = self.yy[last, :n] = y
-            self.curvatures[last] = curvature
-            self.inverse[last, last] = 1.0 / curvature
-            self.inverse[:last, last] = self.inverse[:last, :last] @ s[:last] / -curvature
-            self.scale = curvature / self.yy[last, last]
+        # What overflows gives no direction later, and all corrections are forgotten.
+        with np.errstate(all="ignore"):
+            with_y, with_g, self.square = sum_entries(products, d.size, 8.0 * self.count + 8.0)
+            self.s_gradient, self.y_gradient = with_g.reshape(-1, 2)[self.order].T
+            if keep:
+                self._take(curvature, *with_y.reshape(-1, 2)[self.order].T)
+
+    def _take(self, curvature: float, s: np.ndarray, y: np.ndarray) -> None:
+        """Keep the products of the newest change of the gradient with all steps and changes."""
+        n, last = self.count, self.count - 1
+        self.yy[:n, last] = self.yy[last, :n] = y
+        self.curvatures[last] = curvature
+        self.inverse[last, last] = 1.0 / curvature
+        self.inverse[:last, last] = self.inverse[:last, :last] @ s[:last] / -curvature
+        self.scale = curvature / self.yy[last, last]
 
     def flat(self, gradient: np.ndarray) -> bool:
         """Whether no entry of the gradient counts, which its length tells but at the limit."""
@@ -303,9 +309,8 @@ class _Corrections:
 
 
 def _length(g: np.ndarray) -> float:
-    """The Euclidean norm of a vector, not too small to divide by."""
-    (square,) = sum_entries(lambda some: (float(g[some] @ g[some]),), g.size, 2.0)
-    return max(square**0.5, 1.0 / _FAR)
+    """The Euclidean norm of a vector, not too small to divide by; its squares may overflow."""
+    return max(float(linalg.norm(g.astype(np.float64, copy=False))), 1.0 / _FAR)
 
 
 def finite_or_none(objective: Objective, x: np.ndarray) -> tuple[float, np.ndarray | None]:
