@@ -92,8 +92,9 @@ reproduce: $(DEV) ## Run the papers' tables and figures (hours; resumes), and wr
 	$(BIN)/python -m reproduction all --out reproduction-output --jobs -1
 	$(BIN)/python -m reproduction.documentation reproduction-output
 
-bench: $(DEV) .venv-peers/.stamp ## Run the benchmarks beside the peers, and write docs/benchmarks.md (an hour)
+bench: $(DEV) .venv-peers/.stamp ## Run the benchmarks beside the peers, and write docs/benchmarks.md and docs/default.md (hours)
 	$(BIN)/python benchmarks/run.py $(ARGS)
+	$(BIN)/python benchmarks/default.py --out benchmarks/default.jsonl --page docs/default.md
 
 bench-quick: $(DEV) ## Run the benchmarks on small sizes
 	$(BIN)/python benchmarks/run.py --quick $(ARGS)

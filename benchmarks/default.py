@@ -153,8 +153,13 @@ def page(cells: list[dict]) -> str:
         "",
         "Seconds of the fit · accuracy in percent: of the nearest neighbour for "
         "`Kernelized(LMNN())` and `Kernelized(NCA())` as they come, of the best of nine SVMs by "
-        "three folds. Two threads, or two jobs for the grid; "
-        "`python benchmarks/default.py` runs it.",
+        "three folds. Two threads, or two jobs for the grid; `>` marks a fit that was stopped. "
+        "`python benchmarks/default.py` runs what is missing in `benchmarks/default.jsonl`.",
+        "",
+        "Measured on 2 of 16 cores of an x86-64 Xeon, several sets beside each other, one split "
+        "each; memory is what the fit adds to the peak of the process, – where loading the set took more. "
+        "Features are standardized, "
+        "pixels by one scale.",
         "",
         "| set | n | LMNN | NCA | SVM grid | LMNN / SVM, time | LMNN, MB |",
         "|---|---|---|---|---|---|---|",
@@ -169,7 +174,9 @@ def page(cells: list[dict]) -> str:
                 ratios[n].append(ratio)
             texts = " | ".join(text(name, n, method) for method in METHODS)
             memory = mean(name, n, "LMNN", "megabytes")
-            lines.append(f"| {name} | {n:,} | {texts} | {ratio:.2f} | {memory:.0f} |")
+            shown = f"{ratio:.2f}" if np.isfinite(ratio) else ""
+            held = f"{memory:.0f}" if memory > 0 else "–"
+            lines.append(f"| {name} | {n:,} | {texts} | {shown} | {held} |")
     lines += ["", "| n | sets | time LMNN / SVM, geometric mean | accuracy LMNN | NCA | SVM |"]
     lines += ["|---|---|---|---|---|---|"]
     for n in sizes:
