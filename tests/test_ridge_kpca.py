@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import KPCA, LDA, LMNN, Kernelized, load, save
+from kernelmetric import KPCA, LDA, LMNN, NCA, Kernelized, load, save
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.kernels import RBF, Delta, Rescaled
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca, has_ridge
@@ -254,6 +254,15 @@ def test_who_needs_no_labels_does_not_see_them(problem):
     with_labels, without = (model.fit(X, labels).labels_ for labels in (y, None))
     assert isinstance(model.space_, KPCA)
     np.testing.assert_array_equal(with_labels, without)
+
+
+def test_points_held_out_are_no_judges_where_coordinates_know_the_labels(problem, monkeypatch):
+    monkeypatch.setattr("kernelmetric.learners._nca._EARLY_FROM", 100)
+    X, y, _, _ = problem
+    for kernel, judged in ((KERNEL, False), ("rbf", True)):
+        metric = Kernelized(NCA(max_iter=3, tol=1), kernel).fit(X, y)
+        assert (metric.learner_.validation_scores_ is not None) is judged
+        assert metric.learner.early_stopping == "auto"
 
 
 def test_a_kernel_is_asked_for_its_ridge():

@@ -17,7 +17,12 @@ from kernelmetric.kernelized._arguments import learner_arguments, naming
 from kernelmetric.kernelized._delegation import Predictions, attribute_of, in_dtype_of, inner_has
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, coordinates, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
-from kernelmetric.kernelized._parts import checked_kernel, fresh_space, metric_tags
+from kernelmetric.kernelized._parts import (
+    checked_kernel,
+    fresh_learner,
+    fresh_space,
+    metric_tags,
+)
 from kernelmetric.kernelized._tuples import (
     are_tuples,
     coordinates_of_tuples,
@@ -346,7 +351,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
             if tuples is not None:
                 T = coordinates_of_tuples(Z, tuples)
                 data = (T,) if y is None else (T, y)
-            learner, result = clone(self.learner), None
+            learner, result = fresh_learner(self.learner, space), None
             try:
                 with propagated_callbacks(self, learner, X, y), naming(fit_params, learner):
                     result = getattr(learner, how)(*data, **arguments)

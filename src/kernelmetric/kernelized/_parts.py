@@ -142,3 +142,16 @@ def fresh_space(
             "leave it out of the space."
         )
     return clone(space)
+
+
+def fresh_learner(learner: Any, space: Any) -> Any:
+    """A learner to be fitted on the coordinates of a space.
+
+    Where the coordinates of training points know their labels, as those of RidgeKPCA do, points
+    held out are no judges: a learner that would stop early by itself does not.
+    """
+    learner = clone(learner)
+    early = learner.get_params(deep=False).get("early_stopping")
+    if isinstance(space, RidgeKPCA) and isinstance(early, str) and early == "auto":
+        learner.set_params(early_stopping=False)
+    return learner

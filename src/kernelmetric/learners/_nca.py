@@ -34,7 +34,7 @@ _LONGEST_START = 1024.0  # for points all equally far apart, which no length tel
 _COARSE_ABOVE = 20_000  # from here on, a fit of some of the points is worth having as a start
 _COARSE_ROWS = 4_000
 _COARSE_TOL = 1e-3
-_EARLY_FROM = 10_000  # points: from here on some are held out
+_EARLY_FROM = 5_000  # points: from here on some are held out
 
 
 class NCA(GradientLearner):
@@ -72,7 +72,7 @@ class NCA(GradientLearner):
     early_stopping : bool or 'auto', default='auto'
         Whether some points are held out, at most a tenth and 3,000, and the map kept with which
         the nearest of the others is of their class most often. The fit ends when the last ten
-        iterations brought nothing better. 'auto' does so from 10,000 points on, where iterations
+        iterations brought nothing better. 'auto' does so from 5,000 points on, where iterations
         cost most and gain least.
     warm_start : bool, default=False
         Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
