@@ -157,8 +157,8 @@ def page(cells: list[dict]) -> str:
         "`python benchmarks/default.py` runs what is missing in `benchmarks/default.jsonl`.",
         "",
         "Measured on 2 of 16 cores of an x86-64 Xeon, several sets beside each other, one split "
-        "each; memory is what the fit adds to the peak of the process, – where loading the set took "
-        "more. Features are standardized, pixels by one scale.",
+        "each; memory is what the fit adds to the peak of the process, – where loading took more. "
+        "Features are standardized, pixels by one scale.",
         "",
         "| set | n | LMNN | NCA | SVM grid | LMNN / SVM, time | LMNN, MB |",
         "|---|---|---|---|---|---|---|",
