@@ -71,9 +71,9 @@ def _digits(n: int) -> tuple[np.ndarray, np.ndarray]:
 _FULL: dict[str, Any] = {"n_components": 10, "graph": partial(gaussian_graph, width=0.25)}
 _DIGITS: dict[str, Any] = {"n_components": 60, "penalty": "normalized", "n_votes": 10}
 
-# The share of points with labels, and what the paper sets by hand: a full Gaussian graph and 1-NN
-# in 10 dimensions for small sets; 60 dimensions and 10-NN for digits, 1-NN where labels are few.
-_SETTINGS: dict[str, tuple[float, dict[str, Any]]] = {
+#: The share of points with labels, and what the paper sets by hand: a full Gaussian graph and 1-NN
+#: in 10 dimensions for small sets; 60 dimensions and 10-NN for digits, 1-NN where labels are few.
+SETTINGS: dict[str, tuple[float, dict[str, Any]]] = {
     "breast": (0.1, _FULL | {"n_components": 5}),
     "ionosphere": (0.1, _FULL),
     "sonar": (0.1, _FULL),
@@ -88,7 +88,7 @@ LAMS = tuple(4**i for i in range(7))
 
 def _transductive(**options: Any) -> Callable[..., np.ndarray]:
     def run(X: np.ndarray, known: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
-        given = {"n_neighbors": 20, **settings, **options}
+        given = {"graph": "neighbors", "n_neighbors": 20, **settings, **options}
         model = TransductiveDistance(**given, random_state=0)
         return model.fit(X, known).transduction_
 
@@ -117,7 +117,7 @@ def _few_labels(name: str, text: str, predict: Callable[..., np.ndarray]) -> Met
 
     def build(problem: Problem) -> Callable[[int], float]:
         def run(seed: int) -> float:
-            share, settings = _SETTINGS[problem.name]
+            share, settings = SETTINGS[problem.name]
             X, y = points(problem)
             known = partial_labels(y, share, seed)
             found = predict(X, known, settings)
