@@ -63,7 +63,8 @@ part in the making of the [automatic kernel](guide/automatic.md), whose candidat
 while looking at other splits of the rest. The K columns were made anew when their space became
 RidgeKPCA, which was worked out on 31 further sets (KEEL's), none of them here; the TDL column when
 its λ did. Their seconds are of another processor than the rest. That votes are tuned for every
-metric, and that linear learners see 50 principal components, was decided after a look at the first split of five sets.
+metric, and that linear learners see 50 principal components, was decided after a look at the first
+split of five sets.
 """
 
 
