@@ -48,7 +48,7 @@ ESTIMATORS = {
     "KernelTrick()": ("KernelTrick()", CUBIC),
     "Nystroem(300)": ("Nystroem(300)", POINTS),
     "RandomFeatures(300)": ("RandomFeatures(300)", POINTS),
-    "Kernelized(LMNN())": ("Kernelized(LMNN(max_iter=1))", CUBIC),
+    "Kernelized(LMNN())": ("Kernelized(LMNN(max_iter=1))", (500, 2_000, 9_000)),
     "Kernelized(LDA(), space=Nystroem(300))": ("Kernelized(LDA(), space=Nystroem(300))", POINTS),
     "KernelizedCV(LDA())": ("KernelizedCV(LDA(), cv=3)", (200, 400, 800)),
     "TransductiveDistance()": ("TransductiveDistance(lam=10.0)", POINTS),
