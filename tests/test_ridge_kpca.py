@@ -198,6 +198,38 @@ def test_known_points_are_known_by_where_they_lie(problem, by_landmarks, rescale
         np.testing.assert_allclose(space.transform(moved), Z, atol=1e-9)
 
 
+def test_a_second_fit_forgets_the_points_of_the_first(problem, by_landmarks):
+    X, y, X_new, _ = problem
+    space = RidgeKPCA(8, kernel=KERNEL, n_landmarks=60, random_state=0).fit(X, y)
+    space.transform(X)
+    labels = y[::-1].copy()
+    Z = space.fit_transform(X_new, labels)
+    np.testing.assert_allclose(space.transform(X_new), Z, atol=1e-9)
+    once = RidgeKPCA(8, kernel=KERNEL, n_landmarks=60, random_state=0).fit(X_new, labels)
+    np.testing.assert_allclose(space.transform(X), once.transform(X), atol=1e-9)
+
+
+def test_many_sparse_points_have_landmarks_alone(problem, by_landmarks):
+    X, y, X_new, y_new = problem
+    space = RidgeKPCA(8, kernel=KERNEL, n_landmarks=100, random_state=0)
+    Z = space.fit_transform(sparse.csr_matrix(X), y)
+    assert len(space.projection_) == space.n_landmarks_ == space.anchors_.shape[0] <= 100
+    np.testing.assert_allclose(space.transform(sparse.csr_matrix(X)), Z, atol=1e-9)
+    found = regression_on(Z, y, space.transform(sparse.csr_matrix(X_new)))
+    assert np.mean(found.argmax(axis=1) == y_new) > 0.6
+
+
+def test_a_large_gram_matrix_is_refused(problem, by_landmarks):
+    X, y, _, _ = problem
+    with pytest.raises(ValueError, match=r"Got the Gram matrix of 150 points.*at most 50"):
+        RidgeKPCA(kernel="precomputed").fit(X @ X.T, y)
+
+
+def test_the_directions_of_all_classes_count_in_the_estimate_of_a_learner(problem):
+    few = Kernelized(LMNN(), KERNEL, RidgeKPCA(2))
+    assert few.estimate_memory(3000, 5) >= LMNN().estimate_memory(3000, 130)
+
+
 def test_copies_among_many_points_share_their_place(problem, by_landmarks):
     X, y, _, _ = problem
     X, y = np.vstack([X, X[:30]]), np.concatenate([y, (y[:30] + 1) % 3])

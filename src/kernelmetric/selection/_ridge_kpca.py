@@ -55,7 +55,7 @@ class RidgeKPCA(Space):
 
     Up to 4,000 points that is exact, in O(n³) time. Beyond, the kernel without its ridge is that of
     landmarks, O(n m²) time, and the ridge of the training points is remembered with them: a point
-    is known again where it lies within 1e-5 of the typical distance.
+    is known again where it lies within 1e-5 of the typical distance. Sparse points are not.
 
     Parameters
     ----------
@@ -129,8 +129,13 @@ class RidgeKPCA(Space):
                     f"Got {name}={value!r}, but expected a positive integer: try {example}."
                 )
 
+    @property
+    def most_rank(self) -> int:
+        """The most coordinates that there may be."""
+        return int(self.n_components) + _MOST_DIRECTIONS
+
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
-        n, width = n_samples, int(self.n_components) + _MOST_DIRECTIONS
+        n, width = n_samples, self.most_rank
         if n <= ALL_ROWS:
             return 8.0 * n * (3 * n + 4 * min(width, n) + 2 * n_features)
         landmarks = self._landmarks(None)._peak_bytes(n, n_features)
@@ -146,8 +151,15 @@ class RidgeKPCA(Space):
                 "numbers, one for each point; without them try KPCA(32)."
             )
         Y = _few_columns(coded_targets(y, X).columns())
-        exact = X.shape[0] <= ALL_ROWS or self.kernel_.pairwise or is_sparse(X)
-        return (self._learn_exactly if exact else self._learn_by_landmarks)(X, Y)
+        self.__dict__.pop("_known_points", None)  # of an earlier fit
+        if X.shape[0] <= ALL_ROWS:
+            return self._learn_exactly(X, Y)
+        if self.kernel_.pairwise:
+            raise ValueError(
+                f"Got the Gram matrix of {X.shape[0]} points, but RidgeKPCA expected at most "
+                f"{ALL_ROWS}: try KPCA(100), or Nystroem(1000)."
+            )
+        return self._learn_by_landmarks(X, Y)
 
     def _learn_exactly(self, X: Any, Y: np.ndarray) -> Callable[[], Any]:
         single = is_single(X) and self.kernel_.pairwise
@@ -193,23 +205,25 @@ class RidgeKPCA(Space):
         beta /= (inner.eigenvalues_ + (ridge or _JITTER * inner.eigenvalues_[0]))[:, None]
         W = np.hstack([np.eye(inner.rank_, r), beta])
         F = map_rows(lambda rows: coordinates(rows) @ W, n, **size)
-        # Where each point lies apart from a new one at its place; copies of a point, which cannot
-        # be told apart, share the mean.
-        first, group, counts = _copies(self._seen(X))
-        means = np.zeros((len(first), Y.shape[1]))
-        np.add.at(means, group, Y - F[:, r:])
-        apart = np.hstack([np.zeros((len(first), r)), means / counts[:, None]])
-        rest, G = apart[group] * bool(ridge), W.T @ W
-        if ridge:
+        rest, G = np.zeros_like(F), W.T @ W
+        self.n_landmarks_, self.anchors_, apart = inner.anchors_.shape[0], inner.anchors_, rest[:0]
+        if ridge and not is_sparse(X):
+            # Where each point lies apart from a new one at its place; copies of a point, which
+            # cannot be told apart, share the mean.
+            first, group, counts = _copies(self._seen(X))
+            means = np.zeros((len(first), Y.shape[1]))
+            np.add.at(means, group, Y - F[:, r:])
+            apart = np.hstack([np.zeros((len(first), r)), means / counts[:, None]])
+            rest = apart[group]
             G += rest.T @ rest / ridge
+            self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
         total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n - 1)
         T = self._principal(G, F + rest, total, r)
         P, offset = (to_numpy(a).astype(np.float64) @ W for a in (inner.projection_, inner.offset_))
-        self.n_landmarks_ = inner.anchors_.shape[0]
-        self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
-        self.projection_ = like(np.vstack([P, apart * bool(ridge)]) @ T, X)
-        self.offset_ = like(offset @ T, X)
-        return lambda: like((F + rest) @ T, X)
+        kind = inner.projection_
+        self.projection_ = like(np.vstack([P, apart]) @ T, kind)
+        self.offset_ = like(offset @ T, kind)
+        return lambda: like((F + rest) @ T, kind)
 
     def _seen(self, X: Any) -> np.ndarray:
         """The points as the kernel sees them: without features of scale zero."""
@@ -238,16 +252,18 @@ class RidgeKPCA(Space):
         m = self.n_landmarks_
         if not m:
             return super()._affine(X, P, offset)
-        smooth, ridge, _ = without_ridge(self.kernel_)
-        landmarks, P, apart = self.anchors_[:m, :], P[:m, :], P[m:, :]
+        smooth, _, _ = without_ridge(self.kernel_)
+        landmarks, P, apart = self.anchors_[:m, :], P[:m, :], to_numpy(P[m:, :])
 
         def embed(block: Any) -> Any:
             Z = times(smooth(block, in_library_of(landmarks, block)), P)
             Z = Z - in_library_of(offset, Z)
-            if ridge:
-                found, row = self._known_points.find(block)
-                Z[found, :] += in_library_of(take_rows(apart, row), Z)
-            return Z
+            if not len(apart):
+                return Z
+            found, row = self._known_points.find(block)
+            own_places = np.zeros(Z.shape)
+            own_places[found] = apart[row]
+            return Z + like(own_places, Z)
 
         return embedded(embed, X, m)
 
