@@ -11,6 +11,7 @@ from kernelmetric import NCA, memory_budget
 from kernelmetric.compute import mine_softmax, nca_loss
 from kernelmetric.compute.reductions import _softmax, _symmetric
 from kernelmetric.learners._nca import softmax_start
+from kernelmetric.learners._progress import Iterations
 
 pytestmark = pytest.mark.usefixtures("deadline")
 
@@ -208,3 +209,32 @@ def test_no_class_loses_the_pair_it_is_learned_from():
 def test_early_stopping_is_yes_or_no_or_auto(noisy):
     with pytest.raises(ValueError, match="Got early_stopping='no', but expected True, False"):
         NCA(early_stopping="no").fit(*noisy)
+
+
+def test_without_a_random_state_the_same_points_are_held_out(noisy):
+    once, again = (NCA(2, early_stopping=True).fit(*noisy) for _ in range(2))
+    assert once.validation_scores_ == again.validation_scores_
+    np.testing.assert_allclose(again.components_, once.components_, rtol=1e-8, atol=1e-8)
+
+
+def test_a_map_handed_to_a_callback_is_no_array_of_the_optimiser(noisy, monkeypatch):
+    X, y = noisy
+    kept = []
+
+    class Task:
+        def call_on_fit_task_begin(self, **_):
+            pass
+
+        def call_on_fit_task_end(self, reconstruction_attributes=None, **_):
+            if callable(reconstruction_attributes):
+                kept.append(reconstruction_attributes()["components_"])
+            return False
+
+    def begin(self, state):
+        self._open = self._root = Task()
+
+    monkeypatch.setattr(Iterations, "_begin", begin)
+    nca = NCA(2, max_iter=6, tol=0, early_stopping=False)
+    with pytest.warns(ConvergenceWarning, match="6 iterations"):
+        nca.fit(X, y)
+    assert len({L.tobytes() for L in kept}) == len(kept) == 6

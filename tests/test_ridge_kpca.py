@@ -288,6 +288,12 @@ def test_who_needs_no_labels_does_not_see_them(problem):
     np.testing.assert_array_equal(with_labels, without)
 
 
+def test_two_fits_of_the_same_points_are_the_same():
+    X, y = make_checkerboard(450, random_state=0)  # more than LAPACK is asked for
+    once, again = (Kernelized(LDA(), KERNEL).fit(X, y).transform(X) for _ in range(2))
+    np.testing.assert_allclose(again, once, atol=1e-12 * np.abs(once).max())
+
+
 def test_points_held_out_are_no_judges_where_coordinates_know_the_labels(problem, monkeypatch):
     monkeypatch.setattr("kernelmetric.learners._nca._EARLY_FROM", 100)
     X, y, _, _ = problem

@@ -68,7 +68,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
     neighbors : {'feature', 'input'}, default='feature'
         Where learners that look for neighbours look: in the feature space, or among X itself.
     random_state : int, RandomState or None, default=None
-        For the automatic space.
+        For the automatic space. Without one, :class:`~kernelmetric.selection.RidgeKPCA` draws the
+        same numbers in every fit.
 
     Attributes
     ----------

@@ -125,7 +125,7 @@ def fresh_space(
             # Only for who needs labels: others, such as clusterers, must not see them.
             labelled = learner is not None and get_tags(learner).target_tags.required
             if labelled and has_ridge(automatic_kernel(kernel)):
-                return RidgeKPCA(random_state=random_state)
+                return RidgeKPCA(random_state=0 if random_state is None else random_state)
             return automatic_space(n_samples, random_state)
         raise ValueError(
             f"Got space={space!r}, but expected 'auto' or a space such as KPCA(50), "

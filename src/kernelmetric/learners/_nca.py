@@ -78,7 +78,8 @@ class NCA(GradientLearner):
         Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
         n_components, the shape of init or the number of features has changed.
     random_state : int, RandomState or None, default=None
-        For ``init='random'``, the batches, and the points held out.
+        For ``init='random'``, the batches, and the points held out; with None these are the same
+        ones every time.
     verbose : bool, default=False
         Show a progress bar on standard error.
 

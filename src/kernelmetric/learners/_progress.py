@@ -66,7 +66,7 @@ class Iterations:
         if self.stopped:  # a stop is final, whichever stage goes on asking
             return True
         self.loss_curve.append(float(loss))
-        self.state = np.array(state)
+        self.state = state = np.array(state)  # a copy: the optimiser goes on in its own array
         if self._bar is not None:
             self._bar.show(len(self.loss_curve), loss)
         if self._open is not None:

@@ -65,7 +65,7 @@ class RidgeKPCA(Space):
         The kernel, with its ridge; None is the RBF of median width, which has none.
     n_landmarks : int, default=2000
         Landmarks for more than 4,000 points.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         For the start of the eigensolver, and the landmarks.
 
     Attributes
@@ -114,7 +114,7 @@ class RidgeKPCA(Space):
         *,
         kernel: Any = None,
         n_landmarks: int = N_LANDMARKS,
-        random_state: Any = None,
+        random_state: Any = 0,
     ):
         self.n_components = n_components
         self.kernel = kernel
