@@ -281,6 +281,18 @@ def test_hidden_scores_compare_the_nearest_of_either_class():
     assert_allclose(hidden_scores(FLAT, found, kept, codes, [2])[0, 1:], 0.0)
 
 
+def test_many_hidden_labels_are_looked_for_in_every_class():
+    codes = np.repeat([0, 1, 2], 200)  # in order
+    points = np.arange(600.0)[:, None]
+    kept = np.where(np.arange(600) % 2, codes, -1)
+    points[codes == 2] -= 399.6  # between those of class 0: both are lost
+    scores = point_scores(points, kept, codes)
+    assert len(scores) == 200
+    assert_allclose(np.mean(scores < 0.5), 2 / 3, atol=0.02)
+    found = SimpleNamespace(vectors=points)
+    assert_allclose(hidden_scores(FLAT, found, kept, codes, [1])[0], scores, rtol=1e-6)
+
+
 def choose(*accuracies, points=None):
     """The graph chosen, where hidden labels of 60 are found with these shares."""
     codes = np.arange(60) % 2

@@ -290,7 +290,10 @@ def point_scores(points: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> np.
 
 
 def _hidden_and_kept(kept: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.flatnonzero((kept < 0) & (codes >= 0))[:_HIDDEN], np.flatnonzero(kept >= 0)
+    hidden = np.flatnonzero((kept < 0) & (codes >= 0))
+    if len(hidden) > _HIDDEN:  # from all over: rows may be sorted by class
+        hidden = hidden[np.linspace(0, len(hidden) - 1, _HIDDEN).astype(np.intp)]
+    return hidden, np.flatnonzero(kept >= 0)
 
 
 def _nearness(D2: np.ndarray, same: np.ndarray) -> np.ndarray:
