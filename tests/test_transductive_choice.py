@@ -1,5 +1,6 @@
 """What a transductive distance chooses by itself: graph, width or neighbours, dimension."""
 
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import TransductiveDistance
+from kernelmetric import TransductiveDistance, load, save
 from kernelmetric.graphs import gaussian_graph, neighbor_graph
 from kernelmetric.transductive import Geometry
 from kernelmetric.transductive._geometry import (
@@ -131,6 +132,15 @@ def test_points_that_stay_are_nobody_elses():
     X[:] = 7.0
     assert_array_equal(model.embedding_, given)
     assert_array_equal(model.transform(given), given)
+
+
+def test_points_that_stay_are_saved(tmp_path):
+    X, y = checkerboard()
+    model = TransductiveDistance().fit(X, y)
+    for same in (load(save(model, tmp_path / "points.metric")), pickle.loads(pickle.dumps(model))):
+        assert same.graph_ == "points"
+        assert_array_equal(same.transform(X + 0.1), X + 0.1)
+        assert_array_equal(same.predict(X), model.predict(X))
 
 
 def test_a_feature_of_zeros_stays_too():
