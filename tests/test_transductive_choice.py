@@ -269,8 +269,17 @@ def test_a_part_that_no_number_of_neighbours_joins_to_a_label_is_warned_of():
     X, truth = groups()
     y = np.where((np.arange(90) < 30) & (truth < 2), truth, -1)
     with pytest.warns(UserWarning, match="graph of 3 connected components"):
-        next(candidate_graphs("auto", "auto", X, y))
-    next(candidate_graphs("auto", "auto", X, np.where(np.arange(90) < 30, truth, -1)))  # no warning
+        TransductiveDistance(2, graph="neighbors", random_state=0).fit(X, y)
+    y = np.where(np.arange(90) < 30, truth, -1)
+    TransductiveDistance(2, graph="neighbors", random_state=0).fit(X, y)  # no warning
+    assert not next(candidate_graphs("auto", "auto", X, y)).gaps
+
+
+def test_only_the_graph_that_is_used_is_warned_of():
+    X, truth = groups()
+    y = np.where((np.arange(90) < 60) & (truth < 2), truth, -1)
+    assert next(candidate_graphs("auto", "auto", X, y)).gaps
+    assert TransductiveDistance().fit(X, y).graph_ in ("points", "gaussian")  # no warning
 
 
 def test_points_with_many_copies_have_no_width():

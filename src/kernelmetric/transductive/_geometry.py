@@ -19,7 +19,7 @@ from kernelmetric.compute import nearest_neighbors, squared_distances
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
 from kernelmetric.transductive._choice import FEWEST, HEARD, hidden_folds
-from kernelmetric.transductive._penalties import Geometry, warn_of_gaps
+from kernelmetric.transductive._penalties import Geometry
 from kernelmetric.transductive._prior import as_graph
 from kernelmetric.transductive._solve import check_n_components
 
@@ -44,12 +44,15 @@ class Graph(NamedTuple):
         Symmetric, of shape (n, n).
     heard : bool, default=False
         Whether labels are in the cost when the graph is judged.
+    gaps : bool, default=False
+        Whether it has parts that nothing joins to a label, of which to warn.
     """
 
     kind: str
     size: float | None
     weights: Any
     heard: bool = False
+    gaps: bool = False
 
     @property
     def name(self) -> str:
@@ -124,14 +127,12 @@ def candidate_graphs(
     sizes = sorted({min(k, n - 1) for k in NEIGHBORS})
     lost = [_parts_without_label(union_graph(nearest[:, :k]), codes) for k in sizes]
     first = int(np.argmin(lost))
-    preferred = union_graph(nearest[:, : sizes[first]])
-    if lost[first]:
-        warn_of_gaps(preferred)
-    yield Graph("neighbors", sizes[first], preferred)
-    if codes is None or np.sum(codes >= 0) < FEWEST:
+    enough = codes is not None and np.sum(codes >= 0) >= FEWEST
+    for i in [first] + [i for i in range(len(sizes)) if i != first and enough]:
+        W = union_graph(nearest[:, : sizes[i]])
+        yield Graph("neighbors", sizes[i], W, gaps=lost[i] > 0)
+    if not enough:
         return
-    for k in sizes[:first] + sizes[first + 1 :]:
-        yield Graph("neighbors", k, union_graph(nearest[:, :k]))
     if name == "auto" and n <= FULL:
         for width, heard in _widths(points):
             yield Graph("gaussian", width, gaussian_graph(points, width), heard)

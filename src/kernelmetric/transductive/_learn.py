@@ -18,7 +18,7 @@ from kernelmetric.transductive._geometry import (
     choose_geometry,
 )
 from kernelmetric.transductive._parameters import neighbors_among
-from kernelmetric.transductive._penalties import Geometry
+from kernelmetric.transductive._penalties import Geometry, warn_of_gaps
 from kernelmetric.transductive._solve import solve
 from kernelmetric.transductive._source import Source
 
@@ -86,6 +86,8 @@ def learn(
         graphs, partial(penalty.geometry, points), embed, codes, metric.n_components, lam,
         len(points), n_folds=metric.cv, points=points if _all_is_open(metric, penalty) else None,
     )  # fmt: skip
+    if choice.graph.gaps:
+        warn_of_gaps(choice.graph.weights)
     told = _told(choice, metric, len(points))
     spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
     spoken_of = spoken_of if codes is None else codes >= 0
