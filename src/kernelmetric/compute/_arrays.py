@@ -48,6 +48,11 @@ def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     return backend_of(A).set_entries(A, columns, value)
 
 
+def lists_help(X: Any) -> bool:
+    """Whether steps over listed pairs of rows are faster than over all pairs: not on a device."""
+    return backend_of(X).lists_help(X)
+
+
 def is_single(X: Any) -> bool:
     """Whether X, sparse or of any supported library, holds float32."""
     return str(X.dtype).endswith("float32")

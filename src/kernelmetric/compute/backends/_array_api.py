@@ -104,6 +104,26 @@ class ArrayAPI:
         """Orthonormal columns with the span of B."""
         return array_namespace(B).linalg.qr(B)[0]
 
+    def add_rows(self, A: Any, rows: Any, values: Any) -> Any:
+        """Add ``values[p]`` to ``A[rows[p]]``, in an order that is the same every time."""
+        copy = np.array(self.to_numpy(A))
+        np.add.at(copy, self.to_numpy(rows), self.to_numpy(values))
+        return self.on_device(copy, A)
+
+    def lists_help(self, X: Any) -> bool:
+        """Whether looking at listed pairs alone saves time over looking at all."""
+        return True
+
+    def softmax_sums(self, E: Any, codes: Any) -> tuple[Any, Any] | None:
+        """What NCA sums over all pairs; None leaves it to the reduction."""
+        return None
+
+    def hinge_sums(
+        self, E: Any, thresholds: Any, codes: Any, smoothing: float, *, gradient: bool
+    ) -> tuple[Any, Any, Any] | None:
+        """What LMNN sums over all impostors; None leaves it to the reduction."""
+        return None
+
     def k_smallest(self, D2: Any, k: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Columns and values of the k smallest entries of each row; None leaves it to NumPy."""
         return None

@@ -1,0 +1,123 @@
+"""Points in two halves of float16, with a power of two for every row."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+LOW = 2048.0  # what a low half is multiplied with, so that it is no denormal
+_LONGEST_CHAIN = 16_384  # columns whose products are added up in one go
+_PROGRAMS = 528  # of rows and columns together that keep a large device busy
+# Coordinates: rows and columns of a tile, warps, and tiles on their way.
+_SHAPES = {
+    16: (128, 64, 4, 3),
+    32: (128, 64, 4, 3),
+    64: (128, 64, 8, 3),
+    128: (64, 64, 4, 2),
+    256: (64, 32, 4, 2),
+}
+
+
+class Halves(NamedTuple):
+    """Rows are ``scale (high + low / 2048)``; beyond the last point they are zero."""
+
+    high: Any
+    low: Any
+    scale: Any
+    squares: Any
+    largest: float
+
+
+class Plan(NamedTuple):
+    """How a kernel is cut into programs."""
+
+    grid: tuple[int, int]
+    share: int
+    options: dict[str, Any]
+
+
+def padded_rows(n: int) -> int:
+    """Rows that tiles of every size cover."""
+    return -(-n // 128) * 128
+
+
+def padded(values: Any, rows: int, fill: float) -> Any:
+    """Values with rows of a constant added."""
+    out = values.new_full((rows, *values.shape[1:]), fill)
+    out[: values.shape[0]] = values
+    return out.contiguous()
+
+
+def halves(E: Any) -> Halves:
+    """Split points into halves.
+
+    Parameters
+    ----------
+    E : torch.Tensor of shape (n, r)
+        Points in float32.
+
+    Returns
+    -------
+    Halves
+        With rows and columns as kernels want them. Squared lengths are infinite beyond the points.
+    """
+    n, r = E.shape
+    rows, width = padded_rows(n), max(16, triton.next_power_of_2(r))
+    whole = E.new_zeros((rows, width))
+    whole[:n, :r] = E
+    squares = padded(torch.sum(E * E, dim=1), rows, float("inf"))
+    # A power of two changes no digit; the smallest one keeps rows of zeros from dividing by zero.
+    _, exponent = torch.frexp(torch.amax(torch.abs(whole), dim=1))
+    scale = torch.ldexp(torch.ones_like(squares), torch.clamp(exponent, min=-100))
+    whole /= scale[:, None]
+    high = whole.to(torch.float16)
+    low = ((whole - high) * LOW).to(torch.float16)
+    return Halves(high, low, scale, squares, torch.amax(scale))
+
+
+def plan(n: int, width: int) -> Plan:
+    """Programs for n points: some rows each, and a share of the columns where rows are few."""
+    tile_rows, tile_columns, warps, stages = _SHAPES[width]
+    down = -(-n // tile_rows)
+    columns = padded_rows(n)
+    least = -(-columns // _LONGEST_CHAIN)
+    across = max(least, min(-(-_PROGRAMS // down), columns // tile_columns))
+    share = -(-columns // (across * tile_columns)) * tile_columns
+    return Plan(
+        (down, -(-columns // share)),
+        share,
+        {
+            "WIDTH": width,
+            "ROWS": tile_rows,
+            "COLUMNS": tile_columns,
+            "PRODUCTS": 3 if torch.get_float32_matmul_precision() == "highest" else 1,
+            "num_warps": warps,
+            "num_stages": stages,
+        },
+    )
+
+
+@triton.jit
+def inner(high_i, low_i, high_j, low_j, PRODUCTS: tl.constexpr):
+    """Products of rows i with rows j, both in halves."""
+    S = tl.dot(high_i, tl.trans(high_j))
+    if PRODUCTS == 3:
+        low = tl.dot(high_i, tl.trans(low_j))
+        low = tl.dot(low_i, tl.trans(high_j), low)
+        S += low * (1.0 / 2048.0)
+    return S
+
+
+@triton.jit
+def accumulate(W, high_j, low_j, total, rest, PRODUCTS: tl.constexpr):
+    """Add W times rows j to a total, and what is 2048 times as small to the rest."""
+    high = W.to(tl.float16)
+    total = tl.dot(high, high_j, total)
+    if PRODUCTS == 3:
+        low = ((W - high.to(tl.float32)) * 2048.0).to(tl.float16)
+        rest = tl.dot(high, low_j, rest)
+        rest = tl.dot(low, high_j, rest)
+    return total, rest
