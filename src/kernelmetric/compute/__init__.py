@@ -22,6 +22,7 @@ from kernelmetric.compute._arrays import (
     check_labels,
     check_points,
     device_of,
+    fewer_rows,
     in_library_of,
     is_single,
     is_sparse,
@@ -41,6 +42,7 @@ from kernelmetric.compute._budget import (
     memory_budget,
     require_memory,
     row_blocks,
+    tile_bytes,
 )
 from kernelmetric.compute._execute import (
     map_rows,
@@ -59,6 +61,7 @@ from kernelmetric.compute._threads import (
 )
 from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
 from kernelmetric.compute.backends._native import native
+from kernelmetric.compute.reductions._centres import centres_there
 from kernelmetric.compute.reductions._differences import overflow_error, pair_squares
 from kernelmetric.compute.reductions._distances import (
     median_squared_distance,
@@ -85,12 +88,14 @@ __all__ = [
     "block_budget",
     "calm_around",
     "calm_if_small",
+    "centres_there",
     "check_labels",
     "check_points",
     "class_neighbors",
     "current_budget",
     "device_of",
     "exp_of_negative",
+    "fewer_rows",
     "gram_products",
     "in_library_of",
     "is_single",
@@ -131,6 +136,7 @@ __all__ = [
     "sum_rows",
     "symmetric_eigenpairs",
     "take_rows",
+    "tile_bytes",
     "to_numpy",
     "unchanged_on_failure",
     "widened",

@@ -86,6 +86,11 @@ def orthonormal_columns(B: Any) -> Any:
     return backend_of(B).orthonormal_columns(B)
 
 
+def fewer_rows(A: Any) -> np.ndarray:
+    """A matrix R with ``RᵀR = AᵀA``: A itself on the host, no more rows than columns elsewhere."""
+    return to_numpy(backend_of(A).fewer_rows(A))
+
+
 def all_finite(K: Any) -> bool:
     """Whether K holds neither NaN nor infinity; one sum decides nearly always."""
     xp = namespace(K)

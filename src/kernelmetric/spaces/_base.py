@@ -18,6 +18,7 @@ from kernelmetric.compute import (
     map_rows,
     namespace,
     require_memory,
+    tile_bytes,
     unchanged_on_failure,
 )
 from kernelmetric.kernels import Kernel, as_kernel
@@ -226,7 +227,7 @@ def as_finite(Z: Any, dtype: Any) -> Any:
 
 def block_size(X: Any, n_inner: int) -> dict[str, int]:
     """What a row takes, three arrays of its inner columns at once, and how many fit the cache."""
-    most = max(256, BLOCK_BYTES // (8 * max(n_inner, 1)))
+    most = max(256, tile_bytes(X, BLOCK_BYTES) // (8 * max(n_inner, 1)))
     return {"bytes_per_row": 8 * (3 * n_inner + X.shape[1]), "most": most}
 
 

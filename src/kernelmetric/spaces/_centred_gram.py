@@ -17,6 +17,7 @@ from kernelmetric.compute import (
     sum_rows,
     symmetric_eigenpairs,
     take_rows,
+    tile_bytes,
     to_numpy,
 )
 from kernelmetric.kernels import Kernel
@@ -74,7 +75,8 @@ class CentredGram:
             K = self.kernel(self.X[rows, :], anchors)
             return work(rows, first, self.xp.astype(K, self.dtype, copy=False))
 
-        most = _TILE_ROWS if self.half else None
+        cached = 8 * _TILE_ROWS * self.n
+        most = tile_bytes(self.X, cached) // (8 * self.n) if self.half else None
         return reduction(on_tile, self.n, 8 * (3 * self.n + self.X.shape[1]), most=most)
 
     def _filled(self) -> Any:

@@ -104,6 +104,10 @@ class ArrayAPI:
         """Orthonormal columns with the span of B."""
         return array_namespace(B).linalg.qr(B)[0]
 
+    def fewer_rows(self, A: Any) -> Any:
+        """The triangular factor of A: what is small enough to leave a device."""
+        return array_namespace(A).linalg.qr(A)[1] if A.shape[0] > A.shape[1] else A
+
     def add_rows(self, A: Any, rows: Any, values: Any) -> Any:
         """Add ``values[p]`` to ``A[rows[p]]``, in an order that is the same every time."""
         copy = np.array(self.to_numpy(A))
@@ -122,6 +126,10 @@ class ArrayAPI:
         self, E: Any, thresholds: Any, codes: Any, smoothing: float, *, gradient: bool
     ) -> tuple[Any, Any, Any] | None:
         """What LMNN sums over all impostors; None leaves it to the reduction."""
+        return None
+
+    def bounds_from(self, points: Any) -> Any:
+        """A faster product of a search with these points; None leaves it to the reduction."""
         return None
 
     def k_smallest(self, D2: Any, k: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -52,6 +52,14 @@ class Torch(ArrayAPI):
 
         return hinge_sums(E, thresholds, codes, smoothing, gradient=gradient)
 
+    def bounds_from(self, points: Any) -> Any:
+        """By tensor cores, where rows are of a like size."""
+        if not cuda.single_there(points):
+            return None
+        from kernelmetric.compute.backends.cuda._bounds import bounds_from
+
+        return bounds_from(points)
+
     def set_pairs(self, A: Any, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Any:
         """Put ``values[p]`` at ``A[rows[p], columns[p]]``, in place."""
         i, j = self.on_device(rows, A), self.on_device(columns, A)

@@ -74,7 +74,7 @@ def _all_impostors(
     squares = squared_lengths(E)
     loss, product = xp.zeros((), dtype=xp.float64, device=device_of(E)), xp.zeros_like(V)
     per_target = []
-    for rows in row_blocks(n, 8 * n * itemsize_of(E), most=tile_rows(E, n, 0)):
+    for rows in row_blocks(n, 8 * n * itemsize_of(E), most=tile_rows(E, 4 * n, 0)):
         D2 = (-2.0 * E[rows, :]) @ E.T
         D2 += squares[None, :]
         D2 += squares[rows][:, None]

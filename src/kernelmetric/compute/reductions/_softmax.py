@@ -177,7 +177,7 @@ def _all_rows(E: Any, codes: Any) -> tuple[Any, Any]:
     rows_of = _rows(E)
     xp, augmented = namespace(E), rows_of.left
     total, product = xp.zeros((), dtype=xp.float64, device=device_of(E)), xp.zeros_like(augmented)
-    for rows in row_blocks(n, 6 * n * itemsize_of(E), most=tile_rows(E, n, 0)):
+    for rows in row_blocks(n, 6 * n * itemsize_of(E), most=tile_rows(E, 4 * n, 0)):
         P, _ = _exponentials(rows_of, rows)
         same = codes[rows][:, None] == codes[None, :]
         zero = xp.zeros_like(P[:1, :1])

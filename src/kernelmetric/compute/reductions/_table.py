@@ -73,6 +73,47 @@ class Ranges:
         return low
 
 
+class Bounds:
+    """``b_j - 2 q a_j`` for points a and queries q, by one product.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+        The points a, about a centre.
+    """
+
+    slack = 1.0  # rounding of the product, in units of that of the dtype
+
+    def __init__(self, points: Any):
+        self.columns = -2.0 * points
+
+    def add(self, b: Any) -> None:
+        """Take b into the product.
+
+        Parameters
+        ----------
+        b : array of shape (n,)
+            A number for each point.
+        """
+        self.columns = namespace(b).concat([self.columns, b[:, None]], axis=1).T
+
+    def __call__(self, q: Any) -> Any:
+        """The numbers for some queries.
+
+        Parameters
+        ----------
+        q : array of shape (m, d)
+            Queries, about the same centre.
+
+        Returns
+        -------
+        array of shape (m, n)
+            New.
+        """
+        xp = namespace(q)
+        return xp.concat([q, xp.ones_like(q[:, :1])], axis=1) @ self.columns
+
+
 class Table:
     """Points in the order in which they are searched.
 
@@ -85,17 +126,16 @@ class Table:
     """
 
     def __init__(self, points: Any, names: np.ndarray):
-        xp = namespace(points)
         self.points, self.names = points, names
-        self.error = rounding(points)
         with np.errstate(over="ignore", invalid="ignore"):
             self.center = robust_center(points)
             centred = points - self.center
             squares = squared_lengths(centred)
             require_squares(squares)
         self.squares = to_numpy(squares).astype(np.float64)
-        low = squares * (1.0 - self.error)
-        self.columns = xp.concat([-2.0 * centred, low[:, None]], axis=1).T
+        self.bounds = backend_of(points).bounds_from(centred) or Bounds(centred)
+        self.error = self.bounds.slack * rounding(points)
+        self.bounds.add(squares * (1.0 - self.error))
 
     @cached_property
     def wide(self) -> Table:
@@ -148,13 +188,11 @@ class Table:
 
     def _lower(self, Q: Any) -> tuple[Any, np.ndarray]:
         """Lower bounds of the squared distances, less a part of each row: ``(1 - s) |q|²``."""
-        xp = namespace(Q)
         with np.errstate(over="ignore", invalid="ignore"):
             q = Q - self.center
             squares = squared_lengths(q)
             require_squares(squares)
-        left = xp.concat([q, xp.ones_like(squares)[:, None]], axis=1)
-        return left @ self.columns, to_numpy(squares).astype(np.float64) * (1 - self.error)
+        return self.bounds(q), to_numpy(squares).astype(np.float64) * (1 - self.error)
 
     def _ranked(
         self, Q: Any, k: int, found: np.ndarray, least: np.ndarray

@@ -37,4 +37,9 @@ def suits(E: Any) -> bool:
     bool
         True for float32 on a CUDA device with Triton, and not too many coordinates.
     """
-    return E.is_cuda and str(E.dtype) == "torch.float32" and 1 <= E.shape[1] <= WIDEST and _there()
+    return single_there(E) and 1 <= E.shape[1] <= WIDEST and _there()
+
+
+def single_there(X: Any) -> bool:
+    """Whether a tensor is of float32, on a CUDA device."""
+    return X.is_cuda and str(X.dtype) == "torch.float32"

@@ -9,13 +9,12 @@ import triton
 import triton.language as tl
 
 LOW = 2048.0  # what a low half is multiplied with, so that it is no denormal
-_LONGEST_CHAIN = 16_384  # columns whose products are added up in one go
 _PROGRAMS = 528  # of rows and columns together that keep a large device busy
 # Coordinates: rows and columns of a tile, warps, and tiles on their way.
 _SHAPES = {
-    16: (128, 64, 4, 3),
-    32: (128, 64, 4, 3),
-    64: (128, 64, 8, 3),
+    16: (64, 128, 4, 3),
+    32: (64, 128, 4, 3),
+    64: (64, 128, 4, 2),
     128: (64, 64, 4, 2),
     256: (64, 32, 4, 2),
 }
@@ -83,8 +82,7 @@ def plan(n: int, width: int) -> Plan:
     tile_rows, tile_columns, warps, stages = _SHAPES[width]
     down = -(-n // tile_rows)
     columns = padded_rows(n)
-    least = -(-columns // _LONGEST_CHAIN)
-    across = max(least, min(-(-_PROGRAMS // down), columns // tile_columns))
+    across = max(1, min(-(-_PROGRAMS // down), columns // tile_columns))
     share = -(-columns // (across * tile_columns)) * tile_columns
     return Plan(
         (down, -(-columns // share)),
@@ -93,11 +91,19 @@ def plan(n: int, width: int) -> Plan:
             "WIDTH": width,
             "ROWS": tile_rows,
             "COLUMNS": tile_columns,
-            "PRODUCTS": 3 if torch.get_float32_matmul_precision() == "highest" else 1,
+            "PRODUCTS": 3 if precise() else 1,
             "num_warps": warps,
             "num_stages": stages,
         },
     )
+
+
+def precise() -> bool:
+    """Whether products are to be as good as in float32: unless the user said otherwise."""
+    chosen = getattr(torch.backends.cuda.matmul, "fp32_precision", None)
+    if chosen is None:  # before torch 2.9
+        return torch.get_float32_matmul_precision() == "highest"
+    return chosen != "tf32"
 
 
 @triton.jit
@@ -112,10 +118,12 @@ def inner(high_i, low_i, high_j, low_j, PRODUCTS: tl.constexpr):
 
 
 @triton.jit
-def accumulate(W, high_j, low_j, total, rest, PRODUCTS: tl.constexpr):
+def accumulate(W, high_j, low_j, total, rest, one, PRODUCTS: tl.constexpr):
     """Add W times rows j to a total, and what is 2048 times as small to the rest."""
     high = W.to(tl.float16)
-    total = tl.dot(high, high_j, total)
+    # Tensor cores cut off what does not fit when they add to a sum: a bias that grows with its
+    # length. The factor keeps the compiler from letting them.
+    total += tl.dot(high, high_j) * one
     if PRODUCTS == 3:
         low = ((W - high.to(tl.float32)) * 2048.0).to(tl.float16)
         rest = tl.dot(high, low_j, rest)

@@ -54,7 +54,7 @@ def hinge_sums(
     out = E.new_zeros((grid[1], rows, width + 1) if gradient else (1,))
     _hinge[grid](
         *points[:4], points.scale / points.largest, codes, margins, reach, loss, per_target, out,
-        n, rows, share, float(smoothing), 1.0 / smoothing if smoothing > 0 else 0.0,
+        n, rows, share, 1.0, float(smoothing), 1.0 / smoothing if smoothing > 0 else 0.0,
         TARGETS=k, SMOOTH=smoothing > 0, GRADIENT=gradient, **options,
     )  # fmt: skip
     total = torch.sum(loss, dtype=torch.float64)
@@ -78,10 +78,10 @@ def _costs(margin, smoothing, inverse, SMOOTH: tl.constexpr):
     return cost, slope
 
 
-@triton.jit(do_not_specialize=["n", "n_rows", "share", "smoothing", "inverse"])
+@triton.jit(do_not_specialize=["n", "n_rows", "share", "one", "smoothing", "inverse"])
 def _hinge(
     high, low, scale, squares, shares, codes, margins, reach, out_loss, out_target, out,
-    n, n_rows, share, smoothing, inverse,
+    n, n_rows, share, one, smoothing, inverse,
     TARGETS: tl.constexpr, SMOOTH: tl.constexpr, GRADIENT: tl.constexpr,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     PRODUCTS: tl.constexpr,
@@ -127,7 +127,7 @@ def _hinge(
             if GRADIENT:
                 weights += tl.sum(W, axis=1)
                 W = W * tl.load(shares + j)[None, :]
-                total, rest = accumulate(W, high_j, low_j, total, rest, PRODUCTS)
+                total, rest = accumulate(W, high_j, low_j, total, rest, one, PRODUCTS)
     tl.store(out_loss + place, loss, mask=i < n)
     if GRADIENT:
         total += rest * (1.0 / 2048.0)

@@ -60,7 +60,7 @@ def softmax_sums(E: Any, codes: Any) -> tuple[Any, Any]:
     out = E.new_empty((grid[1], rows, points.high.shape[1] + 1))
     shares = points.scale / points.largest
     p_rows = padded(p, rows, 0.0)
-    _products[grid](*points[:4], shares, codes, logs, p_rows, out, n, rows, share, **options)
+    _products[grid](*points[:4], shares, codes, logs, p_rows, out, n, rows, share, 1.0, **options)
     product = torch.sum(out, dim=0)[:n]
     product = torch.cat([product[:, :r] * (points.largest / _LOG2_E**0.5), product[:, -1:]], dim=1)
     return torch.sum(p, dtype=torch.float64), product
@@ -104,9 +104,9 @@ def _sums(
     tl.store(out_inside + out, inside, mask=i < n)
 
 
-@triton.jit(do_not_specialize=["n", "n_rows", "share"])
+@triton.jit(do_not_specialize=["n", "n_rows", "share", "one"])
 def _products(
-    high, low, scale, squares, shares, codes, logs, p, out, n, n_rows, share,
+    high, low, scale, squares, shares, codes, logs, p, out, n, n_rows, share, one,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     PRODUCTS: tl.constexpr,
 ):  # fmt: skip
@@ -135,7 +135,7 @@ def _products(
         W = tl.where(i[:, None] == j[None, :], 0.0, W)
         weights += tl.sum(W, axis=1)
         W = W * tl.load(shares + j)[None, :]
-        total, rest = accumulate(W, high_j, low_j, total, rest, PRODUCTS)
+        total, rest = accumulate(W, high_j, low_j, total, rest, one, PRODUCTS)
     total += rest * (1.0 / 2048.0)
     row = out + (tl.program_id(1) * n_rows + i).to(tl.int64) * (WIDTH + 1)
     tl.store(row[:, None] + k[None, :], total, mask=(i < n)[:, None])
