@@ -132,6 +132,10 @@ class ArrayAPI:
         """A faster product of a search with these points; None leaves it to the reduction."""
         return None
 
+    def ranked(self, low: Any, base: np.ndarray, Q: Any, points: Any, k: int) -> Any:
+        """The k nearest by differences, out of some that lower bounds tell; None leaves it."""
+        return None
+
     def k_smallest(self, D2: Any, k: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Columns and values of the k smallest entries of each row; None leaves it to NumPy."""
         return None

@@ -60,6 +60,19 @@ class Torch(ArrayAPI):
 
         return bounds_from(points)
 
+    def ranked(self, low: Any, base: np.ndarray, Q: Any, points: Any, k: int) -> Any:
+        """All of it on the device, where names are in the order of the rows."""
+        if not cuda.suits(Q[:, :1]):
+            return None
+        from kernelmetric.compute.backends.cuda._nearest import ranked
+
+        return ranked(low, base, Q, points, k)
+
+    def squares_between(self, a: Any, b: Any, *, wide: bool) -> np.ndarray:
+        """Squared lengths of the rows of ``a - b``, in float64 where ``wide``."""
+        difference = (a.double() if wide else a) - b
+        return self.to_numpy((difference * difference).sum(dim=1))
+
     def set_pairs(self, A: Any, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Any:
         """Put ``values[p]`` at ``A[rows[p], columns[p]]``, in place."""
         i, j = self.on_device(rows, A), self.on_device(columns, A)

@@ -1,9 +1,9 @@
-"""Centres of clusters on a device: k-means as scikit-learn does it, where it would be the slowest.
+"""Centres of clusters on a device, where the seeds of k-means++ would take longer than all else.
 
-Its seeds [1]_ are drawn one after the other, thousands of times for thousands of centres: nothing
-is looked at on the host between two of them.
+These are drawn one after the other, thousands of times for thousands of centres. Here, as in [1]_,
+some are drawn at once, by their squared distances to those that are there.
 
-.. [1] Arthur & Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007.
+.. [1] Bahmani et al., "Scalable k-means++", PVLDB 5 (2012).
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute._arrays import device_of, namespace, to_numpy
+from kernelmetric.compute._arrays import device_of, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
+
+_ROUNDS = 16  # in which most seeds are drawn
 
 
 def centres_there(
@@ -37,7 +39,7 @@ def centres_there(
     Returns
     -------
     ndarray of shape (m, d) or None
-        None where the points are the host's: scikit-learn does it there.
+        Fewer rows where fewer points are different; None where the points are the host's: scikit-learn does it there.
     """
     if backend_of(X).lists_help(X):
         return None
@@ -54,23 +56,21 @@ def _centres(X: Any, m: int, rng: np.random.RandomState, iterations: int) -> np.
 
 
 def _seeds(X: Any, squares: Any, m: int, rng: np.random.RandomState) -> Any:
-    """Greedy k-means++: of some points drawn by their squared distance, the one that helps most."""
+    """Rows drawn in some rounds, as many in each as there are, up to a sixteenth of all."""
     xp, n = namespace(X), X.shape[0]
-    trials = 2 + int(np.log(m))
-    draws = xp.asarray(rng.random_sample((m, trials)), device=device_of(X))
-    first = int(rng.randint(n))
-    C = xp.zeros((m, X.shape[1]), dtype=X.dtype, device=device_of(X))
-    C[0, :] = X[first, :]
-    closest = _distances(X, squares, X[first : first + 1, :])[:, 0]
-    for k in range(1, m):
-        total = xp.cumulative_sum(xp.astype(closest, xp.float64))
-        rows = xp.clip(xp.searchsorted(total, draws[k, :] * total[-1]), 0, n - 1)
-        tried = xp.take(X, rows, axis=0)
-        nearer = xp.minimum(closest[:, None], _distances(X, squares, tried))
-        best = xp.argmin(xp.sum(nearer, axis=0, dtype=xp.float64), keepdims=True)
-        C[k, :] = xp.take(tried, best, axis=0)[0, :]
-        closest = xp.take(nearer, best, axis=1)[:, 0]
-    return C
+    rows = new = [int(rng.randint(n))]
+    closest = np.full(n, np.inf)
+    while True:
+        nearest = xp.min(_distances(X, squares, take_rows(X, np.asarray(new))), axis=1)
+        closest = np.minimum(closest, to_numpy(nearest).astype(np.float64))
+        closest[rows] = 0.0  # whatever rounding says: no row twice
+        total = np.cumsum(closest)
+        if len(rows) >= m or not total[-1] > 0:
+            return take_rows(X, np.asarray(rows))
+        n_new = min(m - len(rows), len(rows), max(16, m // _ROUNDS))
+        found = np.searchsorted(total, rng.random_sample(n_new) * total[-1], side="right")
+        new = np.unique(np.minimum(found, n - 1)).tolist()
+        rows = rows + new
 
 
 def _means(X: Any, C: Any) -> Any:

@@ -127,6 +127,7 @@ class Table:
 
     def __init__(self, points: Any, names: np.ndarray):
         self.points, self.names = points, names
+        self.ordered = bool(np.all(names[1:] > names[:-1]))
         with np.errstate(over="ignore", invalid="ignore"):
             self.center = robust_center(points)
             centred = points - self.center
@@ -165,6 +166,9 @@ class Table:
         low, base = self._lower(Q)
         if apart is not None:
             low = apart.forbid(low)
+        there = backend_of(Q).ranked(low, base, Q, self.points, k) if self.ordered else None
+        if there is not None:
+            return self._from_there(Q, k, low, base, apart, *there)
         found, least = k_smallest(low, min(k + _SPARE, len(self.names)))
         least = least.astype(np.float64) + base[:, None]
         width = 2 * self.error * (self.squares[found] + base[:, None] / (1 - self.error))
@@ -184,6 +188,29 @@ class Table:
                     bound - base[rest],
                     None if apart is None else apart.of(rest),
                 )
+        return np.where(np.isinf(squares), -1, names), squares
+
+    def _from_there(
+        self,
+        Q: Any,
+        k: int,
+        low: Any,
+        base: np.ndarray,
+        apart: Ranges | None,
+        found: np.ndarray,
+        squares: np.ndarray,
+        left: np.ndarray,
+    ) -> Found:
+        """What a backend ranked, and the rows that it left."""
+        names = self.names[found]
+        if len(left):
+            names[left], squares[left] = self._settled(
+                take_rows(Q, left),
+                k,
+                to_numpy(take_rows(low, left)),
+                squares[left, -1] - base[left],
+                None if apart is None else apart.of(left),
+            )
         return np.where(np.isinf(squares), -1, names), squares
 
     def _lower(self, Q: Any) -> tuple[Any, np.ndarray]:

@@ -8,7 +8,6 @@ import torch
 import triton
 import triton.language as tl
 
-LOW = 2048.0  # what a low half is multiplied with, so that it is no denormal
 _PROGRAMS = 528  # of rows and columns together that keep a large device busy
 # Coordinates: rows and columns of a tile, warps, and tiles on their way.
 _SHAPES = {
@@ -27,7 +26,7 @@ class Halves(NamedTuple):
     low: Any
     scale: Any
     squares: Any
-    largest: float
+    largest: Any  # of the scales
 
 
 class Plan(NamedTuple):
@@ -50,13 +49,15 @@ def padded(values: Any, rows: int, fill: float) -> Any:
     return out.contiguous()
 
 
-def halves(E: Any) -> Halves:
+def halves(E: Any, factor: float = 1.0) -> Halves:
     """Split points into halves.
 
     Parameters
     ----------
     E : torch.Tensor of shape (n, r)
         Points in float32.
+    factor : float, default=1.0
+        What they are multiplied with first.
 
     Returns
     -------
@@ -65,16 +66,30 @@ def halves(E: Any) -> Halves:
     """
     n, r = E.shape
     rows, width = padded_rows(n), max(16, triton.next_power_of_2(r))
-    whole = E.new_zeros((rows, width))
-    whole[:n, :r] = E
-    squares = padded(torch.sum(E * E, dim=1), rows, float("inf"))
-    # A power of two changes no digit; the smallest one keeps rows of zeros from dividing by zero.
-    _, exponent = torch.frexp(torch.amax(torch.abs(whole), dim=1))
-    scale = torch.ldexp(torch.ones_like(squares), torch.clamp(exponent, min=-100))
-    whole /= scale[:, None]
-    high = whole.to(torch.float16)
-    low = ((whole - high) * LOW).to(torch.float16)
+    high, low = torch.empty((2, rows, width), dtype=torch.float16, device=E.device)
+    scale, squares = torch.empty((2, rows), dtype=torch.float32, device=E.device)
+    _split[(rows // 32,)](
+        E.contiguous(), high, low, scale, squares, n, r, factor, WIDTH=width, ROWS=32, num_warps=4
+    )
     return Halves(high, low, scale, squares, torch.amax(scale))
+
+
+@triton.jit(do_not_specialize=["n", "r", "factor"])
+def _split(E, high, low, scale, squares, n, r, factor, WIDTH: tl.constexpr, ROWS: tl.constexpr):
+    """Some rows in halves."""
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    k = tl.arange(0, WIDTH)[None, :]
+    x = tl.load(E + i[:, None] * r + k, mask=(i < n)[:, None] & (k < r), other=0.0) * factor
+    largest = tl.maximum(tl.max(tl.abs(x), axis=1), 1e-30)
+    # The next power of two, by adding to the digits and cutting them off.
+    bits = (largest.to(tl.int32, bitcast=True) + 0x007FFFFF) & 0x7F800000
+    size = bits.to(tl.float32, bitcast=True)
+    tl.store(scale + i, size)
+    tl.store(squares + i, tl.where(i < n, tl.sum(x * x, axis=1), float("inf")))
+    x = x / size[:, None]
+    first = x.to(tl.float16)
+    tl.store(high + i[:, None] * WIDTH + k, first)
+    tl.store(low + i[:, None] * WIDTH + k, ((x - first.to(tl.float32)) * 2048.0).to(tl.float16))
 
 
 def plan(n: int, width: int) -> Plan:

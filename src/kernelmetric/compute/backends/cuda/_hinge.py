@@ -51,18 +51,18 @@ def hinge_sums(
     grid, share, options = plan(n, width)
     loss = E.new_zeros((grid[1], rows))
     per_target = E.new_zeros((grid[1], rows, k))
-    out = E.new_zeros((grid[1], rows, width + 1) if gradient else (1,))
+    out = E.new_empty((grid[1], n, r + 1) if gradient else (1,))
     _hinge[grid](
-        *points[:4], points.scale / points.largest, codes, margins, reach, loss, per_target, out,
-        n, rows, share, 1.0, float(smoothing), 1.0 / smoothing if smoothing > 0 else 0.0,
+        *points, codes, margins, reach, loss, per_target, out,
+        n, r, rows, share, 1.0, float(smoothing), 1.0 / smoothing if smoothing > 0 else 0.0,
         TARGETS=k, SMOOTH=smoothing > 0, GRADIENT=gradient, **options,
     )  # fmt: skip
     total = torch.sum(loss, dtype=torch.float64)
     per_target = torch.sum(per_target, dim=0)[:n]
     if not gradient:
         return total, per_target, torch.zeros_like(E)
-    sums = torch.sum(out, dim=0)[:n]
-    return total, per_target, sums[:, -1:] * E - sums[:, :r] * points.largest
+    sums = torch.sum(out, dim=0)
+    return total, per_target, sums[:, -1:] * E - sums[:, :-1]
 
 
 @triton.jit
@@ -78,10 +78,10 @@ def _costs(margin, smoothing, inverse, SMOOTH: tl.constexpr):
     return cost, slope
 
 
-@triton.jit(do_not_specialize=["n", "n_rows", "share", "one", "smoothing", "inverse"])
+@triton.jit(do_not_specialize=["n", "r", "n_rows", "share", "one", "smoothing", "inverse"])
 def _hinge(
-    high, low, scale, squares, shares, codes, margins, reach, out_loss, out_target, out,
-    n, n_rows, share, one, smoothing, inverse,
+    high, low, scale, squares, largest, codes, margins, reach, out_loss, out_target, out,
+    n, r, n_rows, share, one, smoothing, inverse,
     TARGETS: tl.constexpr, SMOOTH: tl.constexpr, GRADIENT: tl.constexpr,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     PRODUCTS: tl.constexpr,
@@ -92,6 +92,8 @@ def _hinge(
     low_i = tl.load(low + i[:, None] * WIDTH + k[None, :])
     scale_i, squares_i = 2.0 * tl.load(scale + i), tl.load(squares + i)
     codes_i, reach_i = tl.load(codes + i), tl.load(reach + i)
+    top = tl.load(largest)
+    inverse_top = 1.0 / top
     total = tl.zeros((ROWS, WIDTH), tl.float32)
     rest = tl.zeros((ROWS, WIDTH), tl.float32)
     weights = tl.zeros((ROWS,), tl.float32)
@@ -126,11 +128,11 @@ def _hinge(
                     W += slope
             if GRADIENT:
                 weights += tl.sum(W, axis=1)
-                W = W * tl.load(shares + j)[None, :]
+                W = W * (tl.load(scale + j) * inverse_top)[None, :]
                 total, rest = accumulate(W, high_j, low_j, total, rest, one, PRODUCTS)
     tl.store(out_loss + place, loss, mask=i < n)
     if GRADIENT:
-        total += rest * (1.0 / 2048.0)
-        row = out + place.to(tl.int64) * (WIDTH + 1)
-        tl.store(row[:, None] + k[None, :], total, mask=(i < n)[:, None])
-        tl.store(row + WIDTH, weights, mask=i < n)
+        total = (total + rest * (1.0 / 2048.0)) * top
+        row = out + (tl.program_id(1).to(tl.int64) * n + i) * (r + 1)
+        tl.store(row[:, None] + k[None, :], total, mask=(i < n)[:, None] & (k < r)[None, :])
+        tl.store(row + r, weights, mask=i < n)

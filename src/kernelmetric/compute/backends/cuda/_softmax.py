@@ -46,24 +46,40 @@ def softmax_sums(E: Any, codes: Any) -> tuple[Any, Any]:
     O(n² r) time, O(n r) memory.
     """
     n, r = E.shape
-    points = halves(E * _LOG2_E**0.5)  # exponents of two are cheaper than those of e
-    rows = len(points.squares)
+    points = halves(E, _LOG2_E**0.5)  # exponents of two are cheaper than those of e
+    rows, width = points.high.shape
     codes = padded(codes.to(torch.int32), rows, -1)
-    grid, share, options = plan(n, points.high.shape[1])
+    grid, share, options = plan(n, width)
     parts = E.new_empty((3, grid[1], rows))
     _sums[grid](*points[:4], codes, *parts, n, rows, share, **options)
-    most = torch.amax(parts[0], dim=0)
-    weight = torch.exp2(parts[0] - most)
-    s, inside = (torch.sum(part * weight, dim=0) for part in parts[1:])
-    p = (inside / s)[:n]
-    logs = padded((most + torch.log2(s))[:n], rows, 0.0)
-    out = E.new_empty((grid[1], rows, points.high.shape[1] + 1))
-    shares = points.scale / points.largest
-    p_rows = padded(p, rows, 0.0)
-    _products[grid](*points[:4], shares, codes, logs, p_rows, out, n, rows, share, 1.0, **options)
-    product = torch.sum(out, dim=0)[:n]
-    product = torch.cat([product[:, :r] * (points.largest / _LOG2_E**0.5), product[:, -1:]], dim=1)
-    return torch.sum(p, dtype=torch.float64), product
+    logs, p = E.new_empty((2, rows))
+    _joined[(rows // 128,)](*parts, logs, p, n, rows, grid[1], ROWS=128, num_warps=4)
+    out = E.new_empty((grid[1], n, r + 1))
+    _products[grid](
+        *points, codes, logs, p, out, n, r, rows, share, 1.0, _LOG2_E**-0.5, **options
+    )
+    return torch.sum(p, dtype=torch.float64), torch.sum(out, dim=0)
+
+
+@triton.jit(do_not_specialize=["n", "n_rows", "n_parts"])
+def _joined(out_most, out_sum, out_inside, logs, p, n, n_rows, n_parts, ROWS: tl.constexpr):
+    """The sums over all columns from those over some."""
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    there = i < n
+    most = tl.full((ROWS,), -1e30, tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    inside = tl.zeros((ROWS,), tl.float32)
+    for part in range(0, n_parts):
+        place = part * n_rows + i
+        other = tl.load(out_most + place, mask=there, other=-1e30)
+        new = tl.maximum(most, other)
+        old_share, new_share = tl.exp2(most - new), tl.exp2(other - new)
+        total = total * old_share + tl.load(out_sum + place, mask=there, other=0.0) * new_share
+        inside = inside * old_share + tl.load(out_inside + place, mask=there, other=0.0) * new_share
+        most = new
+    there = there & (total > 0.0)  # a point that has no others has no sum
+    tl.store(logs + i, tl.where(there, most + tl.log2(tl.where(there, total, 1.0)), 0.0))
+    tl.store(p + i, tl.where(there, inside / tl.where(there, total, 1.0), 0.0))
 
 
 @triton.jit(do_not_specialize=["n", "n_rows", "share"])
@@ -104,9 +120,9 @@ def _sums(
     tl.store(out_inside + out, inside, mask=i < n)
 
 
-@triton.jit(do_not_specialize=["n", "n_rows", "share", "one"])
+@triton.jit(do_not_specialize=["n", "r", "n_rows", "share", "one", "factor"])
 def _products(
-    high, low, scale, squares, shares, codes, logs, p, out, n, n_rows, share, one,
+    high, low, scale, squares, largest, codes, logs, p, out, n, r, n_rows, share, one, factor,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     PRODUCTS: tl.constexpr,
 ):  # fmt: skip
@@ -116,6 +132,8 @@ def _products(
     low_i = tl.load(low + i[:, None] * WIDTH + k[None, :])
     scale_i, squares_i = 2.0 * tl.load(scale + i), tl.load(squares + i)
     codes_i, logs_i, p_i = tl.load(codes + i), tl.load(logs + i), tl.load(p + i)
+    top = tl.load(largest)
+    inverse = 1.0 / top
     total = tl.zeros((ROWS, WIDTH), tl.float32)
     rest = tl.zeros((ROWS, WIDTH), tl.float32)
     weights = tl.zeros((ROWS,), tl.float32)
@@ -134,9 +152,9 @@ def _products(
         W += tl.exp2(S - tl.load(logs + j)[None, :]) * (own - tl.load(p + j)[None, :])
         W = tl.where(i[:, None] == j[None, :], 0.0, W)
         weights += tl.sum(W, axis=1)
-        W = W * tl.load(shares + j)[None, :]
+        W = W * (tl.load(scale + j) * inverse)[None, :]
         total, rest = accumulate(W, high_j, low_j, total, rest, one, PRODUCTS)
-    total += rest * (1.0 / 2048.0)
-    row = out + (tl.program_id(1) * n_rows + i).to(tl.int64) * (WIDTH + 1)
-    tl.store(row[:, None] + k[None, :], total, mask=(i < n)[:, None])
-    tl.store(row + WIDTH, weights, mask=i < n)
+    total = (total + rest * (1.0 / 2048.0)) * (top * factor)
+    row = out + (tl.program_id(1).to(tl.int64) * n + i) * (r + 1)
+    tl.store(row[:, None] + k[None, :], total, mask=(i < n)[:, None] & (k < r)[None, :])
+    tl.store(row + r, weights, mask=i < n)
