@@ -6,6 +6,7 @@ NumPy arrays out, torch tensors (CPU or CUDA) in give torch tensors out. Pairwis
 n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
+    _device.py      NumPy arrays on a device, there and back
     _budget.py      how much memory a block may take, and what cannot fit
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _machine.py     how much memory the machine, or its container, has
@@ -44,6 +45,14 @@ from kernelmetric.compute._budget import (
     row_blocks,
     tile_bytes,
 )
+from kernelmetric.compute._device import (
+    DeviceMixin,
+    device_like,
+    home,
+    there,
+    there_and_back,
+    use_device,
+)
 from kernelmetric.compute._execute import (
     map_rows,
     over_rows,
@@ -79,6 +88,7 @@ from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca
 
 __all__ = [
     "BlockProduct",
+    "DeviceMixin",
     "GramProducts",
     "Listed",
     "added",
@@ -93,10 +103,12 @@ __all__ = [
     "check_points",
     "class_neighbors",
     "current_budget",
+    "device_like",
     "device_of",
     "exp_of_negative",
     "fewer_rows",
     "gram_products",
+    "home",
     "in_library_of",
     "is_single",
     "is_sparse",
@@ -136,9 +148,12 @@ __all__ = [
     "sum_rows",
     "symmetric_eigenpairs",
     "take_rows",
+    "there",
+    "there_and_back",
     "tile_bytes",
     "to_numpy",
     "unchanged_on_failure",
+    "use_device",
     "widened",
     "within_budget",
     "worth_keeping",

@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from kernelmetric.compute._device import there
 from kernelmetric.compute.backends import backend_of
 
 
@@ -105,7 +106,7 @@ def check_points(
 
     NumPy, pandas, lists and sparse input pass through scikit-learn's own validation, which also
     records ``n_features_in_`` and ``feature_names_in_``. Arrays of other libraries stay where
-    they are.
+    they are. Others go to the device in use, where there is one.
 
     Parameters
     ----------
@@ -128,13 +129,15 @@ def check_points(
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
     with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
-        return validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr" if accept_sparse else False,
-            dtype=[np.float64, np.float32],
-            **options,
+        return there(
+            validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr" if accept_sparse else False,
+                dtype=[np.float64, np.float32],
+                **options,
+            )
         )
 
 

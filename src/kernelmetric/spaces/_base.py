@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
+    DeviceMixin,
     all_finite,
     check_points,
     in_library_of,
@@ -26,7 +27,7 @@ from kernelmetric.kernels import Kernel, as_kernel
 BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
 
 
-class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, DeviceMixin):
     """Base class of spaces: z(x) = f(x)ᵀ P - offset.
 
     A subclass defines ``_check_parameters()``, ``_peak_bytes`` and ``_learn(X, y)``, which sets

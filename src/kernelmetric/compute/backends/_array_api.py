@@ -55,10 +55,27 @@ class ArrayAPI:
         copy[rows, columns] = values
         return self.on_device(copy, A)
 
-    def fill(self, A: Any, columns: slice, mask: np.ndarray, value: float) -> None:
-        """Put a value where a NumPy mask of some columns is true, in place."""
+    def fill(
+        self,
+        A: Any,
+        columns: slice,
+        start: np.ndarray,
+        stop: np.ndarray,
+        value: float,
+        own: np.ndarray | None = None,
+    ) -> None:
+        """Put a value from column ``start[i]`` up to ``stop[i]`` of every row i, in place.
+
+        Where ``own`` is given: outside of that range, and at column ``own[i]``. Only the columns of
+        the slice are looked at.
+        """
         xp, part = array_namespace(A), A[:, columns]
-        A[:, columns] = xp.where(self.on_device(mask, A), xp.full_like(part, value), part)
+        numbers = xp.arange(columns.start, columns.stop, device=device(A))[None, :]
+        low, high = (self.on_device(bound, A)[:, None] for bound in (start, stop))
+        mask = (numbers >= low) & (numbers < high)
+        if own is not None:
+            mask = ~mask | (numbers == self.on_device(own, A)[:, None])
+        A[:, columns] = xp.where(mask, xp.full_like(part, value), part)
 
     def squared_lengths(self, X: Any) -> Any:
         """Squared lengths of the rows, summed in float64 and in the dtype of X again."""
