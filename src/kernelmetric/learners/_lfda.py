@@ -138,9 +138,7 @@ class LFDA(SpectralLearner):
         return self
 
 
-def local_scatters(
-    Z: Any, codes: np.ndarray, where: Any, k: int
-) -> tuple[np.ndarray, np.ndarray]:
+def local_scatters(Z: Any, codes: np.ndarray, where: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Local scatter inside and between classes, both divided by the number of points.
 
     Parameters

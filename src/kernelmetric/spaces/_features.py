@@ -64,9 +64,7 @@ class FeatureMapSpace(Space):
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
 
-    def _rotate(
-        self, X: Any, W: Any | None, n_features: int, cut_off: float
-    ) -> Callable[[], Any]:
+    def _rotate(self, X: Any, W: Any | None, n_features: int, cut_off: float) -> Callable[[], Any]:
         """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
         n = X.shape[0]
         mean, values, V = self._principal_axes(X, W, n_features)
@@ -90,9 +88,7 @@ class FeatureMapSpace(Space):
         self.offset_ = _finite_like((mean @ host_V)[None, :], X)
         return lambda: self._coordinates(X)
 
-    def _principal_axes(
-        self, X: Any, W: Any | None, m: int
-    ) -> tuple[np.ndarray, np.ndarray, Any]:
+    def _principal_axes(self, X: Any, W: Any | None, m: int) -> tuple[np.ndarray, np.ndarray, Any]:
         """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
         if X.shape[0] > m:
             mean, scatter = self._moments(X, W, m)

@@ -20,9 +20,7 @@ from kernelmetric.compute.reductions._differences import robust_center, squared_
 _ROUNDS = 16  # in which most seeds are drawn
 
 
-def centres_there(
-    X: Any, m: int, rng: np.random.RandomState, iterations: int
-) -> np.ndarray | None:
+def centres_there(X: Any, m: int, rng: np.random.RandomState, iterations: int) -> np.ndarray | None:
     """Centres of m clusters of points that lie on a device.
 
     Parameters
@@ -39,7 +37,8 @@ def centres_there(
     Returns
     -------
     ndarray of shape (m, d) or None
-        Fewer rows where fewer points are different; None where the points are the host's: scikit-learn does it there.
+        Fewer rows where fewer points are different; None where the points are the host's:
+        scikit-learn does it there.
     """
     if backend_of(X).lists_help(X):
         return None

@@ -55,9 +55,7 @@ def softmax_sums(E: Any, codes: Any) -> tuple[Any, Any]:
     logs, p = E.new_empty((2, rows))
     _joined[(rows // 128,)](*parts, logs, p, n, rows, grid[1], ROWS=128, num_warps=4)
     out = E.new_empty((grid[1], n, r + 1))
-    _products[grid](
-        *points, codes, logs, p, out, n, r, rows, share, 1.0, _LOG2_E**-0.5, **options
-    )
+    _products[grid](*points, codes, logs, p, out, n, r, rows, share, 1.0, _LOG2_E**-0.5, **options)
     return torch.sum(p, dtype=torch.float64), torch.sum(out, dim=0)
 
 
