@@ -154,13 +154,13 @@ def LMNN_fit(data):
 @row(goal=20.0, after=Data.error)
 def kernelized_LMNN_by_landmarks(data):
     space = Nystroem(2000, n_components=200, random_state=0)
-    return lambda: Kernelized(LMNN(), RBF(gamma=0.02), space).fit(data.X, data.y)
+    return lambda: Kernelized(LMNN(), RBF(gamma=0.01), space).fit(data.X, data.y)
 
 
 @row(goal=4.0, after=Data.error)
 def kernelized_NCA_by_landmarks(data):
     space = Nystroem(2000, n_components=200, random_state=0)
-    return lambda: Kernelized(NCA(30, max_iter=20), RBF(gamma=0.02), space).fit(data.X, data.y)
+    return lambda: Kernelized(NCA(30, max_iter=20), RBF(gamma=0.01), space).fit(data.X, data.y)
 
 
 @row(goal=1.0)

@@ -164,3 +164,22 @@ def test_centres_on_a_device_are_means_of_clusters(library):
     assert len(np.unique(nearest)) >= 5
     same = _centres._centres(xp.asarray(np.ones((20, 2))), 7, rng, 3)
     np.testing.assert_array_equal(same, np.ones((1, 2)))
+
+
+@pytest.mark.torch
+def test_the_command_line_computes_on_a_device(run, tmp_path):
+    pytest.importorskip("torch")
+    pd = pytest.importorskip("pandas")
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 3)), columns=list("abc"))
+    frame["label"] = np.where(frame["a"] > 0, "yes", "no")
+    table, model = tmp_path / "table.csv", tmp_path / "model.km"
+    frame.to_csv(table, index=False)
+    fit = ["fit", table, "--label", "label", "--out", model]
+    done = run(*fit, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    done = run("transform", model, table, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    refused = run(*fit, "--device", "no such device")
+    assert refused.exit_code == 1
+    assert "expected a device of this machine" in refused.output

@@ -159,7 +159,7 @@ def tile_rows(X: Any, n_columns: int, cache_bytes: int) -> int:
 
 def tile_bytes(X: Any, cache_bytes: int) -> int:
     """Bytes of a block of rows that suits where X lives: a device has no cache to stay in."""
-    return backend_of(X).tile_bytes(cache_bytes)
+    return backend_of(X).tile_bytes(cache_bytes, X)
 
 
 def itemsize_of(X: Any) -> int:

@@ -172,18 +172,32 @@ def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        tensors = any(is_torch_array(part) for part in (*args, *options.values()))
-        if _DEVICE.get() is None or _INSIDE.get() or tensors:
+        if _INSIDE.get():
             return method(self, *args, **options)
-        token = _INSIDE.set(True)
+        tensors = any(is_torch_array(part) for part in (*args, *options.values()))
+        token = _INSIDE.set(_DEVICE.get() is not None and not tensors)
         try:
             result = method(self, *args, **options)
+        except Exception as error:
+            if type(error).__name__ == "OutOfMemoryError":  # of torch, which need not be there
+                raise MemoryError(_too_much(error)) from error
+            raise
         finally:
+            moved = _INSIDE.get()
             _INSIDE.reset(token)
-            _come_back(self, set())
-        return result if result is self else _on_host(result, set())
+            if moved:
+                _come_back(self, set())
+        return _on_host(result, set()) if moved and result is not self else result
 
     return call
+
+
+def _too_much(error: Exception) -> str:
+    reason = str(error).partition(". ")[0]
+    return (
+        f"The device has not so much memory ({reason}): expected work that fits. Try points of "
+        "float32, a space of lower rank such as Nystroem(500), or the CPU."
+    )
 
 
 def _on_host(value: Any, seen: set[int]) -> Any:

@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     take_rows,
     tile_bytes,
     to_numpy,
+    widened,
 )
 from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import refuse_rank_zero, round_off, times
@@ -124,9 +125,9 @@ class CentredGram:
             return self.array(rng.standard_normal((self.n, width)))
         chosen = np.sort(rng.permutation(self.n)[:m])
         some = take_rows(self.anchors, chosen)
-        K_mm = to_numpy(self.kernel(take_rows(self.X, chosen), some)).astype(np.float64)
-        H = np.eye(m) - 1.0 / m
-        V = self.array(np.linalg.eigh(H @ K_mm @ H)[1][:, -width:])
+        K_mm = widened(self.kernel(take_rows(self.X, chosen), some))
+        K_mm = self.centre(self.centre(K_mm).T)
+        V = self.xp.astype(symmetric_eigenpairs(K_mm)[1][:, -width:], self.dtype, copy=False)
 
         def part(rows: slice) -> Any:
             product = times(self.kernel(self.X[rows, :], some), V)

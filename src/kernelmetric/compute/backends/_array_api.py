@@ -23,8 +23,8 @@ class ArrayAPI:
     _tile_bytes = 2**30
     _chunk_bytes = 2**28
 
-    def tile_bytes(self, cache_bytes: int) -> int:
-        """Bytes of a tile, where one in the cache has ``cache_bytes``."""
+    def tile_bytes(self, cache_bytes: int, X: Any = None) -> int:
+        """Bytes of a tile where X lives, if one in the cache has ``cache_bytes``."""
         return self._tile_bytes
 
     def chunk_bytes(self, cache_bytes: int) -> int:

@@ -16,7 +16,7 @@ class NumPy(ArrayAPI):
 
     host = True
 
-    def tile_bytes(self, cache_bytes: int) -> int:
+    def tile_bytes(self, cache_bytes: int, X: Any = None) -> int:
         """What stays in the cache: elementwise steps read a tile again."""
         return cache_bytes
 

@@ -67,8 +67,10 @@ def product(A: Any, B: Any) -> Any:
     array of shape (n, m)
         Their product.
     """
+    if not backend_of(A).host:
+        return A @ B
     flops = 2.0 * A.shape[0] * A.shape[1] * B.shape[1]
-    if not (worth_threads(flops) and backend_of(A).host):
+    if not worth_threads(flops):
         with calm_if_small(flops):
             return A @ B
     rows = row_blocks(A.shape[0], 0, most=max(_LEAST_ROWS, -(-A.shape[0] // _PARTS)))

@@ -8,6 +8,7 @@ large steps, unless their backend has one of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -73,7 +74,8 @@ def nca_loss(L: Any, X: Any, codes: Any) -> tuple[float, Any]:
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
-    with calm_if_small(6.0 * X.shape[0] ** 2 * L.shape[0]):
+    flops = 6.0 * X.shape[0] ** 2 * L.shape[0]
+    with calm_if_small(flops) if backend_of(X).host else nullcontext():
         E = product(X, L.T)
         # Moving the embedding changes no distance but keeps its squares small in float32.
         E = E - robust_center(E)

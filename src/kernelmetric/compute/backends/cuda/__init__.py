@@ -13,6 +13,7 @@ The order of every sum follows from the shapes alone, so results repeat bit for 
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -43,3 +44,10 @@ def suits(E: Any) -> bool:
 def single_there(X: Any) -> bool:
     """Whether a tensor is of float32, on a CUDA device."""
     return X.is_cuda and str(X.dtype) == "torch.float32"
+
+
+def free_bytes(X: Any) -> int:
+    """Memory of the device of a tensor that is free, or that torch holds and nobody uses."""
+    torch = import_module("torch")
+    free, _ = torch.cuda.mem_get_info(X.device)
+    return free + torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
