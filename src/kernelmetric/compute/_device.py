@@ -87,6 +87,11 @@ def device_like(X: Any) -> Iterator[None]:
         _DEVICE.reset(token)
 
 
+def device_in_use() -> bool:
+    """Whether work on NumPy's arrays is done on a device now."""
+    return _DEVICE.get() is not None
+
+
 def there(X: Any) -> Any:
     """An array on the device in use; as it is where none is, or where it is no dense NumPy array.
 
