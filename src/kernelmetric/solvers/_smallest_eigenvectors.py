@@ -159,7 +159,7 @@ def _near_rows(A: Any) -> tuple[Any, np.ndarray]:
     if not is_sparse(A):
         return A, np.arange(A.shape[0])
     A = sparse.csr_array(A)
-    if device_in_use():
+    if device_in_use() and A.shape[0] > _DENSE:
         return A, np.arange(A.shape[0])
     order = reverse_cuthill_mckee(A, symmetric_mode=True)
     return A[order][:, order], order
