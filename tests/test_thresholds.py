@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from kernelmetric.evaluation import cluster_scores, threshold_for
 
-SAME, NOISE, OWN, SHARE = 1.6, 0.8, 0.6, 0.2
+SAME, NOISE, OWN, SHARE = 2.4, 0.8, 0.6, 0.2
 
 
 def drawn(rng, n_records=250, per_record=5):
@@ -79,7 +79,7 @@ def test_intervals_widen_where_pairs_share_records():
 def test_precision_is_that_of_the_true_share_of_matches():
     rng = np.random.RandomState(0)
     scores, same, pairs = drawn(rng, 1000)
-    rare = threshold_for(scores, same, pairs, recall=0.5, match_share=1e-3, two_tables=True)
+    rare = threshold_for(scores, same, pairs, recall=0.8, match_share=1e-3, two_tables=True)
     t, f = true_rates(rare.threshold.value)
     expected = 1e-3 * t / (1e-3 * t + (1 - 1e-3) * f)
     assert rare.precision.low < expected < rare.precision.high
@@ -108,6 +108,7 @@ def test_no_error_seen_is_no_proof_that_there_is_none():
     pairs = np.arange(4 * n).reshape(-1, 2)
     found = threshold_for(scores, scores > 0.5, pairs, precision=0.9)
     assert found.precision.value == 1
+    assert found.threshold.value == 0.5  # half-way between the two kinds
     assert 0.95 < found.precision.low < 0.97  # Wilson: n / (n + z²)
     few = threshold_for(scores[90:110], scores[90:110] > 0.5, pairs[90:110], precision=0.9)
     assert few.threshold.high == np.inf

@@ -213,23 +213,31 @@ def _rates(sample: _Sample) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _for_precision(sample: _Sample, wanted: float) -> float:
     cuts, tpr, fpr = _rates(sample)
     true, false = sample.share * tpr, (1 - sample.share) * fpr
-    reached = np.flatnonzero(true >= wanted * (true + false))
+    reached = np.flatnonzero(true >= (1 - 1e-12) * wanted * (true + false))  # 9 of 10 is 0.9
     if not len(reached):
         raise ValueError(
             f"Got precision={wanted}, but no threshold reaches it: the best is "
             f"{np.max(true / (true + false)):.3g}."
         )
-    return float(cuts[reached[-1]])
+    return _below(cuts, reached[-1])
 
 
 def _for_recall(sample: _Sample, wanted: float) -> float:
     cuts, tpr, _ = _rates(sample)
-    return float(cuts[np.flatnonzero(tpr >= wanted)[0]])
+    return _below(cuts, np.flatnonzero(tpr >= (1 - 1e-12) * wanted)[0])
 
 
 def _for_cost(sample: _Sample, cost: float) -> float:
     cuts, tpr, fpr = _rates(sample)
-    return float(cuts[np.argmin(cost * (1 - sample.share) * fpr - sample.share * tpr)])
+    return _below(cuts, np.argmin(cost * (1 - sample.share) * fpr - sample.share * tpr))
+
+
+def _below(cuts: np.ndarray, last: Any) -> float:
+    """A threshold that accepts falling scores up to the last: half-way to the next one."""
+    if last + 1 == len(cuts):
+        return float(cuts[last])
+    middle = cuts[last + 1] + (cuts[last] - cuts[last + 1]) / 2
+    return float(middle if middle > cuts[last + 1] else cuts[last])
 
 
 def _recall_at(sample: _Sample, threshold: float, z: float) -> Estimate:

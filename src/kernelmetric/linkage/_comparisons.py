@@ -14,7 +14,7 @@ from kernelmetric.linkage._fields import as_table, column_of, texts_of
 KINDS = ("text", "long_text", "code", "date", "number", "category")
 _DATE = re.compile(r"(1[6-9]|20)\d\d[-/.]?\d\d[-/.]?\d\d")
 _CODE = re.compile(r"[\d\s.+/()-]*\d[\d\s.+/()-]*[a-z]?")
-_MOSTLY = 0.9  # of the values: the rest are slips of the pen
+_MOSTLY = 0.8  # of the values: the rest are slips of the pen
 _LONG = 25  # letters, on average, of a text whose words may be exchanged
 _FEW = 30  # values of a category, each of which returns this often:
 _RETURNS = 20
