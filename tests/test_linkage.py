@@ -17,7 +17,7 @@ from kernelmetric.linkage import (
     candidate_pairs,
     score_candidates,
 )
-from kernelmetric.linkage._evidence import agreement, learn, levels_of
+from kernelmetric.linkage._evidence import frequencies, learn, levels_of
 from kernelmetric.linkage._links import link, one_to_one_choice
 
 pd = pytest.importorskip("pandas", reason="pandas comes with the extra `linkage`")
@@ -251,7 +251,8 @@ def test_frequencies_are_found_without_labels():
     S, same = drawn_levels(rng, 20_000, 0.1, m, u)
     S[rng.uniform(size=S.shape) < 0.1] = np.nan
     none = np.empty((0, 3), dtype=np.int8)
-    found = agreement(levels_of(S), none, np.empty(0, dtype=bool), share=0.3)
+    patterns, counts = np.unique(levels_of(S), axis=0, return_counts=True)
+    found = frequencies(patterns, counts, none, np.empty(0, dtype=bool), 0.3)
     assert found.match_share == pytest.approx(same.mean(), abs=0.02)
     assert found.m == pytest.approx(m, abs=0.06)
     assert found.u == pytest.approx(u, abs=0.03)
@@ -261,12 +262,28 @@ def test_without_labels_the_odds_are_those_of_fellegi_and_sunter():
     rng = np.random.RandomState(1)
     S = rng.choice([0.0, 0.8, 1.0, np.nan], size=(500, 3))
     model = learn(S, S[:0], np.empty(0, dtype=bool), 0.1, 0.2)
-    found = model.agreement
     levels = levels_of(S)
+    patterns, counts = np.unique(levels, axis=0, return_counts=True)
+    found = frequencies(patterns, counts, levels[:0], np.empty(0, dtype=bool), 0.1, 0.2)
     for row in range(20):
         known = [(f, k) for f, k in enumerate(levels[row]) if k >= 0]
         odds = sum(np.log(found.m[f, k] / found.u[f, k]) for f, k in known) + np.log(0.25)
-        assert model.probability(S[row : row + 1])[0] == pytest.approx(1 / (1 + np.exp(-odds)))
+        one = model.odds(S[row : row + 1])[0] - model.constant
+        assert one == pytest.approx(odds - np.log(0.25))
+    assert model.probability(S).mean() == pytest.approx(0.2, abs=0.01)
+
+
+def test_the_opinion_of_random_pairs_finds_matches_among_candidates_that_are_alike():
+    rng = np.random.RandomState(0)
+    m, u = np.array([[0.1, 0.1, 0.1, 0.7]] * 6), np.array([[0.9, 0.05, 0.03, 0.02]] * 6)
+    S, same = drawn_levels(rng, 400_000, 2e-3, m, u)
+    near = same | (np.sum(S > 0.85, axis=1) >= 2)  # as rules of candidates choose them
+    none, beside = np.empty(0, dtype=bool), S[rng.permutation(len(S))[:20_000]]
+    alone = learn(S[near], S[:0], none, 0.1)
+    both = learn(S[near], S[:0], none, 0.1, S_random=beside, candidate_share=near.mean())
+    wrong = [np.sum((x.probability(S[near]) > 0.5) != same[near]) for x in (alone, both)]
+    assert wrong[1] < wrong[0]
+    assert both.match_share == pytest.approx(same[near].mean(), rel=0.2)
 
 
 def test_a_balanced_set_of_labels_does_not_move_the_share_of_matches():

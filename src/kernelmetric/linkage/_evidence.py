@@ -9,7 +9,7 @@ and from many of them what fields say together.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -23,6 +23,7 @@ N_LEVELS = len(CUTS) + 1
 LEVELS = ["different", "alike", "nearly equal", "equal"]
 _SMOOTH = 0.5  # pairs that each level is given in advance
 _TOL, _MAX_ITER = 1e-5, 300
+_LEAST = 1e-7  # share of matches
 _MANY = 50  # labelled pairs that a kernel can learn from
 _LANDMARKS, _GAMMA = 200, 1.0  # fields are alike from 0 to 1
 # Precisions of the weights around what evidence alone says: of the constant, of the trust in all
@@ -30,18 +31,25 @@ _LANDMARKS, _GAMMA = 200, 1.0  # fields are alike from 0 to 1
 _PRECISION = {"constant": 0.1, "scale": 4.0, "field": 10.0, "alike": 1.0, "kernel": 0.1}
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How frequent levels of agreement are among matches (m) and among other pairs (u)."""
+class Frequencies(NamedTuple):
+    """How frequent levels are among matches (m) and others (u), each (n_fields, n_levels)."""
 
-    m: np.ndarray  # (n_fields, n_levels)
+    m: np.ndarray
     u: np.ndarray
     match_share: float
-    n_iter: int
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What levels of agreement add to the log odds of a match, (n_fields, n_levels)."""
+
+    weights: np.ndarray
+    constant: float  # where as many candidates match as do not
+    match_share: float  # of the candidates
 
     def evidence(self, levels: np.ndarray) -> np.ndarray:
-        """log(m / u) of every field of every pair; 0 where it is missing."""
-        table = np.column_stack([np.log(self.m / self.u), np.zeros(len(self.m))])
+        """The weight of every field of every pair; 0 where it is missing."""
+        table = np.column_stack([self.weights, np.zeros(len(self.weights))])
         return np.take_along_axis(table, levels.T, axis=1).T  # level -1 is the last column
 
 
@@ -81,7 +89,14 @@ class MatchModel:
 
 
 def learn(
-    S: np.ndarray, S_known: np.ndarray, same: np.ndarray, begin: float, share: float | None
+    S: np.ndarray,
+    S_known: np.ndarray,
+    same: np.ndarray,
+    begin: float,
+    share: float | None = None,
+    *,
+    S_random: np.ndarray | None = None,
+    candidate_share: float = 1.0,
 ) -> MatchModel:
     """Frequencies from candidates, weights from labelled pairs.
 
@@ -93,16 +108,17 @@ def learn(
         Which labelled pairs match.
     begin : float
         A first guess of the share of matches among candidates.
-    share : float or None
+    share : float, default=None
         That share, where it is known.
+    S_random : ndarray of shape (n_random, n_fields), default=None
+        The same of pairs drawn from all there are.
+    candidate_share : float, default=1.0
+        The part of all pairs that are candidates.
     """
     found = agreement(
-        levels_of(S),
-        levels_of(S_known),
-        same,
-        share=begin if share is None else share,
-        fixed_share=share is not None,
-    )
+        levels_of(S), levels_of(S_known), same, begin, share,
+        None if S_random is None else levels_of(S_random), candidate_share,
+    )  # fmt: skip
     there = np.isfinite(S)
     sums = np.where(there, S, 0).sum(axis=0, dtype=np.float64)
     middle = sums / np.maximum(there.sum(axis=0), 1)
@@ -124,7 +140,7 @@ def _with_weights(
         chosen = np.random.RandomState(0).permutation(len(distinct))[:_LANDMARKS]
         space = Nystroem(kernel=RBF(gamma=_GAMMA), landmarks=distinct[chosen])
         Z = space.fit_transform(points)
-    b, w, v, g = corrected(evidence, _filled(S, middle), Z, same)
+    b, w, v, g = corrected(evidence, _filled(S, middle), Z, same, found.constant)
     return MatchModel(found, middle, share, b, w, v, space, g if space is not None else None)
 
 
@@ -132,7 +148,7 @@ def _share_of(odds: np.ndarray, share: float) -> float:
     """The share of matches that the log odds of many pairs speak for (Saerens et al., 2002)."""
     for _ in range(_MAX_ITER):
         before, share = share, float(np.mean(expit(odds + logit(share))))
-        share = float(np.clip(share, 1e-7, 1 - 1e-7))
+        share = float(np.clip(share, _LEAST, 1 - _LEAST))
         if abs(share - before) < _TOL * share:
             break
     return share
@@ -158,11 +174,18 @@ def agreement(
     levels: np.ndarray,
     labelled: np.ndarray,
     same: np.ndarray,
-    *,
-    share: float,
-    fixed_share: bool = False,
+    begin: float,
+    share: float | None = None,
+    random: np.ndarray | None = None,
+    candidate_share: float = 1.0,
 ) -> Agreement:
-    """Expectation maximisation for the mixture of matches and others; labels are held fixed.
+    """What each level of agreement is worth: the mean of two opinions.
+
+    One takes the candidates as they are. Those that do not match were chosen for being alike, so
+    fields that agree tell too little there, and records with many slips are missed. The other
+    compares with pairs drawn from all there are, for which the candidates are those that agree;
+    it takes a family at one address for one person. Each is right where the other is wrong, and
+    their mean is never far off.
 
     Parameters
     ----------
@@ -170,43 +193,71 @@ def agreement(
         Of candidates whose labels are unknown.
     labelled, same : ndarray
         Levels of labelled pairs, and which are matches.
-    share : float
-        Where to begin: the part of the candidates that match. With ``fixed_share`` it stays.
+    begin, share : float
+        The part of the candidates that match: a guess, and what is known of it.
+    random : ndarray of shape (n_random, n_fields), default=None
+        Levels of pairs drawn from all; None asks for the first opinion alone.
+    candidate_share : float, default=1.0
+        The part of all pairs that are candidates.
+    """
+    # Most candidates have the levels of others: each combination is looked at once.
+    patterns, counts = np.unique(levels, axis=0, return_counts=True)
+    opinions = []
+    for others, part in [(None, 1.0), (random, candidate_share)][: 1 if random is None else 2]:
+        u = None if others is None else _normalized(_SMOOTH + _frequencies(others))
+        found = frequencies(patterns, counts, labelled, same, begin, share, u, part)
+        opinions.append((np.log(found.m / found.u), logit(part * found.match_share)))
+    weights = np.mean([weights for weights, _ in opinions], axis=0)
+    constant = float(np.mean([constant for _, constant in opinions]))
+    evidence = Agreement(weights, 0.0, 0.5).evidence(patterns).sum(axis=1)
+    matching = np.average(expit(constant + evidence), weights=counts)
+    matching = float(np.clip(matching, _LEAST, 1 - _LEAST))
+    return Agreement(weights, constant - logit(matching), matching if share is None else share)
 
-    Returns
-    -------
-    Agreement
-        The frequencies.
+
+def frequencies(
+    patterns: np.ndarray,
+    counts: np.ndarray,
+    labelled: np.ndarray,
+    same: np.ndarray,
+    begin: float,
+    share: float | None = None,
+    u: np.ndarray | None = None,
+    part: float = 1.0,
+) -> Frequencies:
+    """Expectation maximisation for the mixture of matches and others; labels are held fixed.
+
+    With ``u``, the frequencies among others are known, and the patterns are all those of a
+    population that may match: ``part`` of it.
 
     References
     ----------
     Fellegi and Sunter, "A theory for record linkage", JASA 1969. Winkler, "Using the EM algorithm
     for weight computation in the Fellegi-Sunter model", 1988.
     """
-    n_fields = levels.shape[1]
-    # Most candidates have the levels of others: each combination is looked at once.
-    patterns, counts = np.unique(levels, axis=0, return_counts=True)
-    pseudo = np.tile(np.arange(1.0, N_LEVELS + 1), (n_fields, 1))
-    m = _normalized(pseudo**2 + _frequencies(labelled, same.astype(float)))
-    u = _normalized(_SMOOTH + _frequencies(patterns, counts.astype(float)))
     known_m = _frequencies(labelled, same.astype(float))
     known_u = _frequencies(labelled, 1.0 - same)
-    n_iter = 0
-    for n_iter in range(1, _MAX_ITER + 1):
-        found = Agreement(m, u, share, n_iter)
-        p = expit(found.evidence(patterns).sum(axis=1) + logit(share))
+    first = np.tile(np.arange(1.0, N_LEVELS + 1) ** 2, (patterns.shape[1], 1))
+    m, fixed = _normalized(first + known_m), u
+    if u is None:
+        u = _normalized(_SMOOTH + _frequencies(patterns, counts.astype(float)))
+    now = begin if share is None else share
+    for _ in range(_MAX_ITER):
+        odds = Agreement(np.log(m / u), 0.0, 0.5).evidence(patterns).sum(axis=1)
+        p = expit(odds + logit(part * now))
+        before = m, now
         m = _normalized(_SMOOTH + known_m + _frequencies(patterns, counts * p))
-        u = _normalized(_SMOOTH + known_u + _frequencies(patterns, counts * (1 - p)))
-        before = share
-        if not fixed_share and len(patterns):
-            share = float(np.clip(np.average(p, weights=counts), 1e-7, 1 - 1e-7))
-        if np.max(np.abs(m - found.m)) + abs(share - before) < _TOL:
+        if fixed is None:
+            u = _normalized(_SMOOTH + known_u + _frequencies(patterns, counts * (1 - p)))
+        if share is None:
+            now = float(np.clip(np.average(p, weights=counts), _LEAST, 1 - _LEAST))
+        if np.max(np.abs(m - before[0])) + abs(now - before[1]) < _TOL:
             break
-    return Agreement(m, u, share, n_iter)
+    return Frequencies(m, u, now)
 
 
 def corrected(
-    evidence: np.ndarray, alike: np.ndarray, Z: np.ndarray, same: np.ndarray
+    evidence: np.ndarray, alike: np.ndarray, Z: np.ndarray, same: np.ndarray, constant: float
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """Logistic regression on labelled pairs that begins at what the evidence says.
 
@@ -218,6 +269,8 @@ def corrected(
         Coordinates of a kernel; none where the labels are few.
     same : ndarray of bool
         Which pairs match.
+    constant : float
+        Where b begins.
 
     Returns
     -------
@@ -232,7 +285,7 @@ def corrected(
     # The constant, all evidence, deviations of the fields, how alike they are, the kernel.
     A = np.column_stack([np.ones(len(same)), evidence.sum(axis=1), evidence, alike, Z])
     start = np.zeros(A.shape[1])
-    start[1] = 1.0
+    start[:2] = constant, 1.0
     precision = np.repeat(list(_PRECISION.values()), [1, 1, n_fields, n_fields, Z.shape[1]])
     # Labelled pairs have a share of matches of their own.
     offset = float(logit((same.sum() + 0.5) / (len(same) + 1)))
@@ -249,7 +302,7 @@ def corrected(
     return float(b), scale + w, v, g
 
 
-def _frequencies(levels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _frequencies(levels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Weighted counts of the levels of every field; missing ones are in none."""
     counts = np.empty((levels.shape[1], N_LEVELS))
     for field, column in enumerate(levels.T):

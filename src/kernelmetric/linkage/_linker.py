@@ -21,6 +21,7 @@ from kernelmetric.linkage._fields import as_table
 from kernelmetric.linkage._links import Links, link
 
 _MOST_UNLABELLED = 200_000  # candidates that frequencies are learned from, evenly spread
+_DRAWN = 50_000  # pairs that stand for all
 _AT_ONCE = 200_000  # pairs whose comparisons are in memory
 _FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
 _FOLDS = 5
@@ -30,8 +31,8 @@ class RecordLinker(BaseEstimator):
     r"""Finds the records of two tables, or of one, that mean the same.
 
     Candidates are compared field by field. How often fields agree among matches and among other
-    pairs is learned from the candidates without labels (Fellegi and Sunter's model, by EM); the
-    log odds of a match are
+    pairs is learned without labels (Fellegi and Sunter's model, by EM, beside other candidates and
+    beside random pairs: the mean of the two); the log odds of a match are
 
     .. math:: b + \sum_f w_f \log \frac{m_f}{u_f} + \sum_f v_f s_f + g(s),
 
@@ -60,7 +61,7 @@ class RecordLinker(BaseEstimator):
     match_share_ : float
         The part of the candidates that match.
     model_ : MatchModel
-        What was learned: ``agreement`` with the frequencies m and u, ``constant``, ``weights`` and
+        What was learned: ``agreement`` with log(m / u), ``constant``, ``weights`` and
         ``alike_weights``: b, w and v. See :meth:`weights`.
     labelled_pairs_, labelled_same_ : ndarray of shape (n_labelled, 2) and (n_labelled,)
         The pairs learned from, each once, and which match.
@@ -132,7 +133,12 @@ class RecordLinker(BaseEstimator):
         S = comparison.similarities(left, right, candidates[::step])
         S_known = comparison.similarities(left, right, known)
         begin = min(0.5, min(len(left), len(left if right is None else right)) / len(candidates))
-        model = learn(S, S_known, same, begin, self.match_share)
+        drawn, n_all = _drawn(left, right)
+        model = learn(
+            S, S_known, same, begin, self.match_share,
+            S_random=comparison.similarities(left, right, drawn),
+            candidate_share=len(candidates) / n_all,
+        )  # fmt: skip
         self.comparison_, self.candidates_, self.model_ = comparison, candidates, model
         self.match_share_ = model.match_share
         self.labelled_pairs_, self.labelled_same_ = known, same
@@ -213,9 +219,8 @@ class RecordLinker(BaseEstimator):
         import pandas as pd
 
         self._check_fitted()
-        found = self.model_.agreement
         return pd.DataFrame(
-            np.log(found.m / found.u) * self.model_.weights[:, None],
+            self.model_.agreement.weights * self.model_.weights[:, None],
             index=self.comparison_.fields_,
             columns=LEVELS,
         )
@@ -229,6 +234,16 @@ class RecordLinker(BaseEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFittedError("This RecordLinker is not fitted yet: call fit with the tables.")
+
+
+def _drawn(left: Any, right: Any) -> tuple[np.ndarray, int]:
+    """Pairs drawn from all, and how many there are."""
+    rng = np.random.RandomState(0)
+    sizes = len(left), _width(left, right)
+    pairs = np.column_stack([rng.randint(size, size=_DRAWN) for size in sizes])
+    if right is not None:
+        return pairs, sizes[0] * sizes[1]
+    return pairs[pairs[:, 0] != pairs[:, 1]], sizes[0] * (sizes[0] - 1) // 2
 
 
 def _width(left: Any, right: Any) -> int:
