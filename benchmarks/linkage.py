@@ -24,7 +24,7 @@ from kernelmetric.linkage._candidates import known_as
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 LABELS = (0, 10, 100, 1000)
-DRAWS = 5
+DRAWS = 3
 HARD = ["soc_sec_id", "date_of_birth", "postcode", "street_number"]
 
 

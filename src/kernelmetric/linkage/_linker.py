@@ -32,7 +32,7 @@ class RecordLinker(BaseEstimator):
 
     Candidates are compared field by field. How often fields agree among matches and among other
     pairs is learned without labels (Fellegi and Sunter's model, by EM, beside other candidates and
-    beside random pairs: the mean of the two); the log odds of a match are
+    beside random pairs: a mean of the two); the log odds of a match are
 
     .. math:: b + \sum_f w_f \log \frac{m_f}{u_f} + \sum_f v_f s_f + g(s),
 
