@@ -238,7 +238,7 @@ def scale():
 
 def growth():
     """Candidates of ever larger tables: seconds and memory for each record."""
-    for n in (10_000, 20_000, 40_000, 80_000):
+    for n in (5_000, 10_000, 20_000, 40_000):
         left, right = people(n)
         start = time.process_time()
         pairs = candidate_pairs(left, right, [NearestText(n_neighbors=5)])
