@@ -160,10 +160,11 @@ class NearestText:
     n_neighbors : int, default=10
         How many records of the right table each record of the left one asks for.
     ngram : int, default=3
-        Letters of a piece.
-    most : int, default=2000
+        Letters of the shortest pieces; the longest have two more.
+    most : int, default=1000
         N-grams that more records have are left out: they say little, and without them the time
-        grows with the number of records and not with its square.
+        grows with the number of records and not with its square. In large tables the longer
+        pieces remain.
 
     Notes
     -----
@@ -185,7 +186,7 @@ class NearestText:
         n_neighbors: int = 10,
         *,
         ngram: int = 3,
-        most: int = 2000,
+        most: int = 1000,
     ):
         self.columns = columns
         self.n_neighbors = _checked_count("n_neighbors", n_neighbors)
@@ -248,7 +249,7 @@ class NearestText:
         if not any(len(line) + 2 >= self.ngram for line in lines):
             raise ValueError(f"Got records without a text of {self.ngram} letters.")
         weigh = TfidfVectorizer(
-            analyzer="char_wb", ngram_range=(self.ngram, self.ngram), lowercase=False,
+            analyzer="char_wb", ngram_range=(self.ngram, self.ngram + 2), lowercase=False,
             max_df=min(len(lines), self.most), dtype=np.float32,
         )  # fmt: skip
         weights = weigh.fit_transform(lines)
