@@ -33,6 +33,7 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
+    Columns,
     Cosine,
     Delta,
     Laplacian,
@@ -52,6 +53,7 @@ __all__ = [
     "KPCA",
     "RBF",
     "AlignedScales",
+    "Columns",
     "Cosine",
     "Delta",
     "KernelAlignment",

@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
-    check_points,
     home,
     map_rows,
     require_memory,
@@ -29,6 +28,7 @@ from kernelmetric.kernelized._parts import (
     fresh_space,
     metric_tags,
 )
+from kernelmetric.kernelized._tables import fit_points, points_like_fitted
 from kernelmetric.kernelized._tuples import (
     are_tuples,
     coordinates_of_tuples,
@@ -93,6 +93,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
+    schema_ : TableSchema
+        What the columns of X are, where X was a table of names, dates or gaps.
 
     See Also
     --------
@@ -151,8 +153,10 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel;
-            (n_tuples, t, n_features) for a learner from tuples.
+            Points; a data frame, also with columns of names or dates and with missing values, see
+            :class:`~kernelmetric.kernels.TableSchema`; the Gram matrix of shape
+            (n_samples, n_samples) for a precomputed kernel; (n_tuples, t, n_features) for a learner
+            from tuples.
         y : array-like of shape (n_samples,), default=None
             Labels, for learners that want them; those of the tuples, where there are tuples.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
@@ -338,9 +342,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         with unchanged_on_failure(self):
             if are_tuples(X):
                 X, tuples = points_of_tuples(X)
-            X = check_points(
-                self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
-            )
+            X, kernel = fit_points(self, X, kernel)
             require_memory(
                 self.estimate_memory(*X.shape),
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
@@ -385,7 +387,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
 
     def _checked(self, X: Any) -> Any:
-        return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+        return points_like_fitted(self, X)
 
     def _coordinates(self, X: Any) -> Any:
         check_is_fitted(self)

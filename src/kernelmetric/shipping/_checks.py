@@ -16,6 +16,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
+from kernelmetric.kernels import TableSchema
 from kernelmetric.learners import Learner
 from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._cross_checks import FURTHER
@@ -99,6 +100,7 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "transduction_": "any n",
     },
     Gram: {"matrix": "finite n n"},
+    TableSchema: {"centres_": "finite d", "scales_": "scale d"},
 }
 
 
