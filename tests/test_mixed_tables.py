@@ -148,6 +148,13 @@ def test_a_frame_of_numbers_is_an_array_as_before():
     assert np.allclose(metric.transform(frame), Kernelized(DNE(1)).fit(X, y).transform(X))
 
 
+def test_numbers_kept_as_objects_are_numbers():
+    X = np.random.RandomState(0).randn(10, 2)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1].astype(object)})
+    assert not is_table(frame) and not is_table(X.astype(object))
+    assert is_table(frame.assign(a=frame["a"].round().astype(int).astype("category")))
+
+
 def test_a_fit_to_an_array_forgets_the_table_before():
     frame, y = fruit()
     metric = Kernelized(DNE(1)).fit(frame, y)
@@ -288,6 +295,15 @@ def test_columns_that_are_left_out_change_nothing():
     frame, y = fruit()
     metric = Kernelized(DNE(1), Columns(["kg", "kind"])).fit(frame, y)
     assert np.array_equal(metric.transform(frame.assign(noise="a")), metric.transform(frame))
+
+
+def test_columns_of_other_libraries_stay_there():
+    xp = pytest.importorskip("array_api_strict")
+    X = np.random.RandomState(0).randn(20, 4)
+    kernel = Columns([1, 3], RBF(gamma=0.5)).bind(xp.asarray(X))
+    K = kernel(xp.asarray(X))
+    assert isinstance(K, type(xp.asarray(X)))
+    assert np.allclose(np.asarray(K), RBF(gamma=0.5)(X[:, [1, 3]]))
 
 
 def test_columns_of_an_array_are_taken_as_they_are():

@@ -42,12 +42,12 @@ class Columns(Kernel):
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> import numpy as np
     >>> from kernelmetric.kernels import RBF, Columns
-    >>> frame = pd.DataFrame({"kg": [1.0, 3.0, None, 2.0], "kind": ["a", "b", "a", "b"]})
-    >>> kernel = Columns(["kg"]) * Columns(["kind"], RBF(gamma=1.0))
-    >>> kernel.bind(frame)(frame).shape
-    (4, 4)
+    >>> table = np.array([[1.0, "a"], [3.0, "b"], [None, "a"], [2.0, "b"]], dtype=object)
+    >>> kernel = Columns([0]) * Columns([1], RBF(gamma=1.0))
+    >>> kernel.bind(table)(table)[0].round(3)
+    array([1.   , 0.018, 0.287, 0.174])
     """
 
     def __init__(self, columns: Any = None, kernel: Any = None, *, schema: Any = None):

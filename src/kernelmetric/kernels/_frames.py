@@ -70,7 +70,7 @@ def is_table(X: Any) -> bool:
     Returns
     -------
     bool
-        False for arrays of numbers, and for frames of numbers without gaps.
+        False for arrays of numbers, and for frames of numbers and booleans without gaps.
     """
     if isinstance(X, np.ndarray):
         return X.ndim == 2 and X.dtype.kind in "OUS" and not _all_numbers(X)
@@ -78,7 +78,10 @@ def is_table(X: Any) -> bool:
         return False
     dtypes = getattr(X, "dtypes", None)
     if hasattr(X, "iloc") and dtypes is not None:  # pandas, also where narwhals is not installed
-        plain = all(getattr(dtype, "kind", "O") in "iufb" for dtype in dtypes)
+        objects = np.array([str(dtype) == "object" for dtype in dtypes], dtype=bool)
+        others = [dtype for dtype, odd in zip(dtypes, objects, strict=True) if not odd]
+        plain = all(getattr(dtype, "kind", "O") in "iufb" for dtype in others)
+        plain = plain and _all_numbers(X.loc[:, objects].to_numpy(dtype=object))
         return not plain or bool(np.asarray(X.isna()).any())
     frame = _narwhals(X)
     plain = all(dtype.is_numeric() or dtype.is_boolean() for dtype in frame.schema.values())

@@ -15,9 +15,9 @@ from kernelmetric.kernels._schema import schema_of
 
 def as_block(A: Any, kernel: Any) -> Any:
     """Two-dimensional floating-point block; lists, frames and integers become float64."""
-    schema = schema_of(kernel)
-    if schema is not None and (is_frame(A) or is_table(A)):
-        A = schema.transform(A)
+    if is_frame(A) or is_table(A):
+        schema = schema_of(kernel)
+        A = A if schema is None else schema.transform(A)
     if is_sparse(A):
         if not kernel.accepts_sparse:
             raise TypeError(

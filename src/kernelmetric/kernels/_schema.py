@@ -82,14 +82,14 @@ class TableSchema(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> import numpy as np
     >>> from kernelmetric.kernels import TableSchema
-    >>> frame = pd.DataFrame({"kg": [1.0, 3.0, None, 2.0], "kind": ["a", "b", "a", "b"]})
-    >>> schema = TableSchema().fit(frame)
+    >>> table = np.array([[1.0, "a"], [3.0, "b"], [None, "a"], [2.0, "b"]], dtype=object)
+    >>> schema = TableSchema().fit(table)
     >>> schema.get_feature_names_out().tolist()
-    ['kg', 'kg=(missing)', 'kind=a', 'kind=b', 'kind=(other)']
-    >>> schema.transform(frame[2:3]).tolist()
-    [[0.0, 1.0, 0.7071067811865476, 0.0, 0.0]]
+    ['x0', 'x0=(missing)', 'x1=a', 'x1=b', 'x1=(other)']
+    >>> schema.transform(table)[2].round(3).tolist()
+    [0.0, 1.0, 0.707, 0.0, 0.0]
     """
 
     def fit(self, X: Any, y: Any = None) -> TableSchema:
