@@ -27,7 +27,7 @@ extensions = [
 ]
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "_templates", "_api_by_room.md", "guide/_memory.md"]
+exclude_patterns = ["_build", "_templates", "_api_by_room.md", "measurements/_memory.md"]
 templates_path = ["_templates"]
 
 html_theme = "furo"
