@@ -96,15 +96,15 @@ def surroundings(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     rng = np.random.RandomState(0)
-    X = rng.standard_normal((120, 3))
+    X = rng.standard_normal((66, 3))
     y = (X[:, 0] > 0).astype(int)
-    few = np.where(np.arange(120) < 40, y, -1)
+    few = np.where(np.arange(66) < 20, y, -1)
     pairs = Pairs.from_labels(y, per_point=3, random_state=0)
     metric = Kernelized(LMNN(), kernel="rbf").fit(X, y)
     verifier = PairVerifier(metric).calibrate(pairs, X)
     return {
         "X": X, "A": X, "B": X, "X_new": X, "X_other": X, "y": y, "numbers": X[:, 0], "few": few,
-        "groups": np.arange(120) // 3, "codes": np.arange(120) // 3, "pairs": pairs,
+        "groups": np.arange(66) // 3, "codes": np.arange(66) // 3, "pairs": pairs,
         "metric": metric, "other_pairs": pairs, "rows": [[0, 1]],
         "verifier": verifier, "estimator": LMNN(),
         "KMeans": lambda k: KMeans(k, n_init=1, random_state=0),
