@@ -34,7 +34,7 @@ html_theme = "furo"
 html_math_renderer = "mathml"  # browsers draw it themselves: no script, no network
 html_title = f"kernelmetric {release}"
 html_static_path = ["_static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["pages.css"]
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
