@@ -7,6 +7,7 @@ n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
     _budget.py      how much memory a block may take, and what cannot fit
+    _deprecated.py  how something public goes away
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _machine.py     how much memory the machine, or its container, has
     _state.py       an estimator that a refused fit leaves as it was
@@ -41,6 +42,7 @@ from kernelmetric.compute._budget import (
     require_memory,
     row_blocks,
 )
+from kernelmetric.compute._deprecated import deprecated, moved
 from kernelmetric.compute._execute import (
     map_rows,
     over_rows,
@@ -88,6 +90,7 @@ __all__ = [
     "check_points",
     "class_neighbors",
     "current_budget",
+    "deprecated",
     "device_of",
     "exp_of_negative",
     "gram_products",
@@ -104,6 +107,7 @@ __all__ = [
     "memory_budget",
     "mine_impostors",
     "mine_softmax",
+    "moved",
     "multiplied",
     "namespace",
     "native",

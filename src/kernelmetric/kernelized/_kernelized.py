@@ -53,9 +53,9 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         clusters or fits on tuples of points; what it can do, its kernel version can.
         :func:`check_kernelizable` says whether that is what comes out.
     kernel : str, Kernel or callable, default='auto'
-        'auto': the kernel and ridge with which ridge regression predicts points left out best,
-        see :class:`LeaveOneOutRidge`; without y, the RBF of median width. 'aligned': the sum of
-        21 RBF widths best aligned with the labels, see :class:`KernelAlignment`. Otherwise a
+        'auto' compares kernels by how well ridge regression predicts left-out points, see
+        :class:`LeaveOneOutRidge`; without y it is the RBF of median width. 'aligned' is the sum
+        of 21 RBF widths best aligned with the labels, see :class:`KernelAlignment`. Otherwise a
         kernel; a name such as 'rbf', 'poly', 'linear', 'laplacian', 'cosine', 'precomputed' or
         any of scikit-learn's; or a function of two blocks of points.
     space : Space or 'auto', default='auto'
