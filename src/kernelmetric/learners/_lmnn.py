@@ -203,7 +203,7 @@ class LMNN(LargeMargin):
         Stop when the objective changes by less than this share of itself, or of the number of
         target pairs if that is larger. The margin is one, so much smaller costs do not matter.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
+        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         the number of features has changed.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
