@@ -19,7 +19,7 @@ What most tasks take is imported from here. What only specialists need lives in 
 """
 
 from kernelmetric import datasets
-from kernelmetric.compute import memory_budget
+from kernelmetric.compute import memory_budget, use_device
 from kernelmetric.compute import moved as _moved
 from kernelmetric.evaluation import (
     PairVerifier,
@@ -78,6 +78,7 @@ __all__ = [
     "save",
     "to_faiss",
     "to_onnx",
+    "use_device",
     *(learner.__name__ for learner in _LEARNERS),
 ]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute import nearest_neighbors, there
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
 from kernelmetric.transductive._choice import FEWEST, HEARD, hidden_folds
@@ -115,7 +115,7 @@ def candidate_graphs(
         graph = "neighbors" if name == "auto" else graph
         yield Graph("neighbors" if size else name, size, as_graph(graph, points, size or 1))
         return
-    nearest = nearest_neighbors(points, min(max(NEIGHBORS), n - 1))[0]
+    nearest = nearest_neighbors(there(points), min(max(NEIGHBORS), n - 1))[0]
     sizes = sorted({min(k, n - 1) for k in NEIGHBORS})
     lost = [_parts_without_label(union_graph(nearest[:, :k]), codes) for k in sizes]
     first = int(np.argmin(lost))

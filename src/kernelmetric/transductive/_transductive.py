@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from kernelmetric.compute import (
     check_points,
+    device_like,
     map_points,
     require_memory,
     to_numpy,
@@ -209,7 +210,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         TransductiveDistance
             The fitted metric.
         """
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), device_like(X):
             check_parameters(self)
             cost, penalty = as_cost(self.cost), as_penalty(self.penalty)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
