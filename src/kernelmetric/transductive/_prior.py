@@ -68,7 +68,7 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
         Symmetric weights.
     """
     n = len(points)
-    W = graph(points) if callable(graph) else graph
+    W = graph(points.copy()) if callable(graph) else graph  # which may scale them in place
     if isinstance(W, str):
         if W == "neighbors":
             W = union_graph(nearest_neighbors(there(points), min(n_neighbors, n - 1))[0])
