@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import (
+    class_neighbors,
     like,
     lmnn_hinge,
     lmnn_hinge_on,
@@ -31,6 +32,8 @@ _FIRST_ROUND = 10  # iterations before the impostors are looked for again; doubl
 _WATCHED = 50  # impostors of a point on the first list; doubles whenever a list was too short
 _SLACK = 0.5  # how much farther than the margin an impostor on the first list may be
 _ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimate will do
+_MANY_POINTS = 6_000  # from here a descent begins with some of the points,
+_SOME_POINTS = 4_000  # at most so many
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
 _FEW_POINTS = 1000  # up to here, looking at all impostors costs less than keeping a list
@@ -54,6 +57,14 @@ class MarginProblem:
     def on(self, points: Any) -> MarginProblem:
         """The same problem, its points in another precision."""
         return MarginProblem(points, self.targets, self.codes, self.c, self.reg)
+
+    def thinned(self) -> MarginProblem:
+        """The problem of some of the points, their targets among them."""
+        rows = np.arange(0, len(self.codes), -(-len(self.codes) // _SOME_POINTS))
+        points, codes = take_rows(self.points, rows), self.codes[rows]
+        k = min(self.targets.shape[1], len(rows))
+        targets = class_neighbors(points, codes, k, same=True)[0]
+        return MarginProblem(points, targets, codes, self.c, self.reg * len(rows) / len(self.codes))
 
     def value(self, L: np.ndarray) -> float:
         """The objective with the plain hinge, over all impostors."""
@@ -118,7 +129,7 @@ class MarginProblem:
             return self._mined(longer, every=every, most=0)[0] + penalty * squares[k]
 
         best = len(squares) // 2
-        while (lower := min((best - 1, best + 1), key=value)) and value(lower) < value(best):
+        while value(lower := min((best - 1, best + 1), key=value)) < value(best):
             best = lower
         return float(np.sqrt(squares[best]))
 
@@ -136,7 +147,7 @@ class MarginProblem:
         return lmnn_hinge_on(pairs, E, V, self.targets, self.c, corner)
 
     def listed(self, pairs: np.ndarray, nearby: np.ndarray) -> np.ndarray:
-        """What to watch next: all that was ever worth it, or where that is too much, what is now."""
+        """What to watch next: all that was ever worth it or, if too much, what is now."""
         both = _union(pairs, nearby, len(self.codes))
         return both if len(both) <= self.most_pairs else nearby
 
@@ -156,9 +167,31 @@ def descend(
 
     A round ends in the exact objective, which shows what the round could not see: impostors not
     on its list, and the corner of the hinge. The larger of the two is mended before the next.
+
+    Many points begin where some of them end: a look at all takes time as the square of their
+    number, and most rounds are far from the end.
     """
-    done, round_length, finish = 0, _FIRST_ROUND, False
+    if len(problem.codes) > _MANY_POINTS and corner == FIRST_CORNER:
+        some = problem.thinned()
+        if some.unit:
+            L, _, corner = _rounds(some, L, report, problem.unit, max_iter, tol, corner)
+    if report.stopped or len(report.loss_curve) >= max_iter:
+        return L, False, corner
+    return _rounds(problem, L, report, problem.unit, max_iter, tol, corner)
+
+
+def _rounds(
+    problem: MarginProblem,
+    L: np.ndarray,
+    report: Iterations,
+    scale: float,
+    max_iter: int,
+    tol: float,
+    corner: float,
+) -> tuple[np.ndarray, bool, float]:
+    """Rounds on one problem, reported for so many target pairs as ``scale`` says."""
     unit = problem.unit
+    done, round_length, finish = len(report.loss_curve), _FIRST_ROUND, False
     most = _WATCHED
     _, pairs = problem.mine(L)
     for _ in range(_MAX_ROUNDS):
@@ -167,14 +200,15 @@ def descend(
             L,
             max_iter=max(1, min(round_length, max_iter - done)),
             tol=0.1 * tol if finish else max(0.1 * tol, _STAGE_TOL * corner),
-            report=lambda L, value: report(L, value * unit),
+            report=lambda L, value: report(L, value * scale),
         )
         L, done = minimum.x, done + minimum.n_iter
         # The narrower the corner, the shorter the steps, and the nearer impostors that matter.
         exact, seen, nearby = problem.look(L, pairs, most=most, slack=_SLACK * corner ** (1 / 3))
         missing, rounded = exact - seen, seen - minimum.value * unit
         near = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
-        good = near and (finish or _STAGE_TOL * corner <= 0.1 * tol)
+        # No objective is below zero: one that is as good as none is near enough to the best.
+        good = (near and (finish or _STAGE_TOL * corner <= 0.1 * tol)) or exact <= tol * unit
         stuck = minimum.n_iter == 0 and not minimum.converged  # no step leads to a finite value
         if good or report.stopped or done >= max_iter or stuck:
             return L, good, corner

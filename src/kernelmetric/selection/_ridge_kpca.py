@@ -40,6 +40,7 @@ N_LANDMARKS = 2_000
 _DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
 _LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies most
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
+_CALM = 0.05  # of n³: what many small products leave to the threads of a BLAS
 _HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in float32
 _INDEFINITE = (
     "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
@@ -164,7 +165,8 @@ class RidgeKPCA(Space):
         n = X.shape[0]
         has_ridge = without_ridge(self.kernel_)[1] > 0
         if n <= ALL_ROWS or (has_ridge and not is_sparse(X) and self._held(n)):
-            return self._learn_exactly(X, Y)
+            with calm_if_small(_CALM * n**3):
+                return self._learn_exactly(X, Y)
         if self.kernel_.pairwise:
             raise ValueError(
                 f"Got the Gram matrix of {X.shape[0]} points, but RidgeKPCA expected at most "
@@ -226,14 +228,17 @@ class RidgeKPCA(Space):
         size = block_size(X, inner.projection_.shape[0])
         Y = Y - Y.mean(axis=0)
 
-        def coordinates(rows: slice) -> np.ndarray:
-            return to_numpy(inner._coordinates(X[rows, :])).astype(np.float64, copy=False)
+        def values(rows: slice) -> np.ndarray:
+            return to_numpy(inner._features(X[rows, :])).astype(np.float64, copy=False)
 
-        # The scatter of these coordinates is diagonal, so ridge regression is a division.
-        beta = sum_rows(lambda rows: coordinates(rows).T @ Y[rows], n, **size)
+        # Coordinates are these values times P. Their scatter is diagonal, so ridge regression is a
+        # division; and all that is asked of them has few columns, so P meets those first.
+        P, offset = (to_numpy(a).astype(np.float64) for a in (inner.projection_, inner.offset_))
+        beta = P.T @ sum_rows(lambda rows: values(rows).T @ Y[rows], n, **size)
         beta /= (inner.eigenvalues_ + (ridge or _JITTER * inner.eigenvalues_[0]))[:, None]
         W = np.hstack([np.eye(inner.rank_, r), beta])
-        F = map_rows(lambda rows: coordinates(rows) @ W, n, **size)
+        P, offset = P @ W, offset @ W
+        F = map_rows(lambda rows: values(rows) @ P - offset, n, **size)
         rest, G = np.zeros_like(F), W.T @ W
         self.n_landmarks_, self.anchors_, apart = inner.anchors_.shape[0], inner.anchors_, rest[:0]
         if ridge and not is_sparse(X):
@@ -248,7 +253,6 @@ class RidgeKPCA(Space):
             self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
         total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n - 1)
         T = self._principal(G, F + rest, total, r)
-        P, offset = (to_numpy(a).astype(np.float64) @ W for a in (inner.projection_, inner.offset_))
         kind = inner.projection_
         self.projection_ = like(np.vstack([P, apart]) @ T, kind)
         self.offset_ = like(offset @ T, kind)

@@ -110,7 +110,9 @@ def lmnn_hinge(
     if host and n <= _WHOLE_ROWS:
         with calm_if_small(2.0 * n * n * (E.shape[1] + p)):
             D2 = _distances(_points(E, codes), Block(slice(0, n), slice(0, 0)))
-            hinge, rows, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
+            hinge, rows, impostor, values, per_target = _active_weights(
+                D2, thresholds, c, smoothing
+            )
             weights = (pull + per_target)[i, slot]
             lists = (i, rows), (targets[i, slot], impostor), (weights, -values)
             return value + hinge, _laplacian_product(*map(np.concatenate, lists), V)
