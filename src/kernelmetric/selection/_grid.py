@@ -187,18 +187,17 @@ def left_out(
         Sum of w / (w + λ) over the eigenvalues w of K + 1; NaN where not all are left out.
     """
     F, signs, own = few_columns(Y)
-    some = judged is not None and judged < len(K) and not own
+    first = 0 if judged is None or own else max(0, len(K) - judged)
     # G = RᵀR; of the last rows, the last rows and columns of R are enough.
     factor = cholesky_factor(K + 1.0, ridge)
-    last = factor[-judged:, -judged:] if some else factor
-    R = inverse_of(last, "trtri")
+    R = inverse_of(factor[first:, first:], "trtri")
     diagonal = np.einsum("ij,ij->j", R, R)
     F = F.astype(K.dtype)
-    alpha = linalg.cho_solve((factor, True), F)[-judged:] if some else R.T @ (R @ F)
+    alpha = linalg.cho_solve((factor, True), F)[first:] if first else R.T @ (R @ F)
     total = np.sum((alpha / diagonal[:, None]) ** 2, axis=0) @ signs
     if own:
         total += own * np.sum(((R.T @ R) / diagonal) ** 2)
-    dimension = np.nan if some else float(len(K) - ridge * diagonal.sum())
+    dimension = np.nan if first else float(len(K) - ridge * diagonal.sum())
     return float(total / (len(R) * Y.shape[1])), dimension
 
 

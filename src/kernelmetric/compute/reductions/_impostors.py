@@ -110,12 +110,12 @@ def lmnn_hinge(
     if host and n <= _WHOLE_ROWS:
         with calm_if_small(2.0 * n * n * (E.shape[1] + p)):
             D2 = _distances(_points(E, codes), Block(slice(0, n), slice(0, 0)))
-            hinge, rows, impostor, values, per_target = _active_weights(
-                D2, thresholds, c, smoothing
-            )
+            hinge, rows, others, values, per_target = _active_weights(D2, thresholds, c, smoothing)
             weights = (pull + per_target)[i, slot]
-            lists = (i, rows), (targets[i, slot], impostor), (weights, -values)
-            return value + hinge, _laplacian_product(*map(np.concatenate, lists), V)
+            lists = (i, rows), (targets[i, slot], others), (weights, -values)
+            first, second, both = map(np.concatenate, lists)
+            product = _laplacian_product(first, second, both, V)
+        return value + hinge, product
     hinge, per_target, product = sum_tiles(
         partial(_hinge_sums, _points(E, codes), V, thresholds, c, smoothing),
         _impostor_blocks(codes, E),
@@ -242,7 +242,8 @@ def lmnn_hinge_on(
     ti, slot = np.nonzero(targets >= 0)
     weights = pull[ti, slot], -c * slope.sum(axis=1)
     lists = (ti, i), (targets[ti, slot], impostor), weights
-    return value, _laplacian_product(*map(np.concatenate, lists), V)
+    first, second, both = map(np.concatenate, lists)
+    return value, _laplacian_product(first, second, both, V)
 
 
 def _targets_part(E: Any, targets: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
