@@ -227,7 +227,8 @@ class LMNN(LargeMargin):
 
     Notes
     -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory. From 6,000 points on, the
+    descent begins where one on some 4,000 of them ended.
 
     References
     ----------

@@ -61,9 +61,11 @@ class RidgeKPCA(Space):
     coordinates is that in the whole feature space, and a learner of metrics has what it needs to
     set noisy labels aside.
 
-    Up to 4,000 points that is exact, in O(n³) time. Beyond, the kernel without its ridge is that of
-    landmarks, O(n m²) time, and the ridge of the training points is remembered with them: a point
-    is known again where it lies within 1e-5 of the typical distance. Sparse points are not.
+    Up to 4,000 points that is exact, in O(n³) time. Up to 12,000 it is so in single precision, with
+    one n × n array, where the kernel has a ridge and the memory budget room for it. Beyond, the
+    kernel without its ridge is that of landmarks, O(n m²) time, and the ridge of the training
+    points is remembered with them: a point is known again where it lies within 1e-5 of the typical
+    distance. Sparse points are not.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ class RidgeKPCA(Space):
     kernel : Kernel, str or callable, default=None
         The kernel, with its ridge; None is the RBF of median width, which has none.
     n_landmarks : int, default=2000
-        Landmarks for more than 4,000 points.
+        Landmarks where points are too many.
     random_state : int, RandomState or None, default=0
         For the start of the eigensolver, and the landmarks.
 
@@ -81,9 +83,9 @@ class RidgeKPCA(Space):
     kernel_ : Kernel
         The kernel, bound to the training points.
     anchors_ : array of shape (n, d) or (m + n', d)
-        The training points; for more than 4,000, the landmarks before them, and no copies.
+        The training points; where there are landmarks, these before them, and no copies.
     n_landmarks_ : int
-        Number m of landmarks; 0 up to 4,000 points.
+        Number m of landmarks; 0 where every training point is an anchor.
     projection_ : array of as many rows as there are anchors, and rank_ columns
         The matrix P of z(x) = f(x)ᵀ P - o. Beside landmarks, the rows of the training points are
         where each of them lies apart from new points at its place.
