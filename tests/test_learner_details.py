@@ -404,9 +404,12 @@ class Watched:
         extra = 0.0 if first or not self.missing else self.missing.pop(0)
         return 5.0 + extra, np.array([[0, 1]], dtype=np.int32)
 
-    def look(self, L, pairs, most):
+    def look(self, L, pairs, most, slack):
         exact, nearby = self.mine(L, most)
         return exact, 5.0, nearby
+
+    def listed(self, pairs, nearby):
+        return nearby
 
     def of_map(self, L, pairs, corner):
         return 5.0, 0.0 * L
@@ -415,7 +418,7 @@ class Watched:
 def test_a_list_that_was_too_short_doubles_and_another_stays():
     problem = Watched([1.0, 0.0, 1.0])
     _, good, corner = margin.descend(
-        problem, np.eye(2), SimpleNamespace(stopped=False), 99, 1e-6, 1.0
+        problem, np.eye(2), SimpleNamespace(stopped=False, loss_curve=[]), 99, 1e-6, 1.0
     )
     # Round by round: too short; near, but the stage was rough; too short; good.
     assert problem.watched == [50, 50, 100, 100, 200]
@@ -425,7 +428,7 @@ def test_a_list_that_was_too_short_doubles_and_another_stays():
 
 @pytest.mark.parametrize(("n", "listed"), [(300, False), (301, True)])
 def test_only_large_problems_keep_a_list_of_impostors(n, listed, monkeypatch):
-    monkeypatch.setattr(margin, "_FEW_POINTS", 300)
+    monkeypatch.setattr(margin, "FEW_POINTS", 300)
     rng = np.random.RandomState(0)
     codes = np.repeat([0, 1], [n // 2, n - n // 2])
     targets = np.where(codes == 0, 0, n - 1)[:, None]

@@ -36,7 +36,7 @@ _MANY_POINTS = 6_000  # from here a descent begins with some of the points,
 _SOME_POINTS = 4_000  # at most so many
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
-_FEW_POINTS = 1000  # up to here, looking at all impostors costs less than keeping a list
+FEW_POINTS = 1000  # up to here, looking at all impostors costs less than keeping a list
 _ROUNDING = 1e-14  # eigenvalues of M below this share of the largest are no part of it
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 
@@ -50,7 +50,7 @@ class MarginProblem:
         # The margin is 1, so a cost well below 1 for each target pair is as good as none:
         # tolerances are relative to the objective or to that, whichever is larger.
         self.unit = float(np.count_nonzero(targets >= 0))
-        self.few = len(codes) <= _FEW_POINTS
+        self.few = len(codes) <= FEW_POINTS
         self.most_pairs = _DENSE_ABOVE * len(codes) ** 2
         self.xp = namespace(points)
 
@@ -171,27 +171,33 @@ def descend(
     Many points begin where some of them end: a look at all takes time as the square of their
     number, and most rounds are far from the end.
     """
+    done = 0
     if len(problem.codes) > _MANY_POINTS and corner == FIRST_CORNER:
         some = problem.thinned()
         if some.unit:
-            L, _, corner = _rounds(some, L, report, problem.unit, max_iter, tol, corner)
-    if report.stopped or len(report.loss_curve) >= max_iter:
+            how = report, problem.unit, max_iter, tol
+            L, _, corner, done = _rounds(some, L, corner, done, *how)
+    if report.stopped or done >= max_iter:
         return L, False, corner
-    return _rounds(problem, L, report, problem.unit, max_iter, tol, corner)
+    return _rounds(problem, L, corner, done, report, problem.unit, max_iter, tol)[:3]
 
 
 def _rounds(
     problem: MarginProblem,
     L: np.ndarray,
+    corner: float,
+    done: int,
     report: Iterations,
     scale: float,
     max_iter: int,
     tol: float,
-    corner: float,
-) -> tuple[np.ndarray, bool, float]:
-    """Rounds on one problem, reported for so many target pairs as ``scale`` says."""
+) -> tuple[np.ndarray, bool, float, int]:
+    """Rounds on one problem, reported for so many target pairs as ``scale`` says.
+
+    Returns the map, whether it is good, the last corner, and the iterations done.
+    """
     unit = problem.unit
-    done, round_length, finish = len(report.loss_curve), _FIRST_ROUND, False
+    round_length, finish = _FIRST_ROUND, False
     most = _WATCHED
     _, pairs = problem.mine(L)
     for _ in range(_MAX_ROUNDS):
@@ -211,7 +217,7 @@ def _rounds(
         good = (near and (finish or _STAGE_TOL * corner <= 0.1 * tol)) or exact <= tol * unit
         stuck = minimum.n_iter == 0 and not minimum.converged  # no step leads to a finite value
         if good or report.stopped or done >= max_iter or stuck:
-            return L, good, corner
+            return L, good, corner, done
         finish = finish or near
         if minimum.converged and not near and missing <= rounded:
             corner *= _CORNER_FACTOR
@@ -220,7 +226,7 @@ def _rounds(
         most *= 1 + too_short
         pairs = problem.listed(pairs, nearby) if too_short else nearby
         round_length *= 2
-    return L, False, corner
+    return L, False, corner, done
 
 
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import is_sparse, like, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._execute import over_tiles, sum_tiles
+from kernelmetric.compute._execute import over_tiles, sum_tiles, worth_keeping
 from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
@@ -32,6 +32,7 @@ _WORTH_SHARING = 1e7  # operations of a sparse product
 _FLOPS_OF_ONE = 100.0  # what takes as long as one number of a gathered row
 _LARGE = 8  # a class with this part of all points is worth a table of the others
 _SHARED_ROWS = 128  # of small classes in one block
+_WHOLE_BYTES = 60.0  # for each pair of points, where all cost something
 _WHOLE_ROWS = 1000  # up to here all pairs at once: no block or list is worth its cost
 
 
@@ -107,7 +108,7 @@ def lmnn_hinge(
     value, thresholds, pull = _targets_part(E, targets)
     host, (n, p) = backend_of(E).host, V.shape
     i, slot = np.nonzero(targets >= 0)
-    if host and n <= _WHOLE_ROWS:
+    if host and n <= _WHOLE_ROWS and worth_keeping(_WHOLE_BYTES * n * n):
         with calm_if_small(2.0 * n * n * (E.shape[1] + p)):
             D2 = _distances(_points(E, codes), Block(slice(0, n), slice(0, 0)))
             hinge, rows, others, values, per_target = _active_weights(D2, thresholds, c, smoothing)
