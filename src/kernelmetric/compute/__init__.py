@@ -49,6 +49,7 @@ from kernelmetric.compute._budget import (
 from kernelmetric.compute._deprecated import deprecated, moved
 from kernelmetric.compute._device import (
     DeviceMixin,
+    device_in_use,
     device_like,
     home,
     there,
@@ -106,6 +107,7 @@ __all__ = [
     "class_neighbors",
     "current_budget",
     "deprecated",
+    "device_in_use",
     "device_like",
     "device_of",
     "exp_of_negative",
