@@ -21,6 +21,7 @@ from kernelmetric.compute._execute import over_tiles, sum_tiles, worth_keeping
 from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
+from kernelmetric.compute.reductions._hinge_there import hinge_there, huber_hinge
 from kernelmetric.compute.reductions._products import BlockProduct
 from kernelmetric.compute.reductions._selection import true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
@@ -64,7 +65,7 @@ class Points(NamedTuple):
 
 
 def lmnn_hinge(
-    E: Any, V: Any, targets: np.ndarray, codes: np.ndarray, c: float, smoothing: float = 0.0
+    E: Any, V: Any, targets: Any, codes: Any, c: float, smoothing: float = 0.0
 ) -> tuple[float, Any]:
     """LMNN objective on embedded points, and the Laplacian of its pair weights times V.
 
@@ -83,10 +84,10 @@ def lmnn_hinge(
         The embedded points, **rows sorted by class**.
     V : array of shape (n, p)
         What the Laplacian is multiplied with.
-    targets : ndarray of shape (n, k)
-        Row numbers of the target neighbours, -1 where missing.
-    codes : ndarray of shape (n,)
-        Class codes, ascending.
+    targets : array of shape (n, k)
+        Row numbers of the target neighbours, -1 where missing; in NumPy or where E lies.
+    codes : array of shape (n,)
+        Class codes, ascending, likewise.
     c : float
         Weight of the hinge.
     smoothing : float, default=0
@@ -104,11 +105,13 @@ def lmnn_hinge(
     O(n² r) time for the distances, plus O(active pairs · p); one block of rows × n in memory,
     never the list of all active triplets.
     """
+    if not backend_of(E).host:
+        return hinge_there(E, V, targets, codes, c, smoothing)
     class_slices(codes)  # refuses unsorted rows
     value, thresholds, pull = _targets_part(E, targets)
-    host, (n, p) = backend_of(E).host, V.shape
+    n, p = V.shape
     i, slot = np.nonzero(targets >= 0)
-    if host and n <= _WHOLE_ROWS and worth_keeping(_WHOLE_BYTES * n * n):
+    if n <= _WHOLE_ROWS and worth_keeping(_WHOLE_BYTES * n * n):
         with calm_if_small(2.0 * n * n * (E.shape[1] + p)):
             D2 = _distances(_points(E, codes), Block(slice(0, n), slice(0, 0)))
             hinge, rows, others, values, per_target = _active_weights(D2, thresholds, c, smoothing)
@@ -122,7 +125,6 @@ def lmnn_hinge(
         _impostor_blocks(codes, E),
         flops=2.0 * n * n * E.shape[1],
         entries=n * p,
-        host=host,
     )
     product += _laplacian_product(i, targets[i, slot], (pull + per_target)[i, slot], V)
     return value + hinge, product
@@ -236,7 +238,7 @@ def lmnn_hinge_on(
     margin = thresholds[i] - _pair_distances(E, i, impostor)[:, None]
     active = np.flatnonzero(margin.max(axis=1) > 0) if len(i) else np.empty(0, dtype=np.intp)
     i, impostor = i[active], impostor[active]
-    h, slope = _hinge(margin[active], smoothing, np)
+    h, slope = huber_hinge(margin[active], smoothing, np)
     value += c * float(h.sum())
     for j in range(k):
         pull[:, j] += c * np.bincount(i, weights=slope[:, j], minlength=n)
@@ -334,30 +336,20 @@ def _plain_hinge(D2: np.ndarray, thresholds: np.ndarray, c: float) -> float:
 
 
 def _block_weights(
-    D2: Any, thresholds: np.ndarray, c: float, smoothing: float, block: Block
+    D2: np.ndarray, thresholds: np.ndarray, c: float, smoothing: float, block: Block
 ) -> tuple[float, list[tuple[Any, slice]], np.ndarray]:
     """Hinge value, weights of the pairs (i, l) for runs of l, and what each target pair collects.
 
     Where few pairs have a weight, they are in one sparse matrix for all l.
     """
-    (n_rows, k), n = thresholds.shape, D2.shape[1] + block.unseen.stop - block.unseen.start
-    if backend_of(D2).host:
-        loss, i, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
-        if len(i) <= _SPARSE_BELOW * D2.size:
-            ends = np.searchsorted(i, np.arange(n_rows + 1))
-            parts = values, block.of_all(impostor), ends
-            return loss, [(sparse.csr_array(parts, shape=(n_rows, n)), slice(0, n))], per_target
-        weights = np.zeros_like(D2)
-        weights[i, impostor] = values
-    else:
-        xp = namespace(D2)
-        loss, weights, per_target = 0.0, xp.zeros_like(D2), np.empty((n_rows, k))
-        for j in range(k):
-            column = like(thresholds[:, j], D2)
-            h, slope = _hinge(column[:, None] - D2, smoothing, xp)
-            loss += c * float(xp.sum(h))
-            weights += c * slope
-            per_target[:, j] = c * to_numpy(xp.sum(slope, axis=1))
+    n_rows, n = len(thresholds), D2.shape[1] + block.unseen.stop - block.unseen.start
+    loss, i, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
+    if len(i) <= _SPARSE_BELOW * D2.size:
+        ends = np.searchsorted(i, np.arange(n_rows + 1))
+        parts = values, block.of_all(impostor), ends
+        return loss, [(sparse.csr_array(parts, shape=(n_rows, n)), slice(0, n))], per_target
+    weights = np.zeros_like(D2)
+    weights[i, impostor] = values
     return loss, [(weights[:, seen], others) for seen, others in block.spans(n)], per_target
 
 
@@ -369,21 +361,12 @@ def _active_weights(
     farthest = thresholds.max(axis=1, keepdims=True).astype(D2.dtype)  # rounded: a cost of nothing
     i, impostor = true_entries(D2 < farthest)
     margin = thresholds[i] - D2[i, impostor][:, None]
-    h, slope = _hinge(margin, smoothing, np)
+    h, slope = huber_hinge(margin, smoothing, np)
     per_target = np.empty((n_rows, k))
     for j in range(k):
         per_target[:, j] = c * np.bincount(i, weights=slope[:, j], minlength=n_rows)
     values = (c * slope.sum(axis=1)).astype(D2.dtype)
     return c * float(h.sum()), i, impostor, values, per_target
-
-
-def _hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:
-    """Huber-smoothed hinge and its slope."""
-    positive = xp.clip(margin, 0.0, None)
-    if smoothing <= 0:
-        return positive, xp.where(margin > 0, xp.ones_like(margin), xp.zeros_like(margin))
-    slope = xp.clip(positive / smoothing, 0.0, 1.0)
-    return slope * (positive - 0.5 * smoothing * slope), slope
 
 
 def _laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any) -> Any:
