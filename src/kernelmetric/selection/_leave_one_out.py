@@ -53,19 +53,20 @@ class Choice(NamedTuple):
 
 
 class LeaveOneOutRidge(Kernel):
-    r"""The kernel, width and ridge with which ridge regression predicts points left out best.
+    r"""The kernel, width and ridge for which ridge regression predicts left-out points best.
 
-    RBF and Laplacian kernels are tried. The residuals of all points left out, one at a time, have
-    a closed form:
+    It compares RBF and Laplacian kernels of several widths. Each point is left out in turn, and
+    the residual of its prediction has a closed form:
 
     .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = (K + 1 + \lambda I)^{-1},
 
     where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns
-    ``kernel + λ Delta()`` with the smallest mean squared residual. A grid of widths and ridges is
-    swept on 160 rows; on all, the search goes on from the best to better neighbours, by the errors
-    on 400 of them. Where a scale for each feature, learned on some points, lowers the error on
-    others by a tenth, it returns that kernel on rescaled features. m³ time and some m × m arrays
-    for m rows, on one thread: the number of threads changes nothing.
+    ``kernel + λ Delta()`` with the smallest mean squared residual. The search tries a grid of
+    widths and ridges on 160 rows. On all rows it starts at the best of these and moves to better
+    neighbours, by the errors on 400 of them. It also learns a scale for each feature on some of
+    the points. If the scales lower the error on other points by a tenth, it returns the kernel on
+    rescaled features. It takes m³ time and some m × m arrays for m rows, on one thread. The number
+    of threads changes nothing.
 
     Parameters
     ----------
