@@ -61,10 +61,16 @@ def faiss_index(E: np.ndarray, factory: str) -> Any:
             'install "kernelmetric[faiss]".'
         ) from error
     points = np.ascontiguousarray(E, dtype=np.float32)
-    index = faiss.index_factory(points.shape[1], factory, faiss.METRIC_L2)
-    if not index.is_trained:
-        index.train(points)
-    index.add(points)
+    try:
+        index = faiss.index_factory(points.shape[1], factory, faiss.METRIC_L2)
+        if not index.is_trained:
+            index.train(points)
+        index.add(points)
+    except RuntimeError as error:
+        raise ValueError(
+            f"Got index={factory!r}, but expected what faiss.index_factory makes of {len(E)} "
+            "points: try 'Flat', or 'HNSW32'."
+        ) from error
     return index
 
 
