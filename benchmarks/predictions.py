@@ -103,10 +103,16 @@ def split(table: str, name: str, seed: int, pydataset: str | None) -> list[np.nd
     return [X[train], y[train], X[test], y[test]]
 
 
-def _nearest(X: np.ndarray) -> ClassifierMixin:
-    numbers = [k for k in (1, 3, 5, 9, 15, 25, 45) if k <= max(1, len(X) // 3)]
+def _nearest(y: np.ndarray) -> ClassifierMixin:
+    """Return kNN tuned by its log-loss; a fold may lack a class."""
+    numbers = [k for k in (1, 3, 5, 9, 15, 25, 45) if k <= max(1, len(y) // 3)]
     grid = {"n_neighbors": numbers, "weights": ["uniform", "distance"]}
-    return GridSearchCV(KNeighborsClassifier(), grid, cv=folds(), scoring="neg_log_loss")
+
+    def score(model: ClassifierMixin, X_new: np.ndarray, y_new: np.ndarray) -> float:
+        P = _of_all(model, X_new, y)
+        return -log_loss(y_new, P, labels=np.arange(P.shape[1]))
+
+    return GridSearchCV(KNeighborsClassifier(), grid, cv=folds(), scoring=score)
 
 
 def outcomes(X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> dict[str, dict]:
@@ -126,13 +132,15 @@ def outcomes(X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> dict[str, dict
     svm = timed("SVM", lambda: TunedSVM().fit(X, y)).model_
     if len(np.unique(y)) == 2:
         found["SVM"]["rank"] = svm.decision_function(X_test)
-    n_folds = max(2, min(5, np.bincount(y)[np.unique(y)].min()))
-    calibrated = CalibratedClassifierCV(svm.best_estimator_, cv=int(n_folds))
-    model = timed("calibrated SVM", lambda: calibrated.fit(X, y))
+    counts = np.bincount(y)
+    several = counts[y] > 1  # CalibratedClassifierCV wants every class in every fold
+    n_folds = int(min(5, counts[counts > 1].min()))
+    calibrated = CalibratedClassifierCV(svm.best_estimator_, cv=n_folds)
+    model = timed("calibrated SVM", lambda: calibrated.fit(X[several], y[several]))
     found["calibrated SVM"]["proba"] = _of_all(model, X_test, y)
     model = timed("forest", lambda: RandomForestClassifier(200, random_state=0).fit(X, y))
     found["forest"]["proba"] = _of_all(model, X_test, y)
-    model = timed("kNN", lambda: _nearest(X).fit(X, y))
+    model = timed("kNN", lambda: _nearest(y).fit(X, y))
     found["kNN"]["proba"] = _of_all(model, X_test, y)
     return found
 
