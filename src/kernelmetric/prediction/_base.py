@@ -145,13 +145,18 @@ class MetricPredictor(BaseEstimator):
             )
 
     def _learn(self, X: Any, y: np.ndarray, *, classes: bool) -> list[Fold]:
-        """Fit the metric on all points; coordinates of points that metrics have not seen."""
+        """Fit the metric on all points; coordinates of points that metrics have not seen.
+
+        Of classes a kernel is chosen once. Intervals promise something, so for numbers it is
+        chosen in every fold again.
+        """
         (X,) = indexable(X)
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y)
         refuse_signed(metric)
         splits = splits_of(self.cv, X, y, self.random_state, classes=classes)
-        folds = list(cross_fitted(settled(metric), X, y, splits))
+        fresh = settled(metric) if classes else clone(metric)
+        folds = list(cross_fitted(fresh, X, y, splits))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
         self.metric_, self.embedding_ = metric, E
         self.usual_distance_ = self._usual_distance(folds)

@@ -89,6 +89,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
 
     Notes
     -----
+    A fit takes about 1 + 4/5 times ``cv`` fits of the metric. Another order of rows makes other
+    folds.
+
     Intervals are conformal: a point is within that of coverage 0.9 where its residual, divided by
     the spread of its neighbours' targets and a floor, is below the 0.9-quantile of those held out.
     That many new points are within, on average over points like the training points, whatever
