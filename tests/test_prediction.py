@@ -33,7 +33,13 @@ from kernelmetric import (
 )
 from kernelmetric.prediction._combined import log_odds, sum_of_numbers
 from kernelmetric.prediction._cross_fit import settled, splits_of
-from kernelmetric.prediction._neighbors import Neighbors, class_shares, nearest, weighted_moments
+from kernelmetric.prediction._neighbors import (
+    Neighbors,
+    class_shares,
+    nearest,
+    nearest_by_faiss,
+    weighted_moments,
+)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -134,11 +140,14 @@ def test_probabilities_rank_better_than_the_nearest_neighbour_decides(classifier
     assert np.mean(classifier.predict(X) == y) >= np.mean(nearest_class == y) - 0.01
 
 
-def test_no_class_is_impossible_however_far_a_point_is(linear):
+def test_no_class_is_impossible_however_far_a_point_is():
+    X, _, _ = uncertain(150, 0)
+    model = MetricClassifier(LDA()).fit(X, (X[:, 0] > 0).astype(int))
+    assert model.weights_[1] > 0.5  # the linear score counts
     far = 1e6 * np.eye(6)
-    P = linear.predict_proba(np.vstack([far, -far]))
+    P = model.predict_proba(np.vstack([far, -far]))
     assert P.min() > 1e-9
-    assert np.isfinite(linear.predict_log_proba(far)).all()
+    assert np.isfinite(model.predict_log_proba(far)).all()
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
 
 
@@ -415,6 +424,7 @@ def test_a_faiss_index_finds_the_same_neighbours(linear, tmp_path):
     np.testing.assert_allclose(indexed.predict_proba(new), linear.predict_proba(new), atol=1e-6)
     distances, rows = indexed.kneighbors(new, 3)
     np.testing.assert_allclose(distances, linear.kneighbors(new, 3)[0], rtol=1e-6)
+    assert "_faiss" in vars(indexed) and "_faiss" not in indexed.__getstate__()
     for again in (load(save(indexed, tmp_path / "a.metric")), pickle.loads(pickle.dumps(indexed))):
         np.testing.assert_array_equal(again.kneighbors(new, 3)[1], rows)
 
@@ -483,6 +493,17 @@ def test_a_neighbour_that_was_not_found_has_no_weight():
     np.testing.assert_array_equal(found.weights(2, width=0.1), [[1.0, 0.0]])
     mean, spread = weighted_moments(found, found.weights(2, 0.1), np.array([3.0, 9.0]))
     assert (mean[0], spread[0]) == (3.0, 0.0)
+
+
+def test_what_an_index_did_not_find_comes_last():
+    class Index:
+        def search(self, queries, k):
+            return None, np.array([[-1, 0, 2]])
+
+    E = np.arange(3.0)[:, None]
+    found = nearest_by_faiss(Index(), E, np.array([[1.9]]), 3)
+    np.testing.assert_array_equal(found.rows, [[2, 0, -1]])
+    np.testing.assert_allclose(found.squares, [[0.01, 3.61, np.inf]])
 
 
 def test_all_points_are_neighbours_where_there_are_few():
