@@ -1,78 +1,359 @@
-"""The reductions on a CUDA device: ``python benchmarks/gpu.py`` prints seconds and peak memory."""
+"""What a CUDA device does in what time: ``python benchmarks/gpu.py [NAME ...]``.
 
+Every row is run three times after a first run that compiles; the page
+``docs/measurements/gpu.md`` is made of the last run of this program, with ``--page FILE``.
+With the data folder (``KERNELMETRIC_DATA``) the points are MNIST's, else random ones of as many
+classes. ``million`` takes minutes and is run only where it is named.
+"""
+
+import argparse
+import statistics
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
-from threadpoolctl import threadpool_limits
 
-from kernelmetric import KPCA, NCA, RBF, Nystroem
-from kernelmetric.compute import nca_loss, nearest_neighbors
+from kernelmetric import (
+    KPCA,
+    LFDA,
+    LMNN,
+    NCA,
+    RBF,
+    Kernelized,
+    Nystroem,
+    TransductiveDistance,
+    datasets,
+)
+from kernelmetric.compute import lmnn_hinge, nca_loss, nearest_neighbors
+from kernelmetric.compute.backends import cuda
+from kernelmetric.graphs import target_neighbors
+
+# fp32 without tensor cores, in flop a second, and bytes a second: as the makers state them.
+PEAKS = {"H200": (67e12, 4.8e12), "H100": (67e12, 3.35e12), "A100": (19.5e12, 2.0e12)}
+ROWS = {}
 
 
-def best(function, repeats=3):
-    function()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def row(goal=None, flops=None, after=None):
+    """A row of the table: the goal in seconds, and what the work takes in float32."""
+
+    def register(make):
+        ROWS[make.__name__.replace("_", " ")] = (make, goal, flops, after)
+        return make
+
+    return register
 
 
-def digits_step():
-    """One NCA step on the digits: the device, this machine's CPU, and scikit-learn on it."""
+class Data:
+    """The points, made when they are first asked for."""
+
+    def __init__(self):
+        try:
+            everything = datasets.load("mnist")
+            self.images, self.labels = np.asarray(everything.data), np.asarray(everything.target)
+            self.real = True
+        except Exception as error:  # no data folder: the table says so
+            print(f"no MNIST ({type(error).__name__}): random points instead")
+            rng = np.random.RandomState(0)
+            self.labels = np.arange(70_000) % 10
+            self.images = rng.rand(70_000, 784) + rng.rand(10, 784)[self.labels]
+            self.real = False
+        self.images = torch.tensor(self.images, dtype=torch.float32, device="cuda")
+        self.images /= self.images.max()
+        self.labels = np.unique(self.labels, return_inverse=True)[1]
+        some = self.images[:60_000:3].double()
+        V = torch.linalg.eigh(torch.cov(some.T))[1][:, -50:]
+        Z = ((self.images.double() - some.mean(0)) @ V).float()
+        order = np.argsort(self.labels[:60_000], kind="stable")
+        self.y, self.y_test = self.labels[:60_000][order], self.labels[60_000:]
+        self.X, self.X_test = Z[torch.as_tensor(order, device="cuda")].contiguous(), Z[60_000:]
+        self.codes = torch.as_tensor(self.y, device="cuda")
+
+    def error(self, metric):
+        """Percent of test points whose nearest neighbour is of another class."""
+        E, Q = metric.transform(self.X), metric.transform(self.X_test)
+        nearest = nearest_neighbors(E, 1, queries=Q)[0][:, 0]
+        return f"test error {100 * np.mean(self.y[nearest] != self.y_test):.2f} %"
+
+
+def normal(n, d):
+    generator = torch.Generator("cuda").manual_seed(0)
+    return torch.randn(n, d, device="cuda", generator=generator)
+
+
+@row(goal=0.020, flops=6.0 * 60_000**2 * 50)
+def NCA_step(data):
+    L = torch.eye(50, device="cuda")
+    return lambda: nca_loss(L, data.X, data.codes)
+
+
+@row(goal=0.010, flops=6.0 * 60_000**2 * 50)
+def NCA_step_in_TF32(data):
+    step = NCA_step(data)
+
+    def run():
+        torch.backends.cuda.matmul.fp32_precision = "tf32"
+        try:
+            return step()
+        finally:
+            torch.backends.cuda.matmul.fp32_precision = "ieee"
+
+    return run
+
+
+@row(flops=6.0 * 60_000**2 * 50)
+def NCA_step_without_Triton(data):
+    return without_triton(NCA_step(data))
+
+
+@row(flops=6.0 * 60_000**2 * 50)
+def NCA_step_by_autograd(data):
+    """A peer: the loss as one would write it in torch, all pairs in memory."""
+    return autograd_step(data, lambda function: function)
+
+
+@row(flops=6.0 * 60_000**2 * 50)
+def NCA_step_by_torch_compile(data):
+    """A peer: the same, compiled."""
+    return autograd_step(data, torch.compile)
+
+
+@row(goal=0.0007)
+def NCA_step_on_digits(data):
     X, y = load_digits(return_X_y=True)
     order = np.argsort(y, kind="stable")
-    X, y = X[order] / 16.0, y[order]
-    points = torch.asarray(X, dtype=torch.float32, device="cuda")
-    eye = torch.eye(64, device="cuda")
-    device = best(lambda: nca_loss(eye, points, y), 7)
-    peer = NeighborhoodComponentsAnalysis()
-    same = y[:, None] == y[None, :]
-    single = X.astype(np.float32)
-    with threadpool_limits(2):
-        ours = best(lambda: nca_loss(np.eye(64, dtype=np.float32), single, y), 15)
-        peer.n_iter_ = 1
-        theirs = best(lambda: peer._loss_grad_lbfgs(np.eye(64).ravel(), X, same, -1.0), 7)
-    return (
-        f"NCA loss + gradient, digits 1797 x 64: {1e3 * device:.1f} ms; on two cores of the same "
-        f"machine's CPU {1e3 * ours:.1f} ms, scikit-learn {1e3 * theirs:.1f} ms"
-    )
+    X = torch.tensor(X[order] / 16.0, dtype=torch.float32, device="cuda")
+    codes, L = torch.as_tensor(y[order], device="cuda"), torch.eye(64, device="cuda")
+    return lambda: nca_loss(L, X, codes)
 
 
-def main():
-    generator = torch.Generator("cuda").manual_seed(0)
+@row(flops=4.0 * 60_000**2 * 50)
+def LMNN_step(data):
+    targets = torch.as_tensor(target_neighbors(data.X, data.y, 3), device="cuda")
+    E = 0.5 * data.X
+    return lambda: lmnn_hinge(E, E, targets, data.codes, 1.0, 0.1)
 
-    def normal(n, d):
-        return torch.randn(n, d, device="cuda", generator=generator)
 
-    print(torch.cuda.get_device_name(), "torch", torch.__version__)
-    print(digits_step())
-    X, y = normal(60_000, 50), np.sort(np.arange(60_000) % 10)
-    L = 0.3 * torch.eye(50, device="cuda")
-    print(f"NCA loss + gradient, 60,000 x 50: {best(lambda: nca_loss(L, X, y)):.3f} s")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fifty iterations are not meant to converge
-        nca = NCA(30, max_iter=50, tol=0)
-        print(f"NCA fit, 60,000 x 50 -> 30, 50 iterations: {best(lambda: nca.fit(X, y), 1):.1f} s")
-    C = normal(40_000, 100)
-    kpca = KPCA(100, kernel=RBF(gamma=0.005), random_state=0)
-    print(f"KPCA fit, 40,000 x 100, 100 components: {best(lambda: kpca.fit(C), 1):.2f} s")
-    A = normal(70_000, 784)
-    print(f"20 nearest, 70,000 x 784: {best(lambda: nearest_neighbors(A, 20)):.3f} s")
-    B = normal(1_000_000, 50)
+@row(flops=4.0 * 60_000**2 * 50)
+def LMNN_step_without_Triton(data):
+    return without_triton(LMNN_step(data))
+
+
+@row(goal=1.5, flops=53 * 6.0 * 60_000**2 * 30)
+def NCA_fit_of_50_iterations(data):
+    return lambda: NCA(30, max_iter=50, tol=0, early_stopping=False).fit(data.X, data.y)
+
+
+@row(goal=6.0, after=Data.error)
+def LMNN_fit(data):
+    return lambda: LMNN().fit(data.X, data.y)
+
+
+@row(goal=20.0, after=Data.error)
+def kernelized_LMNN_by_landmarks(data):
+    space = Nystroem(2000, n_components=200, random_state=0)
+    return lambda: Kernelized(LMNN(), RBF(gamma=0.01), space).fit(data.X, data.y)
+
+
+@row(goal=4.0, after=Data.error)
+def kernelized_NCA_by_landmarks(data):
+    space = Nystroem(2000, n_components=200, random_state=0)
+    return lambda: Kernelized(NCA(30, max_iter=20), RBF(gamma=0.01), space).fit(data.X, data.y)
+
+
+@row(goal=1.0)
+def LFDA_fit(data):
+    return lambda: LFDA(30).fit(data.X, data.y)
+
+
+@row(goal=4.0)
+def transductive_distance(data):
+    """All of it: 70,000 points, 100 labels, graph, dimension and weight chosen."""
+    y = np.where(np.arange(70_000) % 700 == 0, data.labels, -1)
+    return lambda: TransductiveDistance().fit(data.images, y)
+
+
+@row()
+def transductive_distance_with_all_set(data):
+    """The graph, the dimension and the weight of the labels by hand."""
+    y = np.where(np.arange(70_000) % 700 == 0, data.labels, -1)
+    metric = TransductiveDistance(graph="neighbors", n_neighbors=20, n_components=20, lam=100.0)
+    return lambda: metric.fit(data.images, y)
+
+
+@row(goal=0.15, flops=2.0 * 70_000**2 * 784)
+def twenty_nearest(data):
+    return lambda: nearest_neighbors(data.images, 20)
+
+
+@row(flops=2.0 * 70_000**2 * 784)
+def twenty_nearest_in_plain_torch(data):
+    """A peer: products in float32 and the smallest of each row; what rounding did is not known."""
+    X = data.images
+    squares = (X * X).sum(1)
+
+    def run():
+        blocks = X.split(4096)
+        return [(squares - 2.0 * (block @ X.T)).topk(21, largest=False) for block in blocks]
+
+    return run
+
+
+@row(goal=0.3, flops=1e6 * 2000 * (2 * 50 + 4 * 2000.0))
+def Nystroem_fit(data):
+    X = normal(1_000_000, 50)
     space = Nystroem(
         2000, n_components=200, kernel=RBF(gamma=0.01), landmarks="uniform", random_state=0
     )
-    print(f"Nystroem fit, 1e6 x 50, 2000 -> 200: {best(lambda: space.fit(B), 1):.3f} s")
-    print(f"Nystroem transform of the same: {best(lambda: space.transform(B), 1):.3f} s")
-    print(f"peak {torch.cuda.max_memory_allocated() / 1e9:.2f} GB on the device")
+    return lambda: space.fit(X)
+
+
+@row(goal=0.08, flops=1e6 * 2000 * (2 * 50 + 2 * 200.0))
+def Nystroem_transform(data):
+    space, X = Nystroem_fit(data)(), normal(1_000_000, 50)
+    return lambda: space.transform(X)
+
+
+@row(goal=0.15)
+def KPCA_fit(data):
+    X = normal(40_000, 100)
+    return lambda: KPCA(100, kernel=RBF(gamma=0.005), random_state=0).fit(X)
+
+
+@row(goal=3.0)
+def automatic_kernel_on_10000(data):
+    rows = np.arange(0, 60_000, 6)
+    X, y = data.X[torch.as_tensor(rows, device="cuda")], data.y[rows]
+    return lambda: Kernelized(LMNN()).fit(X, y)
+
+
+def without_triton(run):
+    """The same work by the twins in plain torch."""
+
+    def plain():
+        suits, cuda.suits = cuda.suits, lambda E: False
+        try:
+            return run()
+        finally:
+            cuda.suits = suits
+
+    return plain
+
+
+def autograd_step(data, compiled):
+    same = data.codes[:, None] == data.codes[None, :]
+
+    def loss(L):
+        E = data.X @ L.T
+        squares = (E * E).sum(1)
+        D2 = squares[:, None] + squares[None, :] - 2.0 * (E @ E.T)
+        D2 = D2.fill_diagonal_(torch.inf)
+        return -torch.where(same, torch.softmax(-D2, dim=1), 0.0).sum()
+
+    loss = compiled(loss)
+
+    def run():
+        L = torch.eye(50, device="cuda", requires_grad=True)
+        loss(L).backward()
+        return L.grad
+
+    return run
+
+
+def million(data):
+    """An exact step of NCA on 10⁶ points, and a fit of more than half a million real ones."""
+    X, codes = normal(1_000_000, 50), torch.arange(1_000_000, device="cuda") // 100_000
+    L = torch.eye(30, 50, device="cuda")
+    torch.cuda.reset_peak_memory_stats()
+    held = torch.cuda.memory_allocated()
+    (seconds,), _ = timed(lambda: nca_loss(L, X, codes), 1)
+    peak = (torch.cuda.max_memory_allocated() - held) / 1e9
+    print(f"NCA step, 10^6 x 50 -> 30: {seconds:.2f} s, {peak:.2f} GB beside the points")
+    try:
+        cover = datasets.load("covtype")
+    except Exception as error:
+        print(f"no covtype ({type(error).__name__}), so no fit")
+        return
+    points, labels = np.asarray(cover.data, dtype=np.float32), np.asarray(cover.target)
+    rows = np.random.RandomState(0).permutation(len(points))
+    train, test = rows[:-20_000], rows[-20_000:]
+    scale = points[train].std(axis=0)
+    points = (points - points[train].mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    X, Q = (torch.tensor(points[part], device="cuda") for part in (train, test))
+
+    def error(E, queries):
+        nearest = nearest_neighbors(E, 1, queries=queries)[0][:, 0]
+        return 100 * np.mean(labels[train][nearest] != labels[test])
+
+    start = time.perf_counter()
+    nca = NCA(20, max_iter=25, early_stopping=False).fit(X, labels[train])
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    print(
+        f"NCA fit, covtype, {len(train):,} x {X.shape[1]} -> 20, {nca.n_iter_} iterations: "
+        f"{seconds:.1f} s; test error {error(X, Q):.2f} % in standardized features, "
+        f"{error(nca.transform(X), nca.transform(Q)):.2f} % in 20 learned coordinates",
+        flush=True,
+    )
+
+
+def timed(run, repeats):
+    result = run()
+    torch.cuda.synchronize()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = run()
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+    return seconds, result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("rows", nargs="*", help="names of rows, all where none is given")
+    parser.add_argument("--page", help="write the table into this file")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # fifty iterations are not meant to converge
+    name = torch.cuda.get_device_name()
+    peak = next((peaks for card, peaks in PEAKS.items() if card in name), None)
+    data = Data()
+    lines = [
+        f"{name}, torch {torch.__version__}; points: {'MNIST' if data.real else 'random ones'}.",
+        "",
+        "| work | seconds, median of 3 | least – most | goal | of fp32 peak | memory, GB | |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    print("\n".join(lines))
+    for work, (make, goal, flops, after) in ROWS.items():
+        if options.rows and work not in options.rows:
+            continue
+        try:
+            torch.cuda.empty_cache()
+            run = make(data)
+            torch.cuda.reset_peak_memory_stats()
+            held = torch.cuda.memory_allocated()
+            seconds, result = timed(run, 3)
+        except Exception as error:
+            lines.append(f"| {work} | {type(error).__name__}: {str(error)[:80]} | | | | | |")
+            print(lines[-1], flush=True)
+            continue
+        memory = (torch.cuda.max_memory_allocated() - held) / 1e9
+        median = statistics.median(seconds)
+        share = f"{100 * flops / median / peak[0]:.0f} %" if flops and peak else ""
+        note = after(data, result) if after else ""
+        lines.append(
+            f"| {work} | {median:.4g} | {min(seconds):.4g} – {max(seconds):.4g} | {goal or ''} | "
+            f"{share} | {memory:.2f} | {note} |"
+        )
+        del result
+        print(lines[-1], flush=True)
+    if "million" in options.rows:
+        million(data)
+    if options.page:
+        Path(options.page).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -76,17 +76,30 @@ def test_the_standard_gives_what_numpy_gives():
     rng = np.random.RandomState(0)
     A, columns, rows = rng.randn(5, 4), np.array([0, 3, 1, 1, 2]), np.array([4, 0])
     ours, theirs = backend_of(A), backend_of(xp.asarray(A))
-    mask = rng.rand(5, 2) < 0.5
+    start, stop = np.array([1, 2, 0, 3, 2]), np.array([3, 3, 1, 4, 2])
 
     def filled(backend, A):
-        backend.fill(A, slice(1, 3), mask, -1.0)
+        backend.fill(A, slice(1, 3), start, stop, -1.0)
         return A
+
+    def filled_outside(backend, A):
+        backend.fill(A, slice(0, 4), start, stop, -1.0, np.array([1, 2, 0, 3, 1]))
+        return A
+
+    def added_to(backend, A):
+        return backend.add_rows(A, backend.on_device(np.array([1, 0, 1]), A), A[:3, :])
+
+    def products(backend, A):
+        return (lambda R: R.T @ R)(backend.fewer_rows(A))
 
     for work in (
         lambda backend, A: backend.take_rows(A, rows),
         lambda backend, A: backend.set_entries(A, columns, 7.0),
         lambda backend, A: backend.set_pairs(A, rows, rows[::-1] // 2, np.array([1.0, 2.0])),
         filled,
+        filled_outside,
+        added_to,
+        products,
         lambda backend, A: backend.squared_lengths(A),
         lambda backend, A: backend.squares_between(A, A[::-1, :], wide=True),
         lambda backend, A: backend.times_each(A, [A.T, A.T[:, :2]]),

@@ -685,6 +685,9 @@ HOSTILE = {
     "no neighbours to ask": lambda: changed(
         TransductiveDistance(2, n_neighbors=5, lam=5000.0).fit(*points()), n_neighbors_=0
     ),
+    "points that are others": lambda: changed(
+        TransductiveDistance(2, n_neighbors=5, lam=5000.0).fit(*points()), graph_="points"
+    ),
     "columns without names": lambda: changed(TableEncoder(["size"]), numbers=[0]),
     "words of no column": lambda: changed(TableEncoder(["size"]), missing={"size": ["?", 1]}),
     "a table of other steps": lambda: changed(TableEncoder(["size"]), columns_=StandardScaler()),

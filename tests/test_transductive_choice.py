@@ -1,12 +1,14 @@
 """What a transductive distance chooses by itself: graph, width or neighbours, dimension."""
 
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import TransductiveDistance
+from kernelmetric import TransductiveDistance, load, save
 from kernelmetric.graphs import gaussian_graph, neighbor_graph
 from kernelmetric.transductive import Geometry
 from kernelmetric.transductive._geometry import (
@@ -15,6 +17,7 @@ from kernelmetric.transductive._geometry import (
     candidate_graphs,
     choose_geometry,
     hidden_scores,
+    point_scores,
 )
 
 FLAT = Geometry(np.eye(60), np.ones(60), 1.0)
@@ -33,6 +36,13 @@ def groups(n=90, seed=0):
     rng = np.random.RandomState(seed)
     truth = np.arange(n) % 3
     return rng.standard_normal((n, 3)) + 20.0 * np.eye(3)[truth], truth
+
+
+def checkerboard(n=120, seed=0):
+    """Cells of a board, of which no graph makes more than the points are; half have labels."""
+    X = np.random.RandomState(seed).uniform(0, 4, (n, 2))
+    truth = np.floor(X).sum(axis=1).astype(int) % 2
+    return X, np.where(np.random.RandomState(seed).permutation(n) < n // 2, truth, -1)
 
 
 def right(model, y, truth):
@@ -54,7 +64,7 @@ def test_a_tight_class_in_a_wide_one_takes_a_full_graph():
 def test_what_was_chosen_scored_best_but_for_chance():
     X, y, _ = tight_in_wide()
     model = TransductiveDistance(random_state=0).fit(X, y)
-    assert len(model.graph_scores_) == 6  # three neighbours, three widths
+    assert len(model.graph_scores_) == 7  # three neighbours, three widths, the points
     assert model.graph_scores_[f"gaussian {model.width_:.4g}"] == max(model.graph_scores_.values())
     d = model.embedding_.shape[1]
     assert list(model.dimension_scores_) == list(DIMENSIONS)
@@ -83,6 +93,103 @@ def test_the_choice_is_the_same_twice():
     first, second = (TransductiveDistance(lam=1e4).fit(X, y) for _ in range(2))
     assert first.graph_scores_ == second.graph_scores_
     assert_array_equal(first.embedding_, second.embedding_)
+
+
+# --- the points as they are -------------------------------------------------------------------
+
+
+def test_points_that_no_graph_is_better_than_stay_where_they_are():
+    X, y = checkerboard()
+    model = TransductiveDistance().fit(X, y)
+    assert (model.graph_, model.width_, model.lam_) == ("points", None, np.inf)
+    assert model.graph_scores_["points"] > 0
+    assert model.dimension_scores_ == model.lam_scores_ == {}
+    assert_array_equal(model.embedding_, X)
+    assert_array_equal(model.eigenvalues_, np.zeros(2))
+    nearest = KNeighborsClassifier(1).fit(X[y >= 0], y[y >= 0])
+    assert_array_equal(model.transduction_, nearest.predict(X))
+    new = np.random.RandomState(1).uniform(0, 4, (7, 2))
+    assert_array_equal(model.transform(new), new)
+    assert_array_equal(model.predict(new), nearest.predict(new))
+
+
+def test_points_that_stay_are_those_of_the_prior():
+    X, y = checkerboard()
+    model = TransductiveDistance(prior=lambda X: 4.0 * X[:, ::-1]).fit(X, y)
+    assert model.graph_ == "points"
+    assert_array_equal(model.embedding_, 4.0 * X[:, ::-1])
+    assert_array_equal(model.transform(X[:5]), 4.0 * X[:5, ::-1])
+
+
+def test_points_that_stay_are_nobody_elses():
+    X, y = checkerboard()
+    X = X.astype(np.float32)
+    given = X.copy()
+    model = TransductiveDistance().fit(X, y)
+    new = model.transform(X)
+    assert new.dtype == model.embedding_.dtype == np.float32
+    new[:] = 7.0
+    X[:] = 7.0
+    assert_array_equal(model.embedding_, given)
+    assert_array_equal(model.transform(given), given)
+
+
+def test_points_that_stay_are_saved(tmp_path):
+    X, y = checkerboard()
+    model = TransductiveDistance().fit(X, y)
+    for same in (load(save(model, tmp_path / "points.metric")), pickle.loads(pickle.dumps(model))):
+        assert same.graph_ == "points"
+        assert_array_equal(same.transform(X + 0.1), X + 0.1)
+        assert_array_equal(same.predict(X), model.predict(X))
+
+
+def test_a_feature_of_zeros_stays_too():
+    X, y = checkerboard()
+    model = TransductiveDistance().fit(np.insert(X, 1, 0.0, axis=1), y)
+    assert model.graph_ == "points"
+    assert model.label_mass_[1] == 0.5  # the share of labels
+    assert_array_equal(model.embedding_[:, [0, 2]], X)
+
+
+def test_a_second_fit_forgets_whether_points_stayed():
+    X, y = checkerboard()
+    other, known, _ = tight_in_wide(210)
+    both = [(X, y), (other, known)]
+    fresh = [TransductiveDistance(random_state=0).fit(*each) for each in both]
+    assert [each.graph_ for each in fresh] == ["points", "gaussian"]
+    again = TransductiveDistance(random_state=0, warm_start=True)
+    for i in (0, 1, 0):
+        again.fit(*both[i])
+        assert_allclose(again.embedding_, fresh[i].embedding_, atol=1e-10)
+        assert_allclose(again.transform(both[i][0]), again.embedding_, atol=1e-10)
+        assert (again.graph_, again.lam_) == (fresh[i].graph_, fresh[i].lam_)
+
+
+def test_points_stay_only_where_all_is_left_open():
+    X, y = checkerboard()
+    by_hand = [
+        {"n_components": 3}, {"lam": np.inf}, {"n_neighbors": 5}, {"graph": "neighbors"},
+        {"penalty": "warped"},
+    ]  # fmt: skip
+    for settings in by_hand:
+        model = TransductiveDistance(random_state=0, **settings).fit(X, y)
+        assert model.graph_ != "points"
+        assert "points" not in model.graph_scores_
+
+
+def test_points_that_stay_are_scored_like_an_embedding():
+    X, y = checkerboard()
+    kept = np.where(np.arange(120) % 5, y, -1)
+    found = SimpleNamespace(vectors=X)
+    expected = hidden_scores(FLAT, found, kept, y, [2])[0]
+    assert_allclose(point_scores(X, kept, y), expected, rtol=1e-6)
+
+
+def test_equal_points_of_two_classes_are_no_nearer_to_either():
+    X = np.repeat(np.random.RandomState(0).standard_normal((10, 3)) + 1e6, 3, axis=0)
+    codes = np.arange(30) % 3 % 2  # of three equal points two are of class 0
+    kept = np.where(np.arange(30) % 3 == 0, -1, codes)
+    assert_array_equal(point_scores(X, kept, codes), 0.5)
 
 
 # --- what is given by hand --------------------------------------------------------------------
@@ -162,8 +269,17 @@ def test_a_part_that_no_number_of_neighbours_joins_to_a_label_is_warned_of():
     X, truth = groups()
     y = np.where((np.arange(90) < 30) & (truth < 2), truth, -1)
     with pytest.warns(UserWarning, match="graph of 3 connected components"):
-        next(candidate_graphs("auto", "auto", X, y))
-    next(candidate_graphs("auto", "auto", X, np.where(np.arange(90) < 30, truth, -1)))  # no warning
+        TransductiveDistance(2, graph="neighbors", random_state=0).fit(X, y)
+    y = np.where(np.arange(90) < 30, truth, -1)
+    TransductiveDistance(2, graph="neighbors", random_state=0).fit(X, y)  # no warning
+    assert not next(candidate_graphs("auto", "auto", X, y)).gaps
+
+
+def test_only_the_graph_that_is_used_is_warned_of():
+    X, truth = groups()
+    y = np.where((np.arange(90) < 60) & (truth < 2), truth, -1)
+    assert next(candidate_graphs("auto", "auto", X, y)).gaps
+    assert TransductiveDistance().fit(X, y).graph_ in ("points", "gaussian")  # no warning
 
 
 def test_points_with_many_copies_have_no_width():
@@ -184,7 +300,19 @@ def test_hidden_scores_compare_the_nearest_of_either_class():
     assert_allclose(hidden_scores(FLAT, found, kept, codes, [2])[0, 1:], 0.0)
 
 
-def choose(*accuracies):
+def test_many_hidden_labels_are_looked_for_in_every_class():
+    codes = np.repeat([0, 1, 2], 200)  # in order
+    points = np.arange(600.0)[:, None]
+    kept = np.where(np.arange(600) % 2, codes, -1)
+    points[codes == 2] -= 399.6  # between those of class 0: both are lost
+    scores = point_scores(points, kept, codes)
+    assert len(scores) == 200
+    assert_allclose(np.mean(scores < 0.5), 2 / 3, atol=0.02)
+    found = SimpleNamespace(vectors=points)
+    assert_allclose(hidden_scores(FLAT, found, kept, codes, [1])[0], scores, rtol=1e-6)
+
+
+def choose(*accuracies, points=None):
     """The graph chosen, where hidden labels of 60 are found with these shares."""
     codes = np.arange(60) % 2
 
@@ -199,7 +327,7 @@ def choose(*accuracies):
     graphs = (Graph("neighbors", i, share, heard=True) for i, share in enumerate(accuracies))
     return choose_geometry(
         graphs, make, lambda geometry, *rest: embed(geometry.share, *rest), codes, 2, "auto", 60,
-        n_folds=5,
+        n_folds=5, points=points,
     )  # fmt: skip
 
 
@@ -215,3 +343,13 @@ def test_the_preferred_graph_gives_way_to_a_better_one():
     assert choose(0.6, 0.8, 1.0).graph.size == 2
     assert choose(0.7, 0.9).lam == 2.0**11
     assert list(choose(0.7, 0.9).graph_scores) == ["neighbors 0", "neighbors 1"]
+
+
+def test_a_graph_must_be_better_than_the_points_by_more_than_a_standard_error():
+    codes = np.arange(60) % 2
+    wrong = np.random.RandomState(1).permutation(60) >= 42
+    points = 10.0 * np.where(wrong, 1 - codes, codes)[:, None] + np.arange(60)[:, None] / 60.0
+    own = choose(0.5, 0.5, points=points).graph_scores["points"]
+    for lead, kind in ((-0.1, "points"), (0.03, "points"), (0.25, "neighbors")):
+        assert choose(own + lead, 0.5, points=points).graph.kind == kind
+    assert choose(0.5, 0.5, points=points).n_components == 1

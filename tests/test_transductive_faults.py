@@ -39,6 +39,21 @@ def cloud():
     return X, np.where(np.arange(60) < 20, truth, -1), truth
 
 
+# --- whose arrays they are ------------------------------------------------------------------
+
+
+def test_a_graph_function_may_change_what_it_is_given(cloud):
+    X, y, _ = cloud
+
+    def graph(points):
+        points -= points.mean(axis=0)
+        return gaussian_graph(points)
+
+    model = TransductiveDistance(4, LAM, graph=graph).fit(X, y)
+    assert_allclose(model.transform(X), model.embedding_)
+    assert_allclose(model.embedding_.T @ model.embedding_, np.eye(4), atol=1e-10)
+
+
 # --- what is unknown ------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ What most tasks take is imported from here. What only specialists need lives in 
 from typing import Any
 
 from kernelmetric import datasets
-from kernelmetric.compute import memory_budget
+from kernelmetric.compute import memory_budget, use_device
 from kernelmetric.evaluation import (
     PairVerifier,
     check_kernelizable,
@@ -82,6 +82,7 @@ __all__ = [
     "save",
     "to_faiss",
     "to_onnx",
+    "use_device",
     *(learner.__name__ for learner in _LEARNERS),
 ]
 

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
+    DeviceMixin,
     like,
     namespace,
     pair_squares,
@@ -31,7 +32,7 @@ from kernelmetric.compute import (
 from kernelmetric.graphs import check_rows
 
 
-class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
     """What a learned metric can do, given its ``transform``.
 
     Classes that mix it in define ``transform(X)``, and end their fit with ``components_`` and, if

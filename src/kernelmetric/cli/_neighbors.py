@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelmetric.cli._models import load_model
-from kernelmetric.cli._options import data_argument, output_options
+from kernelmetric.cli._options import data_argument, device_option, output_options
 from kernelmetric.cli._study import telling_columns
 from kernelmetric.cli._talk import Talk, sentences
 from kernelmetric.compute import nearest_neighbors
@@ -30,6 +30,7 @@ def command() -> click.Command:
     @click.command()
     @click.argument("model", type=file)
     @data_argument
+    @device_option
     @click.option("--query", type=file, metavar="FILE", help="A table of queries.")
     @click.option("--row", "rows", multiple=True, type=click.IntRange(0), help="Query this row.")
     @click.option(

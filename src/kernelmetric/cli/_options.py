@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from kernelmetric import learners
+from kernelmetric.cli._talk import sentences
+from kernelmetric.compute import use_device
 from kernelmetric.kernelized import Kernelized
 
 KERNELS = ("auto", "aligned", "none", "rbf", "laplacian", "poly", "linear", "cosine")
@@ -83,6 +86,22 @@ def seed_option(function: Callable) -> Callable:
     )(function)
 
 
+def device_option(function: Callable) -> Callable:
+    """Where to compute."""
+    import click
+
+    @wraps(function)
+    def on_device(*args: Any, device: str | None, **options: Any) -> Any:
+        if device is None:
+            return function(*args, **options)
+        with sentences(), use_device(device):
+            return function(*args, **options)
+
+    return click.option(
+        "--device", metavar="NAME", help="Compute on this device, such as cuda. It needs torch."
+    )(on_device)
+
+
 def metric_options(function: Callable) -> Callable:
     """What to learn, from what."""
     import click
@@ -112,6 +131,7 @@ def metric_options(function: Callable) -> Callable:
         click.option("--use", multiple=True, metavar="COL", help="Use a column left out wrongly."),
         click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
         seed_option,
+        device_option,
     ]
     for option in reversed(options):
         function = option(function)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelmetric.cli._models import load_model
-from kernelmetric.cli._options import data_argument
+from kernelmetric.cli._options import data_argument, device_option
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._talk import Talk, count, sentences, visible
 from kernelmetric.datasets import Table, features_of, open_table, table_bytes, typed
@@ -24,6 +24,7 @@ def command() -> click.Command:
     @click.command()
     @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
     @data_argument
+    @device_option
     @click.option(
         "--out",
         type=click.Path(dir_okay=False, path_type=Path),

@@ -6,6 +6,7 @@ NumPy arrays out, torch tensors (CPU or CUDA) in give torch tensors out. Pairwis
 n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
+    _device.py      NumPy arrays on a device, there and back
     _budget.py      how much memory a block may take, and what cannot fit
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _machine.py     how much memory the machine, or its container, has
@@ -22,10 +23,12 @@ from kernelmetric.compute._arrays import (
     check_labels,
     check_points,
     device_of,
+    fewer_rows,
     in_library_of,
     is_single,
     is_sparse,
     like,
+    lists_help,
     namespace,
     orthonormal_columns,
     set_entries,
@@ -40,6 +43,15 @@ from kernelmetric.compute._budget import (
     memory_budget,
     require_memory,
     row_blocks,
+    tile_bytes,
+)
+from kernelmetric.compute._device import (
+    DeviceMixin,
+    device_like,
+    home,
+    there,
+    there_and_back,
+    use_device,
 )
 from kernelmetric.compute._execute import (
     map_rows,
@@ -58,6 +70,7 @@ from kernelmetric.compute._threads import (
 )
 from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
 from kernelmetric.compute.backends._native import native
+from kernelmetric.compute.reductions._centres import centres_there
 from kernelmetric.compute.reductions._differences import overflow_error, pair_squares
 from kernelmetric.compute.reductions._distances import (
     median_squared_distance,
@@ -75,6 +88,7 @@ from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca
 
 __all__ = [
     "BlockProduct",
+    "DeviceMixin",
     "GramProducts",
     "Listed",
     "added",
@@ -84,18 +98,23 @@ __all__ = [
     "block_budget",
     "calm_around",
     "calm_if_small",
+    "centres_there",
     "check_labels",
     "check_points",
     "class_neighbors",
     "current_budget",
+    "device_like",
     "device_of",
     "exp_of_negative",
+    "fewer_rows",
     "gram_products",
+    "home",
     "in_library_of",
     "is_single",
     "is_sparse",
     "l1_distances",
     "like",
+    "lists_help",
     "lmnn_hinge",
     "lmnn_hinge_on",
     "map_points",
@@ -129,8 +148,12 @@ __all__ = [
     "sum_rows",
     "symmetric_eigenpairs",
     "take_rows",
+    "there",
+    "there_and_back",
+    "tile_bytes",
     "to_numpy",
     "unchanged_on_failure",
+    "use_device",
     "widened",
     "within_budget",
     "worth_keeping",

@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from kernelmetric.compute._device import there
 from kernelmetric.compute.backends import backend_of
 
 
@@ -48,6 +49,11 @@ def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     return backend_of(A).set_entries(A, columns, value)
 
 
+def lists_help(X: Any) -> bool:
+    """Whether steps over listed pairs of rows are faster than over all pairs: not on a device."""
+    return backend_of(X).lists_help(X)
+
+
 def is_single(X: Any) -> bool:
     """Whether X, sparse or of any supported library, holds float32."""
     return str(X.dtype).endswith("float32")
@@ -81,6 +87,11 @@ def orthonormal_columns(B: Any) -> Any:
     return backend_of(B).orthonormal_columns(B)
 
 
+def fewer_rows(A: Any) -> np.ndarray:
+    """A matrix R with ``RᵀR = AᵀA``: A itself on the host, no more rows than columns elsewhere."""
+    return to_numpy(backend_of(A).fewer_rows(A))
+
+
 def all_finite(K: Any) -> bool:
     """Whether K holds neither NaN nor infinity; one sum decides nearly always."""
     xp = namespace(K)
@@ -95,7 +106,7 @@ def check_points(
 
     NumPy, pandas, lists and sparse input pass through scikit-learn's own validation, which also
     records ``n_features_in_`` and ``feature_names_in_``. Arrays of other libraries stay where
-    they are.
+    they are. Others go to the device in use, where there is one.
 
     Parameters
     ----------
@@ -118,13 +129,15 @@ def check_points(
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
     with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
-        return validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr" if accept_sparse else False,
-            dtype=[np.float64, np.float32],
-            **options,
+        return there(
+            validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr" if accept_sparse else False,
+                dtype=[np.float64, np.float32],
+                **options,
+            )
         )
 
 

@@ -154,8 +154,12 @@ def tile_rows(X: Any, n_columns: int, cache_bytes: int) -> int:
     int
         At least 32.
     """
-    n_bytes = backend_of(X).tile_bytes(cache_bytes)
-    return max(32, n_bytes // (max(n_columns, 1) * itemsize_of(X)))
+    return max(32, tile_bytes(X, cache_bytes) // (max(n_columns, 1) * itemsize_of(X)))
+
+
+def tile_bytes(X: Any, cache_bytes: int) -> int:
+    """Bytes of a block of rows that suits where X lives: a device has no cache to stay in."""
+    return backend_of(X).tile_bytes(cache_bytes, X)
 
 
 def itemsize_of(X: Any) -> int:

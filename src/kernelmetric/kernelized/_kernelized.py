@@ -11,7 +11,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import check_points, map_rows, require_memory, unchanged_on_failure
+from kernelmetric.compute import (
+    check_points,
+    home,
+    map_rows,
+    require_memory,
+    unchanged_on_failure,
+)
 from kernelmetric.graphs import as_pairs
 from kernelmetric.kernelized._arguments import learner_arguments, naming
 from kernelmetric.kernelized._delegation import Predictions, attribute_of, in_dtype_of, inner_has
@@ -348,6 +354,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
             # the labels of tuples are no point's labels
             Z = fit_coordinates(space, X, y if tuples is None else None)
             arguments = learner_arguments(self, space, X, similar, dissimilar, fit_params)
+            if not isinstance(self.learner, Metric):
+                Z = home(Z)
             data: tuple[Any, ...] = (Z, y)
             if tuples is not None:
                 T = coordinates_of_tuples(Z, tuples)
@@ -399,7 +407,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         width = self.space_._n_features_out + X.shape[1]
 
         def work(rows: slice) -> Any:
-            return function(coordinates(self.space_, X[rows, :]))
+            Z = coordinates(self.space_, X[rows, :])
+            return function(Z if isinstance(self.learner_, Metric) else home(Z))
 
         return map_rows(work, X.shape[0], 4 * 8 * width)
 

@@ -12,7 +12,15 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import calm_if_small, is_single, like, namespace, to_numpy
+from kernelmetric.compute import (
+    calm_if_small,
+    fewer_rows,
+    is_single,
+    like,
+    namespace,
+    to_numpy,
+    widened,
+)
 from kernelmetric.learners._base import Learner, as_gram
 from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach, warn
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
@@ -154,19 +162,19 @@ class GradientLearner(IterativeLearner):
             return self._last_map(X, most if given is None else len(given))
         if given is not None:
             return given
-        Z = to_numpy(X).astype(np.float64)
-        Z = Z if W is None else Z @ W
+        Z = widened(X)
+        Z = Z if W is None else to_numpy(Z) @ W
         n_components = min(n_components, Z.shape[1])
         if init == "auto":
             init = _automatic_start(n_components, Z.shape, int(codes.max()) + 1)
         if init == "identity":
             L = np.eye(n_components, Z.shape[1])
         elif init == "pca":
-            with calm_if_small(_FLOPS_OF_START * Z.size * Z.shape[1]):
+            with calm_if_small(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
                 L = _principal_directions(Z, n_components)
         elif init == "lda":
-            with calm_if_small(_FLOPS_OF_START * Z.size * Z.shape[1]):
-                L = _discriminant_directions(Z, codes, n_components)
+            with calm_if_small(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
+                L = _discriminant_directions(to_numpy(Z), codes, n_components)
         elif init == "random":
             rng = check_random_state(self.random_state)
             L = rng.standard_normal((n_components, Z.shape[1])) / np.sqrt(Z.shape[1])
@@ -212,8 +220,8 @@ def _automatic_start(n_components: int, shape: tuple[int, ...], n_classes: int) 
     return "lda" if n_components < n_classes else "pca"
 
 
-def _principal_directions(Z: np.ndarray, n_components: int) -> np.ndarray:
-    _, Vt = right_singular(Z - Z.mean(axis=0))
+def _principal_directions(Z: Any, n_components: int) -> np.ndarray:
+    _, Vt = right_singular(fewer_rows(Z - namespace(Z).mean(Z, axis=0, keepdims=True)))
     return _complete(Vt[:n_components], n_components, Z.shape[1])
 
 

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import class_neighbors, map_rows, squared_distances, to_numpy
+from kernelmetric.compute import (
+    class_neighbors,
+    in_library_of,
+    like,
+    map_rows,
+    namespace,
+    squared_distances,
+    take_rows,
+    tile_bytes,
+    to_numpy,
+)
 from kernelmetric.learners._base import BLOCK_BYTES, as_gram
 from kernelmetric.learners._checks import check_elsewhere, check_number
 from kernelmetric.learners._spectral import (
@@ -115,7 +125,8 @@ class LFDA(SpectralLearner):
         coordinates = orthonormal(X, as_gram(gram))
         Z = coordinates.Z
         where = Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
-        within, between = local_scatters(Z, codes, where, min(self.n_neighbors, len(Z)))
+        there = in_library_of(Z, X), codes, in_library_of(where, X)
+        within, between = local_scatters(*there, min(self.n_neighbors, len(Z)))
         self.shrinkage_ = shrinkage_of(about_centres(Z, codes), self.shrinkage)
         values, V = linalg.eigh(between, shrunk(within, self.shrinkage_))
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
@@ -127,18 +138,16 @@ class LFDA(SpectralLearner):
         return self
 
 
-def local_scatters(
-    Z: np.ndarray, codes: np.ndarray, where: np.ndarray, k: int
-) -> tuple[np.ndarray, np.ndarray]:
+def local_scatters(Z: Any, codes: np.ndarray, where: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Local scatter inside and between classes, both divided by the number of points.
 
     Parameters
     ----------
-    Z : ndarray of shape (n, r)
-        Centred points.
+    Z : array of shape (n, r)
+        Centred points, of any library.
     codes : ndarray of shape (n,)
         Class codes.
-    where : ndarray of shape (n, p)
+    where : array of shape (n, p)
         Coordinates in which affinities are measured.
     k : int
         The neighbour whose distance is the local scale; the farthest there is, in smaller classes.
@@ -151,30 +160,32 @@ def local_scatters(
     n, r = Z.shape
     distances = class_neighbors(where, codes, k, same=True)[1]
     scales = np.sqrt(np.max(np.where(np.isfinite(distances), distances, 0.0), axis=1))
-    within, between = np.zeros((r, r)), Z.T @ Z
+    within, between = np.zeros((r, r)), to_numpy(Z.T @ Z)
     for code in np.unique(codes):
         members = np.flatnonzero(codes == code)
-        local = _local_scatter(Z[members], where[members], scales[members])
-        about = about_centres(Z[members], codes[members])
-        size = len(members)
+        points, size = take_rows(Z, members), len(members)
+        local = _local_scatter(points, take_rows(where, members), scales[members])
+        about = points - namespace(points).mean(points, axis=0, keepdims=True)
         within += local / size
         # Pairs of different classes are all pairs less those of one class.
-        between += local * (1 / n - 1 / size) - (size / n) * (about.T @ about)
+        between += local * (1 / n - 1 / size) - (size / n) * to_numpy(about.T @ about)
     return within / n, between / n
 
 
-def _local_scatter(Z: np.ndarray, where: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def _local_scatter(Z: Any, where: Any, scales: np.ndarray) -> np.ndarray:
     """``½ Σ_ij A_ij (z_i - z_j)(z_i - z_j)ᵀ`` of one class."""
-    n = len(Z)
+    xp, n = namespace(Z), Z.shape[0]
     tiny = np.finfo(np.float64).tiny
+    scale = like(scales, where)
 
-    def part(rows: slice) -> np.ndarray:
-        A = squared_distances(where[rows], where)
+    def part(rows: slice) -> Any:
+        A = squared_distances(where[rows, :], where)
         # Repeated points have no scale: their affinity is one with themselves, else none.
         with np.errstate(over="ignore"):  # exp(-inf) is the affinity of none
-            A /= np.maximum(scales[rows, None] * scales, tiny)
-        np.exp(-A, out=A)
-        return np.sum(A, axis=1)[:, None] * Z[rows] - A @ Z
+            A /= xp.clip(scale[rows][:, None] * scale[None, :], tiny, None)
+        A = xp.exp(-A)
+        return xp.sum(A, axis=1)[:, None] * Z[rows, :] - A @ Z
 
-    S = Z.T @ map_rows(part, n, 4 * 8 * n, most=max(32, BLOCK_BYTES // (8 * n)))
+    most = max(32, tile_bytes(Z, BLOCK_BYTES) // (8 * n))
+    S = to_numpy(Z.T @ map_rows(part, n, 4 * 8 * n, most=most))
     return 0.5 * (S + S.T)

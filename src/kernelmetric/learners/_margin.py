@@ -9,7 +9,9 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import (
+    in_library_of,
     like,
+    lists_help,
     lmnn_hinge,
     lmnn_hinge_on,
     mine_impostors,
@@ -46,7 +48,8 @@ class MarginProblem:
         # The margin is 1, so a cost well below 1 for each target pair is as good as none:
         # tolerances are relative to the objective or to that, whichever is larger.
         self.unit = float(np.count_nonzero(targets >= 0))
-        self.few = len(codes) <= _FEW_POINTS
+        self.few = len(codes) <= _FEW_POINTS or not lists_help(points)
+        self.there = in_library_of(targets, points), in_library_of(codes, points)
         self.xp = namespace(points)
 
     def on(self, points: Any) -> MarginProblem:
@@ -89,7 +92,7 @@ class MarginProblem:
         """Value and gradient with respect to M, where the objective is convex."""
         X = self.points
         L = like(factor(M, _ROUNDING), X)
-        value, sums = lmnn_hinge(product(X, L.T), X, self.targets, self.codes, self.c, corner)
+        value, sums = lmnn_hinge(product(X, L.T), X, *self.there, self.c, corner)
         identity = np.eye(len(M))
         gradient = to_numpy(product(X.T, sums)).astype(np.float64) + self.reg * identity
         return value + self.reg * float(np.trace(M)), gradient
@@ -114,14 +117,14 @@ class MarginProblem:
     def _mined(self, E: Any, **options: int) -> tuple[float, np.ndarray]:
         """Objective without the penalty, and pairs worth watching: none where all are looked at."""
         if self.few:
-            value, _ = lmnn_hinge(E, E, self.targets, self.codes, self.c)
+            value, _ = lmnn_hinge(E, E[:, :0], *self.there, self.c)
             return value, np.empty((0, 2), dtype=np.int32)
         return mine_impostors(E, self.targets, self.codes, self.c, **options)
 
     def _hinge(self, E: Any, V: Any, pairs: np.ndarray, corner: float) -> tuple[float, Any]:
         """The hinge over the listed impostors or, if many, over all, and its Laplacian times V."""
         if self.few or len(pairs) > _DENSE_ABOVE * len(self.codes) ** 2:
-            return lmnn_hinge(E, V, self.targets, self.codes, self.c, corner)
+            return lmnn_hinge(E, V, *self.there, self.c, corner)
         return lmnn_hinge_on(pairs, E, V, self.targets, self.c, corner)
 
     def _embedded(self, L: np.ndarray) -> Any:

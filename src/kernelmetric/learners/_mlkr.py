@@ -150,7 +150,7 @@ class MLKR(GradientLearner):
     def _descent(self, X: Any, Y: Any, gram: Gram | None) -> Descent:
         rank = self._check_n_components(X.shape[1])
         no_classes = np.zeros(X.shape[0], dtype=np.intp)
-        start = self._start(X, no_classes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
+        start = self._start(X, no_classes, gram, rank, lambda L: softmax_start(L, X))
         points, unit = centered(X), _SMALL_ERROR * X.shape[0]
 
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:

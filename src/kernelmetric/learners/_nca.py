@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import product, softmax_bytes, squared_distances, take_rows, to_numpy
+from kernelmetric.compute import (
+    like,
+    namespace,
+    product,
+    softmax_bytes,
+    squared_distances,
+    take_rows,
+    to_numpy,
+    widened,
+)
 from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import check_choice, check_number
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
@@ -171,7 +180,7 @@ class NCA(GradientLearner):
 
     def _descent(self, X: Any, codes: np.ndarray, gram: Gram | None) -> Descent:
         rank = self._check_n_components(X.shape[1])
-        start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, to_numpy(X)))
+        start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X))
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
         return Descent(start, lambda report: self._descend(problem, start, report), lambda L: L)
@@ -219,14 +228,16 @@ class NCA(GradientLearner):
         )
 
 
-def softmax_start(L: np.ndarray, X: np.ndarray) -> np.ndarray:
+def softmax_start(L: np.ndarray, X: Any) -> np.ndarray:
     """The multiple of L at which a descent on softmax neighbours should start."""
-    E = product(X - X.mean(axis=0), L.T)
-    length = np.mean(np.sum(E * E, axis=1))
+    X = widened(X)
+    xp = namespace(X)
+    E = product(X - xp.mean(X, axis=0, keepdims=True), like(L, X).T)
+    length = float(xp.mean(xp.sum(E * E, axis=1)))
     if not length > 0:
         return L
-    rows = np.unique(np.linspace(0, len(E) - 1, _PERPLEXITY_ROWS).astype(int))
-    D2 = (squared_distances(E[rows], E) / length).astype(np.float32)
+    rows = np.unique(np.linspace(0, E.shape[0] - 1, _PERPLEXITY_ROWS).astype(int))
+    D2 = to_numpy(squared_distances(take_rows(E, rows), E) / length).astype(np.float32)
     D2[np.arange(len(rows)), rows] = np.inf
     low = high = _START_SQUARED_NORM
     while high < _LONGEST_START and _perplexity(high * D2) > _START_PERPLEXITY:

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     Listed,
+    in_library_of,
     like,
     mine_softmax,
     nca_loss,
@@ -53,6 +54,7 @@ class NCAProblem:
 
     def __init__(self, points: Any, codes: np.ndarray, reg: float, gram: Gram | None):
         self.points, self.codes, self.reg, self.gram = points, codes, reg, gram
+        self.there = in_library_of(codes, points)
 
     def in_single(self) -> NCAProblem:
         """The same in float32."""
@@ -64,7 +66,7 @@ class NCAProblem:
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient over all pairs."""
-        return self._with_penalty(L, *nca_loss(like(L, self.points), self.points, self.codes))
+        return self._with_penalty(L, *nca_loss(like(L, self.points), self.points, self.there))
 
     def objective_on(self, listed: Listed) -> Objective:
         """Value and gradient over listed pairs, as a function of the map."""

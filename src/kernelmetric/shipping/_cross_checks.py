@@ -170,6 +170,9 @@ def _are_texts(items: Any) -> bool:
 def _check_transductive(metric: Any, name: str, sides: dict[str, int]) -> None:
     asked = vars(metric).get("n_neighbors_", 1)
     require(is_count(asked) and asked > 0, metric, "n_neighbors_", asked, "a positive integer")
+    if vars(metric).get("graph_") == "points":
+        expected = f"{sides.get('p')} columns"
+        require(sides.get("r") == sides.get("p"), metric, "embedding_", sides.get("r"), expected)
     codes = vars(metric).get("_codes")
     if codes is not None:
         good = bool(np.all(codes < sides.get("c", 0)))

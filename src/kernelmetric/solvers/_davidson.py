@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import BlockProduct
+from kernelmetric.compute import BlockProduct, in_library_of, namespace, there, to_numpy
 
 BLOCK = 16  # vectors filtered together: narrow enough for the cache
 GUARD = 10  # Ritz vectors kept beyond those wanted: the filter's edge lies behind them
@@ -31,27 +31,34 @@ TINY = np.finfo(np.float64).tiny
 
 
 class Deflated:
-    """Products with P A P, counted; P projects onto the complement of some vectors."""
+    """Products with P A P, counted; P projects onto the complement of some vectors.
 
-    def __init__(self, A: Any, null: np.ndarray):
-        self.count = 0
-        self._product = BlockProduct(A)
+    Where it is ``far``, matrix and vectors are on the device in use, if there is one.
+    """
+
+    def __init__(self, A: Any, null: np.ndarray, *, far: bool):
+        self.count, self.far = 0, far
+        self._product = BlockProduct(A, far=far)
         Q, R, _ = linalg.qr(null, mode="economic", pivoting=True)
         sizes = np.abs(np.diagonal(R))
-        self.null = Q[:, sizes > 1e-12 * np.max(sizes, initial=TINY)]
+        self.null = self.here(Q[:, sizes > 1e-12 * np.max(sizes, initial=TINY)])
 
-    def __call__(self, V: np.ndarray) -> np.ndarray:
+    def __call__(self, V: Any) -> Any:
         self.count += V.shape[1]
         return self.project(self._product(V))
 
-    def project(self, V: np.ndarray) -> np.ndarray:
-        Q = self.null.astype(V.dtype, copy=False)
+    def here(self, values: np.ndarray) -> Any:
+        """An array where the products are."""
+        return there(values) if self.far else values
+
+    def project(self, V: Any) -> Any:
+        Q = namespace(V).astype(self.null, V.dtype, copy=False)
         return V - Q @ (Q.T @ V) if Q.shape[1] else V
 
     def require_symmetry(self, rng: np.random.RandomState) -> None:
         """Refuse an A with uᵀAv ≠ vᵀAu for two random vectors: by chance none passes."""
-        U = self.project(rng.standard_normal((len(self.null), 2)))
-        T = U.T @ self(U)
+        U = self.project(self.here(rng.standard_normal((self.null.shape[0], 2))))
+        T = to_numpy(U.T @ self(U))
         if not np.all(np.isfinite(T)):
             raise ValueError("Got a matrix with NaN or infinity, but expected finite entries.")
         if abs(T[0, 1] - T[1, 0]) > 1e-6 * np.linalg.norm(T):
@@ -74,16 +81,18 @@ class Davidson:
     ):
         self.multiply, self.k, self.width, self.rng = multiply, k, width, rng
         self.kept = k + GUARD
-        self._rough = BlockProduct(A, np.float32)
+        self._rough = BlockProduct(A, np.float32, far=multiply.far)
         lowest, self.upper = _spectral_interval(multiply, rng)
         self.scale = max(abs(lowest), abs(self.upper))
         self.m = 0
-        self.V, self.AV = np.empty((2, len(multiply.null), most))
+        n = multiply.null.shape[0]
+        self.V, self.AV = (multiply.here(np.zeros((n, most))) for _ in range(2))
+        self.xp = namespace(self.V)
         self.H, self.G = np.zeros((2, most, most))
 
     def run(self, start: np.ndarray, tol: float, max_iter: int) -> tuple[np.ndarray, np.ndarray]:
         """Grow the basis until the residuals and a last look around are fine."""
-        self._grow(start[:, : self.kept])
+        self._grow(self.multiply.here(np.ascontiguousarray(start[:, : self.kept])))
         if self.m < self.k:
             self._grow(self._random(self.width))
         looked_around = False
@@ -104,13 +113,15 @@ class Davidson:
                 block = self._filter(self._random(_LOOKS if looked_around else self.width), None)
             self._grow(block)
         self._rotate()
-        S = self.S[:, : self.k]
-        return self.theta[: self.k], self.V[:, : self.m] @ S
+        return self.theta[: self.k], self.V[:, : self.m] @ self._like(self.S[:, : self.k])
 
-    def _random(self, width: int) -> np.ndarray:
-        return self.rng.standard_normal((len(self.V), width))
+    def _like(self, values: np.ndarray) -> Any:
+        return in_library_of(np.ascontiguousarray(values), self.V)
 
-    def _grow(self, block: np.ndarray) -> None:
+    def _random(self, width: int) -> Any:
+        return self.multiply.here(self.rng.standard_normal((self.V.shape[0], width)))
+
+    def _grow(self, block: Any) -> None:
         """Add the directions of a block to the basis, which is cut back when it is full."""
         if self.m + block.shape[1] > self.V.shape[1]:
             self._restart()
@@ -127,7 +138,7 @@ class Davidson:
         self.V[:, new], self.AV[:, new] = W, AW
         self.m = new.stop
         for products, basis in ((self.H, self.V), (self.G, self.AV)):
-            products[: self.m, new] = basis[:, : self.m].T @ AW
+            products[: self.m, new] = to_numpy(basis[:, : self.m].T @ AW)
             products[new, : self.m] = products[: self.m, new].T
 
     def _rotate(self) -> None:
@@ -137,14 +148,15 @@ class Davidson:
     def _restart(self) -> None:
         m, kept = self.m, min(self.kept, self.m)
         S = self.S[:, :kept]
-        self.V[:, :kept], self.AV[:, :kept] = self.V[:, :m] @ S, self.AV[:, :m] @ S
+        for basis in (self.V, self.AV):
+            basis[:, :kept] = basis[:, :m] @ self._like(S)
         self.G[:kept, :kept] = S.T @ self.G[:m, :m] @ S
         self.H[:kept, :kept] = np.diag(self.theta[:kept])
         self.m = kept
 
-    def _residuals(self, chosen: np.ndarray) -> np.ndarray:
-        S = self.S[:, chosen]
-        return self.AV[:, : self.m] @ S - (self.V[:, : self.m] @ S) * self.theta[chosen]
+    def _residuals(self, chosen: np.ndarray) -> Any:
+        S, theta = self._like(self.S[:, chosen]), self._like(self.theta[chosen])
+        return self.AV[:, : self.m] @ S - (self.V[:, : self.m] @ S) * theta
 
     def _open_pairs(self, tol: float) -> np.ndarray:
         """Which of the wanted Ritz pairs have residuals beyond the tolerance.
@@ -159,7 +171,7 @@ class Davidson:
         found = np.flatnonzero(size > _MARGIN * max(tol, _ESTIMATE_FLOOR) * self.scale)
         if len(found) or tol >= _ESTIMATE_FLOOR:
             return found
-        size = column_norms(self._residuals(np.arange(k)))
+        size = to_numpy(column_norms(self._residuals(np.arange(k))))
         return np.flatnonzero(size > _MARGIN * tol * self.scale)
 
     def _edge(self) -> float:
@@ -175,7 +187,7 @@ class Davidson:
         beyond = self.theta[self.k - 1] + behind
         return beyond if m == self.k else min(last, beyond)
 
-    def _filter(self, R: np.ndarray, theta: np.ndarray | None) -> np.ndarray:
+    def _filter(self, R: Any, theta: np.ndarray | None) -> Any:
         """T_d(X) v - T_d(x) v from the residuals of Ritz pairs; T_d(X) R without Ritz values."""
         edge = self._edge()
         center, half = (self.upper + edge) / 2, (self.upper - edge) / 2
@@ -184,53 +196,55 @@ class Davidson:
         lowest = max((center - self.theta[0]) / half, 1.0 + 1e-12)
         most = _DEGREE if theta is not None else 10 * _DEGREE  # random vectors have a longer way
         degree = int(np.clip(np.arccosh(_LARGEST) / np.arccosh(lowest), 1, most))
-        R = (R / np.maximum(column_norms(R), TINY)).astype(np.float32)
+        xp = self.xp
+        R = xp.astype(R / xp.clip(column_norms(R), TINY, None), xp.float32)
         x = np.zeros(R.shape[1]) if theta is None else (theta - center) / half
         t_before, t = np.ones_like(x), x
-        before, E = np.zeros_like(R), R
+        before, E = xp.zeros_like(R), R
         if theta is None:  # T_0 and T_1 of the block itself
             before, E = R, self._shifted(R, center, half)
         for _ in range(degree - 1):
             after = 2 * self._shifted(E, center, half) - before
             if theta is not None:
-                after += (2 * t).astype(np.float32) * R
+                after += self._like((2 * t).astype(np.float32)) * R
             before, E = E, after
             t_before, t = t, 2 * x * t - t_before
-        return E.astype(np.float64)
+        return xp.astype(E, xp.float64)
 
-    def _shifted(self, V: np.ndarray, center: float, half: float) -> np.ndarray:
+    def _shifted(self, V: Any, center: float, half: float) -> Any:
         """X V with the spectrum beyond the edge moved to [-1, 1]."""
         self.multiply.count += V.shape[1]
         image = self.multiply.project(self._rough(V))
-        image -= np.float32(center) * V
-        image /= np.float32(half)
+        image -= float(np.float32(center)) * V
+        image /= float(np.float32(half))
         return image
 
 
-def _orthonormal(W: np.ndarray) -> np.ndarray:
+def _orthonormal(W: Any) -> Any:
     """An orthonormal basis of the span, without directions that only round-off gives it.
 
     From the eigenvectors of WᵀW: half of the digits in one go, all in two, in the time of two
     products; a Householder QR of so few columns takes five times as long.
     """
-    W = W / np.maximum(column_norms(W), TINY)
-    squared, S = np.linalg.eigh(W.T @ W)
+    W = W / namespace(W).clip(column_norms(W), TINY, None)
+    squared, S = np.linalg.eigh(to_numpy(W.T @ W))
     fine = squared > 1e-12 * np.max(squared, initial=0.0)
-    return W @ (S[:, fine] / np.sqrt(squared[fine]))
+    return W @ in_library_of(np.ascontiguousarray(S[:, fine] / np.sqrt(squared[fine])), W)
 
 
 def _spectral_interval(multiply: Deflated, rng: np.random.RandomState) -> tuple[float, float]:
     """Smallest Ritz value and an upper bound of the spectrum, by a few steps of Lanczos."""
-    v = multiply.project(rng.standard_normal((len(multiply.null), 1)))
-    before = np.zeros_like(v)
-    v /= np.linalg.norm(v)
+    v = multiply.project(multiply.here(rng.standard_normal((multiply.null.shape[0], 1))))
+    xp = namespace(v)
+    before = xp.zeros_like(v)
+    v = v / xp.sqrt(xp.sum(v * v))
     diagonal: list[float] = []
     off_diagonal: list[float] = []
     for _ in range(_LANCZOS_STEPS):
         w = multiply(v) - (off_diagonal[-1] if off_diagonal else 0.0) * before
-        diagonal.append(float(np.vdot(w, v)))
+        diagonal.append(float(xp.sum(w * v)))
         w -= diagonal[-1] * v
-        off_diagonal.append(float(np.linalg.norm(w)))
+        off_diagonal.append(float(xp.sqrt(xp.sum(w * w))))
         if off_diagonal[-1] <= 1e-12 * abs(diagonal[0]):
             break  # the vector lies in an invariant subspace, whose spectrum this is
         before, v = v, w / off_diagonal[-1]
@@ -238,5 +252,9 @@ def _spectral_interval(multiply: Deflated, rng: np.random.RandomState) -> tuple[
     return float(ritz[0]), float(ritz[-1] + off_diagonal[-1])
 
 
-def column_norms(V: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.einsum("ij,ij->j", V, V))
+def column_norms(V: Any) -> Any:
+    """Lengths of the columns."""
+    if isinstance(V, np.ndarray):
+        return np.sqrt(np.einsum("ij,ij->j", V, V))  # without an array of squares
+    xp = namespace(V)
+    return xp.sqrt(xp.sum(V * V, axis=0))

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import is_sparse, require_memory
+from kernelmetric.compute import is_sparse, require_memory, to_numpy
 from kernelmetric.solvers._davidson import BLOCK, GUARD, TINY, Davidson, Deflated, column_norms
 from kernelmetric.solvers._symmetric import column_signs
 
@@ -110,7 +110,10 @@ def smallest_eigenvectors(
     """
     rng = check_random_state(random_state)
     A, order = _near_rows(A)
-    multiply = Deflated(A, _columns(null, len(order), "null")[order])
+    width = min(BLOCK, max(4, n_components))
+    most = n_components + GUARD + _ROUNDS * width
+    dense = len(order) <= _DENSE or 3 * most > len(order)
+    multiply = Deflated(A, _columns(null, len(order), "null")[order], far=not dense)
     multiply.require_symmetry(rng)
     n, c = multiply.null.shape
     if not 1 <= n_components <= n - c:
@@ -121,16 +124,15 @@ def smallest_eigenvectors(
     if not tol > 0:
         raise ValueError(f"Got tol={tol!r}, but expected a positive number: try 1e-6.")
     begin = _columns(start, n, "start")[order]
-    width = min(BLOCK, max(4, n_components))
-    most = n_components + GUARD + _ROUNDS * width
-    if n <= _DENSE or 3 * most > n:
+    if dense:
         values, vectors, scale = _dense(A, multiply, n_components)
         tol = max(tol, n * np.finfo(np.float64).eps)  # LAPACK gives no more
     else:
         search = Davidson(A, multiply, n_components, width, most, rng)
         values, vectors = search.run(begin, tol, max_iter)
         scale = search.scale
-    residuals = column_norms(multiply(vectors) - vectors * values)
+    residuals = to_numpy(column_norms(multiply(vectors) - vectors * multiply.here(values)))
+    vectors = to_numpy(vectors)
     converged = bool(np.all(residuals <= tol * scale))
     if not converged:
         warnings.warn(

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
+    DeviceMixin,
     all_finite,
     check_points,
     in_library_of,
@@ -18,6 +19,7 @@ from kernelmetric.compute import (
     map_rows,
     namespace,
     require_memory,
+    tile_bytes,
     unchanged_on_failure,
 )
 from kernelmetric.kernels import Kernel, as_kernel
@@ -25,7 +27,7 @@ from kernelmetric.kernels import Kernel, as_kernel
 BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
 
 
-class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, DeviceMixin):
     """Base class of spaces: z(x) = f(x)ᵀ P - offset.
 
     A subclass defines ``_check_parameters()``, ``_peak_bytes`` and ``_learn(X, y)``, which sets
@@ -226,7 +228,7 @@ def as_finite(Z: Any, dtype: Any) -> Any:
 
 def block_size(X: Any, n_inner: int) -> dict[str, int]:
     """What a row takes, three arrays of its inner columns at once, and how many fit the cache."""
-    most = max(256, BLOCK_BYTES // (8 * max(n_inner, 1)))
+    most = max(256, tile_bytes(X, BLOCK_BYTES) // (8 * max(n_inner, 1)))
     return {"bytes_per_row": 8 * (3 * n_inner + X.shape[1]), "most": most}
 
 

@@ -17,7 +17,9 @@ from kernelmetric.compute import (
     sum_rows,
     symmetric_eigenpairs,
     take_rows,
+    tile_bytes,
     to_numpy,
+    widened,
 )
 from kernelmetric.kernels import Kernel
 from kernelmetric.spaces._base import refuse_rank_zero, round_off, times
@@ -74,7 +76,8 @@ class CentredGram:
             K = self.kernel(self.X[rows, :], anchors)
             return work(rows, first, self.xp.astype(K, self.dtype, copy=False))
 
-        most = _TILE_ROWS if self.half else None
+        cached = 8 * _TILE_ROWS * self.n
+        most = tile_bytes(self.X, cached) // (8 * self.n) if self.half else None
         return reduction(on_tile, self.n, 8 * (3 * self.n + self.X.shape[1]), most=most)
 
     def _filled(self) -> Any:
@@ -122,9 +125,9 @@ class CentredGram:
             return self.array(rng.standard_normal((self.n, width)))
         chosen = np.sort(rng.permutation(self.n)[:m])
         some = take_rows(self.anchors, chosen)
-        K_mm = to_numpy(self.kernel(take_rows(self.X, chosen), some)).astype(np.float64)
-        H = np.eye(m) - 1.0 / m
-        V = self.array(np.linalg.eigh(H @ K_mm @ H)[1][:, -width:])
+        K_mm = widened(self.kernel(take_rows(self.X, chosen), some))
+        K_mm = self.centre(self.centre(K_mm).T)
+        V = self.xp.astype(symmetric_eigenpairs(K_mm)[1][:, -width:], self.dtype, copy=False)
 
         def part(rows: slice) -> Any:
             product = times(self.kernel(self.X[rows, :], some), V)

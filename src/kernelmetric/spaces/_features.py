@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
+    in_library_of,
     is_single,
     like,
     namespace,
@@ -63,9 +64,7 @@ class FeatureMapSpace(Space):
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
 
-    def _rotate(
-        self, X: Any, W: np.ndarray | None, n_features: int, cut_off: float
-    ) -> Callable[[], Any]:
+    def _rotate(self, X: Any, W: Any | None, n_features: int, cut_off: float) -> Callable[[], Any]:
         """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
         n = X.shape[0]
         mean, values, V = self._principal_axes(X, W, n_features)
@@ -79,30 +78,30 @@ class FeatureMapSpace(Space):
         kept = n_kept(values, max(floor, eps * norms / n), self.n_components, total)
         if kept == 0:
             refuse_rank_zero(n, self.kernel_)
-        V = V[:, :kept] * column_signs(V[:, :kept])
+        V = V[:, :kept]
+        host_V = to_numpy(V) * column_signs(to_numpy(V))
+        V = in_library_of(host_V, V)
         self.eigenvalues_ = np.array(values[:kept])
         self.rank_ = kept
         self.explained_variance_ratio_ = float(self.eigenvalues_.sum() / total)
         self.projection_ = _finite_like(V if W is None else W @ V, X)
-        self.offset_ = _finite_like((mean @ V)[None, :], X)
+        self.offset_ = _finite_like((mean @ host_V)[None, :], X)
         return lambda: self._coordinates(X)
 
-    def _principal_axes(
-        self, X: Any, W: np.ndarray | None, m: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _principal_axes(self, X: Any, W: Any | None, m: int) -> tuple[np.ndarray, np.ndarray, Any]:
         """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
         if X.shape[0] > m:
             mean, scatter = self._moments(X, W, m)
             values, V = symmetric_eigenpairs(scatter)
-            return mean, values[::-1], V[:, ::-1]
+            return mean, values[::-1], namespace(V).flip(V, axis=1)
         # Fewer points than features: all features together are smaller than their scatter.
         F = to_numpy(self._features(X)).astype(np.float64)
-        F = F if W is None else F @ W
+        F = F if W is None else F @ to_numpy(W)
         mean = F.mean(axis=0)
         singular, Vt = right_singular(F - mean)
-        return mean, singular**2, Vt.T
+        return mean, singular**2, in_library_of(Vt.T, X)
 
-    def _moments(self, X: Any, W: np.ndarray | None, m: int) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, X: Any, W: Any | None, m: int) -> tuple[np.ndarray, Any]:
         """Mean and scatter of f, accumulated in float64 around the mean of the first rows."""
         W = None if W is None else _finite_like(W, X)
 
@@ -119,10 +118,10 @@ class FeatureMapSpace(Space):
             scatter = xp.astype(F.T @ F, xp.float64, copy=False)
             return xp.sum(xp.astype(F, xp.float64, copy=False), axis=0), scatter
 
-        total, scatter = map(to_numpy, sum_rows(moments, X.shape[0], **block_size(X, m)))
+        total, scatter = sum_rows(moments, X.shape[0], **block_size(X, m))
         drift = total / X.shape[0]
-        mean = to_numpy(shift)[0].astype(np.float64) + drift
-        return mean, scatter - np.outer(total, drift)
+        mean = to_numpy(shift)[0].astype(np.float64) + to_numpy(drift)
+        return mean, scatter - total[:, None] * drift[None, :]
 
     def _squared_norms(self, X: Any) -> float:
         def norms(rows: slice) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import is_single, take_rows, to_numpy
+from kernelmetric.compute import centres_there, is_single, take_rows, to_numpy
 from kernelmetric.kernels import Kernel
 
 _POOL = 20_000  # rows that k-means and RPCholesky look at
@@ -26,7 +26,11 @@ def kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
     """Return the centres of m clusters of a random sample: O(20 m · m · d) time an iteration."""
     pool = min(X.shape[0], max(_POOL_PER_LANDMARK * m, 2000), max(_POOL, 2 * m))
     rows = uniform_rows(X.shape[0], pool, rng)
-    sample = to_numpy(take_rows(X, rows))
+    sample = take_rows(X, rows)
+    there = centres_there(sample, m, rng, _ITERATIONS)
+    if there is not None and np.all(np.isfinite(there)):
+        return np.unique(there, axis=0)
+    sample = to_numpy(sample)
     scale = _scale(sample)
     kmeans = KMeans(m, n_init=1, max_iter=_ITERATIONS, random_state=rng)
     with warnings.catch_warnings():  # fewer distinct points than clusters: the centres repeat

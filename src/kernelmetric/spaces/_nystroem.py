@@ -7,10 +7,18 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import is_single, is_sparse, like, to_numpy, widened
+from kernelmetric.compute import (
+    in_library_of,
+    is_single,
+    is_sparse,
+    like,
+    namespace,
+    symmetric_eigenpairs,
+    to_numpy,
+    widened,
+)
 from kernelmetric.kernels import FunctionKernel
 from kernelmetric.spaces._base import (
     check_tol,
@@ -147,22 +155,23 @@ class Nystroem(FeatureMapSpace):
         single = is_single(X)
         cut_off = _RELATIVE_CUT[4 if single else 8] if self.tol is None else self.tol
         K = self._landmark_gram(X)
-        trace = float(np.trace(K))
-        values, U = linalg.eigh(K)
+        m, trace = K.shape[0], float(namespace(K).linalg.trace(K))
+        values, U = symmetric_eigenpairs(K)
         rounding = round_off(trace, X.shape[1], single=single and self.kernel_.pairwise)
         refuse_indefinite(float(values[0]), float(values[-1]), rounding=rounding, single=single)
         eps = np.finfo(np.float64).eps
-        kept = values > max(cut_off * values[-1], len(K) * eps * trace, 0.0)
-        if not kept.any():
+        kept = values[values > max(cut_off * values[-1], m * eps * trace, 0.0)]  # they ascend
+        if not len(kept):
             refuse_rank_zero(X.shape[0], self.kernel_)
-        W = U[:, kept] / np.sqrt(values[kept])
-        return self._rotate(X, W, len(K), cut_off)
+        W = U[:, m - len(kept) :] / in_library_of(np.sqrt(kept), U)
+        return self._rotate(X, W, m, cut_off)
 
-    def _landmark_gram(self, X: Any) -> np.ndarray:
+    def _landmark_gram(self, X: Any) -> Any:
         if self.kernel_.pairwise:
             K = to_numpy(X)[np.ix_(self.anchors_, self.anchors_)].astype(np.float64)
+            K = in_library_of(K, X)
         else:
-            K = to_numpy(self.kernel_(widened(self.anchors_)))
+            K = self.kernel_(widened(self.anchors_))
         return (K + K.T) / 2
 
     def _chosen_landmarks(self, X: Any) -> Any:

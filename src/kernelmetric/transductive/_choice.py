@@ -157,8 +157,11 @@ def label_mass(E: np.ndarray, labelled: np.ndarray) -> np.ndarray:
     ndarray of shape (d,)
         Shares of the squared length.
     """
-    squares = E.astype(np.float64) ** 2
-    mass = np.sum(squares[labelled], axis=0) / np.sum(squares, axis=0)
+    on_labels, total = (
+        np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in (E[labelled], E)
+    )
+    mass = np.full(len(total), labelled.mean())  # of a column of zeros
+    np.divide(on_labels, total, out=mass, where=total > 0)
     captured = int(np.sum(mass > (1.0 + labelled.mean()) / 2))
     if 2 * captured > len(mass) and not labelled.all():  # there are others
         warnings.warn(

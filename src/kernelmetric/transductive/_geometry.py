@@ -2,7 +2,8 @@
 
 Without a cost the embedding knows no label, so that hiding some changes nothing but the vote: one
 eigenproblem for each graph scores all labels in all dimensions. Only wide full graphs, which
-outliers rule unless labels contradict them, are scored with the labels in the cost.
+outliers rule unless labels contradict them, are scored with the labels in the cost. The points as
+they are need no graph, and keep their distances unless some graph is clearly better.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute import nearest_neighbors, squared_distances, there
 from kernelmetric.graphs import gaussian_graph, union_graph
 from kernelmetric.solvers import Eigenpairs
 from kernelmetric.transductive._choice import FEWEST, HEARD, hidden_folds
-from kernelmetric.transductive._penalties import Geometry, warn_of_gaps
+from kernelmetric.transductive._penalties import Geometry
 from kernelmetric.transductive._prior import as_graph
 from kernelmetric.transductive._solve import check_n_components
 
@@ -35,24 +36,31 @@ class Graph(NamedTuple):
     Parameters
     ----------
     kind : str
-        'neighbors', 'gaussian', 'given', or 'none' where the penalty looks at none.
+        'neighbors', 'gaussian', 'given', 'none' where the penalty looks at none, or 'points' for
+        the points as they are.
     size : float or None
         Number of neighbours, or width.
     weights : sparse array, ndarray or None
         Symmetric, of shape (n, n).
     heard : bool, default=False
         Whether labels are in the cost when the graph is judged.
+    gaps : bool, default=False
+        Whether it has parts that nothing joins to a label, of which to warn.
     """
 
     kind: str
     size: float | None
     weights: Any
     heard: bool = False
+    gaps: bool = False
 
     @property
     def name(self) -> str:
         """Kind and size."""
         return self.kind if self.size is None else f"{self.kind} {self.size:.4g}"
+
+
+POINTS = Graph("points", None, None)
 
 
 class Choice(NamedTuple):
@@ -115,18 +123,16 @@ def candidate_graphs(
         graph = "neighbors" if name == "auto" else graph
         yield Graph("neighbors" if size else name, size, as_graph(graph, points, size or 1))
         return
-    nearest = nearest_neighbors(points, min(max(NEIGHBORS), n - 1))[0]
+    nearest = nearest_neighbors(there(points), min(max(NEIGHBORS), n - 1))[0]
     sizes = sorted({min(k, n - 1) for k in NEIGHBORS})
     lost = [_parts_without_label(union_graph(nearest[:, :k]), codes) for k in sizes]
     first = int(np.argmin(lost))
-    preferred = union_graph(nearest[:, : sizes[first]])
-    if lost[first]:
-        warn_of_gaps(preferred)
-    yield Graph("neighbors", sizes[first], preferred)
-    if codes is None or np.sum(codes >= 0) < FEWEST:
+    enough = codes is not None and np.sum(codes >= 0) >= FEWEST
+    for i in [first] + [i for i in range(len(sizes)) if i != first and enough]:
+        W = union_graph(nearest[:, : sizes[i]])
+        yield Graph("neighbors", sizes[i], W, gaps=lost[i] > 0)
+    if not enough:
         return
-    for k in sizes[:first] + sizes[first + 1 :]:
-        yield Graph("neighbors", k, union_graph(nearest[:, :k]))
     if name == "auto" and n <= FULL:
         for width, heard in _widths(points):
             yield Graph("gaussian", width, gaussian_graph(points, width), heard)
@@ -142,6 +148,7 @@ def choose_geometry(
     n_samples: int,
     *,
     n_folds: int,
+    points: np.ndarray | None = None,
 ) -> Choice:
     """The graph and the dimension in which hidden labels are near their own class.
 
@@ -163,11 +170,15 @@ def choose_geometry(
         Number of points.
     n_folds : int
         Folds of hidden labels, the same ones in every fit.
+    points : ndarray of shape (n, d), default=None
+        Kept as they are unless a graph is clearly better; None where a graph is wanted anyway.
 
     Returns
     -------
     Choice
         That of the highest mean score; of equal ones the preferred graph, and the usual dimension.
+        The points, unless its mean is higher than theirs by more than one standard error of the
+        difference: it is the best of many, and so has luck on its side.
     """
     first, second = next(graphs), next(graphs, None)
     geometry = make(first.weights)
@@ -179,7 +190,7 @@ def choose_geometry(
     if codes is None or n_labelled < FEWEST or (second is None and n_components is not None):
         return best
     folds = list(hidden_folds(codes, n_folds, np.random.RandomState(0)))
-    highest, graph_scores = -np.inf, {}
+    highest, graph_scores = np.full(1, -np.inf), {}
     for graph in chain([first] if second is None else [first, second], graphs):
         geometry = geometry if graph is first else make(graph.weights)
         judge = lam if graph.heard else np.inf
@@ -201,10 +212,17 @@ def choose_geometry(
         by_dimension = dict(zip(tried, scores.mean(axis=1).tolist(), strict=True))
         d = max([usual, *tried], key=by_dimension.__getitem__)
         graph_scores[graph.name] = by_dimension[d]
-        if by_dimension[d] > highest:
-            highest, used = by_dimension[d], judge if graph.heard else None
+        if by_dimension[d] > highest.mean():
+            highest, used = scores[tried.index(d)], judge if graph.heard else None
             best = Choice(graph, geometry, d, used, alone, graph_scores, by_dimension)
-    return best
+    if points is None or best.geometry.basis is not None:  # with a kernel, functions are wanted
+        return best
+    own = np.concatenate([point_scores(points, kept, codes) for kept in folds])
+    graph_scores[POINTS.name] = float(own.mean())
+    lead = highest - own
+    if lead.mean() > lead.std() / np.sqrt(len(lead)):
+        return best
+    return best._replace(graph=POINTS, n_components=points.shape[1], dimension_scores={})
 
 
 def hidden_scores(
@@ -238,8 +256,7 @@ def hidden_scores(
     ndarray of shape (len(dimensions), m)
         Zero where no label of the class is kept.
     """
-    hidden = np.flatnonzero((kept < 0) & (codes >= 0))[:_HIDDEN]
-    labels = np.flatnonzero(kept >= 0)
+    hidden, labels = _hidden_and_kept(kept, codes)
     V = found.vectors
     A, B = (V[rows] if geometry.basis is None else geometry.basis[rows] @ V
             for rows in (hidden, labels))  # fmt: skip
@@ -249,12 +266,43 @@ def hidden_scores(
         for column in range(done, d):  # from differences: tails of eigenvectors are tiny, and tell
             D2 += (A[:, column, None] - B[:, column]) ** 2
         done = d
-        own = np.where(same, D2, np.inf).min(axis=1)
-        other = np.where(same, np.inf, D2).min(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ratio = own / other
-        scores.append(1.0 / (1.0 + np.where(np.isnan(ratio), 1.0, ratio) ** 2))
+        scores.append(_nearness(D2, same))
     return np.array(scores)
+
+
+def point_scores(points: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The same as :func:`hidden_scores` for the points as they are.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        Points.
+    kept, codes : ndarray of shape (n,)
+        Class codes with some hidden, and all of them; negative where unlabelled.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Zero where no label of the class is kept.
+    """
+    hidden, labels = _hidden_and_kept(kept, codes)
+    D2 = np.asarray(squared_distances(points[hidden], points[labels]), dtype=np.float64)
+    return _nearness(D2, codes[hidden][:, None] == codes[labels])
+
+
+def _hidden_and_kept(kept: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    hidden = np.flatnonzero((kept < 0) & (codes >= 0))
+    if len(hidden) > _HIDDEN:  # from all over: rows may be sorted by class
+        hidden = hidden[np.linspace(0, len(hidden) - 1, _HIDDEN).astype(np.intp)]
+    return hidden, np.flatnonzero(kept >= 0)
+
+
+def _nearness(D2: np.ndarray, same: np.ndarray) -> np.ndarray:
+    own = np.where(same, D2, np.inf).min(axis=1)
+    other = np.where(same, np.inf, D2).min(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = own / other
+    return 1.0 / (1.0 + np.where(np.isnan(ratio), 1.0, ratio) ** 2)
 
 
 def _dimensions(

@@ -10,9 +10,15 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.solvers import Eigenpairs
 from kernelmetric.transductive._choice import choose_lam, warn_of_small_lam
-from kernelmetric.transductive._geometry import Choice, Graph, candidate_graphs, choose_geometry
+from kernelmetric.transductive._geometry import (
+    POINTS,
+    Choice,
+    Graph,
+    candidate_graphs,
+    choose_geometry,
+)
 from kernelmetric.transductive._parameters import neighbors_among
-from kernelmetric.transductive._penalties import Geometry
+from kernelmetric.transductive._penalties import Geometry, warn_of_gaps
 from kernelmetric.transductive._solve import solve
 from kernelmetric.transductive._source import Source
 
@@ -78,9 +84,17 @@ def learn(
         graphs = candidate_graphs(metric.graph, metric.n_neighbors, points, codes)
     choice = choose_geometry(
         graphs, partial(penalty.geometry, points), embed, codes, metric.n_components, lam,
-        len(points), n_folds=metric.cv,
+        len(points), n_folds=metric.cv, points=points if _all_is_open(metric, penalty) else None,
     )  # fmt: skip
+    if choice.graph.gaps:
+        warn_of_gaps(choice.graph.weights)
+    told = _told(choice, metric, len(points))
+    spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
+    spoken_of = spoken_of if codes is None else codes >= 0
     geometry, d = choice.geometry, choice.n_components
+    if choice.graph is POINTS:
+        found = Eigenpairs(np.zeros(d), points, np.zeros(d), True, 0)
+        return Learned(found, geometry, spoken_of, told | {"lam_": np.inf, "lam_scores_": {}})
     scores: dict[float, float] = {}
     if not isinstance(lam, str):
         if C.nnz:
@@ -97,10 +111,15 @@ def learn(
         lam, scores = choose_lam(
             coordinates, codes, geometry.scale, n_folds=metric.cv, n_votes=metric.n_votes, rng=rng
         )
-    chosen = {"lam_": float(lam), "lam_scores_": scores, **_told(choice, metric, len(points))}
-    spoken_of = np.asarray((parts[0] + parts[1]).sum(axis=1)).ravel() > 0
-    spoken_of = spoken_of if codes is None else codes >= 0
-    return Learned(embed(geometry, d, lam, codes), geometry, spoken_of, chosen)
+    told |= {"lam_": float(lam), "lam_scores_": scores}
+    return Learned(embed(geometry, d, lam, codes), geometry, spoken_of, told)
+
+
+def _all_is_open(metric: Any, penalty: Any) -> bool:
+    """Whether nothing that an embedding depends on was set by hand."""
+    open_ = (metric.graph, metric.n_neighbors, metric.lam)
+    words = all(isinstance(each, str) and each == "auto" for each in open_)
+    return words and metric.n_components is None and penalty.uses_graph
 
 
 def _told(choice: Choice, metric: Any, n_samples: int) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def peak_bytes(
     automatic, name = isinstance(n_neighbors, str), graph if isinstance(graph, str) else ""
     d = min(n_components or max(DIMENSIONS), n)
     k = neighbors_among(max(NEIGHBORS) if automatic else n_neighbors, n)
-    total = _BLOCKS + 8 * n * (2 * n_features + 10 * d)  # points and eigenvectors
+    total = _BLOCKS + 8 * n * (3 * n_features + 10 * d)  # points and eigenvectors
     if penalty.uses_graph:
         full = name == "gaussian" or (name == "auto" and automatic and n <= FULL)
         total += 8 * 4 * n * n if full else 60 * n * k  # with its transpose and penalty

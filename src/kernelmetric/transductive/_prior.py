@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import config_context
 
-from kernelmetric.compute import is_single, nearest_neighbors, to_numpy
+from kernelmetric.compute import is_single, nearest_neighbors, there, to_numpy
 from kernelmetric.graphs import check_graph, gaussian_graph, union_graph
 from kernelmetric.transductive._penalties import warn_of_gaps
 
@@ -68,10 +68,10 @@ def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
         Symmetric weights.
     """
     n = len(points)
-    W = graph(points) if callable(graph) else graph
+    W = graph(points.copy()) if callable(graph) else graph  # which may scale them in place
     if isinstance(W, str):
         if W == "neighbors":
-            W = union_graph(nearest_neighbors(points, min(n_neighbors, n - 1))[0])
+            W = union_graph(nearest_neighbors(there(points), min(n_neighbors, n - 1))[0])
         elif W == "gaussian":
             W = gaussian_graph(points)
         else:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from kernelmetric.compute import (
     check_points,
+    device_like,
     map_points,
     require_memory,
     to_numpy,
@@ -24,6 +25,7 @@ from kernelmetric.solvers import column_signs
 from kernelmetric.transductive._choice import label_mass, vote
 from kernelmetric.transductive._costs import as_cost
 from kernelmetric.transductive._extension import interpolate
+from kernelmetric.transductive._geometry import POINTS
 from kernelmetric.transductive._kernel_penalties import as_penalty
 from kernelmetric.transductive._learn import learn
 from kernelmetric.transductive._memory import peak_bytes
@@ -45,7 +47,8 @@ class TransductiveDistance(Metric, BaseEstimator):
     ----------
     n_components : int, default=None
         Dimension of the embedding. None chooses one of 2 to 30 by hidden labels; it is ten, or as
-        many as there are labels, where these are too few to judge.
+        many as there are labels, where these are too few to judge; where the points remain as they
+        are, it is theirs.
     lam : float or 'auto', default='auto'
         Weight λ of the penalty, used as it is. 'auto' is infinity, which leaves labels to the
         vote, unless with one of 2⁵ to 2¹⁴ over the scale of the penalty clearly more of the
@@ -61,10 +64,12 @@ class TransductiveDistance(Metric, BaseEstimator):
         'neighbors' joins each point with its nearest ones; 'gaussian' all points,
         :func:`kernelmetric.graphs.gaussian_graph`. 'auto' is the former where ``n_neighbors`` is
         a number; else hidden labels choose among these and, up to a thousand points, 'gaussian'
-        of three widths. With less than ten labels it is the fewest neighbours with which the parts
-        of the graph hold a label each. Or symmetric weights of shape (n, n), sparse
-        or not; or row numbers of neighbours, of shape (n, k); or a function that makes either
-        from the points.
+        of three widths. Where ``n_components`` and ``lam`` are open too, and no graph is better
+        than the points as they are by more than one standard error, these remain: the prior
+        metric comes out. With less than ten labels it is the fewest neighbours with which the
+        parts of the graph hold a label each. Or symmetric weights of shape (n, n), sparse or not;
+        or row numbers of neighbours, of shape (n, k); or a function that makes either from the
+        points.
     prior : fitted metric or callable, default=None
         The metric to begin with: points are replaced by ``prior.transform(X)``, or by
         ``prior(X)``. None is the Euclidean one. A search clones estimators, and so forgets what
@@ -88,9 +93,11 @@ class TransductiveDistance(Metric, BaseEstimator):
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
-        The embedded training points, of orthonormal columns.
+        The embedded training points, of orthonormal columns; the points themselves, in the
+        coordinates of the prior, where ``graph_`` is 'points'.
     eigenvalues_ : ndarray of shape (n_components,)
-        Those of ``C' + λP``, ascending; of P alone where ``lam_`` is infinite.
+        Those of ``C' + λP``, ascending; of P alone where ``lam_`` is infinite; zeros where
+        ``graph_`` is 'points'.
     transduction_ : ndarray of shape (n_samples,)
         Labels of all training points; with labels only.
     classes_ : ndarray
@@ -100,7 +107,8 @@ class TransductiveDistance(Metric, BaseEstimator):
     n_neighbors_ : int
         Neighbours of each point, as used.
     graph_ : str
-        The graph as used: 'neighbors', 'gaussian', 'given', or 'none' where the penalty has none.
+        The graph as used: 'neighbors', 'gaussian', 'given', 'none' where the penalty has none, or
+        'points' where no graph was clearly better than the points as they are.
     width_ : float or None
         Width of the full graph, where one was chosen.
     graph_scores_ : dict
@@ -209,7 +217,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         TransductiveDistance
             The fitted metric.
         """
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), device_like(X):
             check_parameters(self)
             cost, penalty = as_cost(self.cost), as_penalty(self.penalty)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
@@ -223,7 +231,8 @@ class TransductiveDistance(Metric, BaseEstimator):
             with np.errstate(over="ignore"):  # infinity is refused in a sentence
                 check_spread(points)
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
-            start = earlier if len(earlier) == len(points) else None
+            drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
+            start = earlier if drawn and len(earlier) == len(points) else None
             learned = learn(self, points, source, penalty, cost, start)
             self.__dict__.update(learned.chosen)
             self._store(learned.found, learned.geometry, X)
@@ -260,7 +269,8 @@ class TransductiveDistance(Metric, BaseEstimator):
 
         With a kernel the embedding is a function, ``f(x) = Σ α_i k(x_i, x)``. Without one, a
         point gets the mean of its ``n_neighbors`` nearest training points, weighed by the inverse
-        squared distance. Either gives training points their own embedding.
+        squared distance. Where ``graph_`` is 'points', it stays where it is. Each gives training
+        points their own embedding.
 
         Parameters
         ----------
@@ -278,6 +288,8 @@ class TransductiveDistance(Metric, BaseEstimator):
         if hasattr(self, "space_"):
             with config_context(transform_output="default"):
                 E = map_points(self.space_.transform(points), self.components_)
+        elif getattr(self, "graph_", None) == POINTS.kind:  # which old files do not have
+            E = points
         else:
             E = interpolate(self._points, self.embedding_, points, self.n_neighbors_)
         return E.astype(self.embedding_.dtype, copy=False)
@@ -362,7 +374,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             )
         V = found.vectors
         E = V if geometry.basis is None else geometry.basis @ V
-        signs = column_signs(E)  # of eigenvectors are arbitrary
+        signs = 1.0 if self.graph_ == POINTS.kind else column_signs(E)  # of vectors are arbitrary
         self.embedding_ = (E * signs).astype(to_numpy(X[:0]).dtype, copy=False)
         self.eigenvalues_ = found.values
         self.n_matvecs_ = found.n_matvecs

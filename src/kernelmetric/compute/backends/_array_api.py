@@ -23,8 +23,8 @@ class ArrayAPI:
     _tile_bytes = 2**30
     _chunk_bytes = 2**28
 
-    def tile_bytes(self, cache_bytes: int) -> int:
-        """Bytes of a tile, where one in the cache has ``cache_bytes``."""
+    def tile_bytes(self, cache_bytes: int, X: Any = None) -> int:
+        """Bytes of a tile where X lives, if one in the cache has ``cache_bytes``."""
         return self._tile_bytes
 
     def chunk_bytes(self, cache_bytes: int) -> int:
@@ -55,10 +55,27 @@ class ArrayAPI:
         copy[rows, columns] = values
         return self.on_device(copy, A)
 
-    def fill(self, A: Any, columns: slice, mask: np.ndarray, value: float) -> None:
-        """Put a value where a NumPy mask of some columns is true, in place."""
+    def fill(
+        self,
+        A: Any,
+        columns: slice,
+        start: np.ndarray,
+        stop: np.ndarray,
+        value: float,
+        own: np.ndarray | None = None,
+    ) -> None:
+        """Put a value from column ``start[i]`` up to ``stop[i]`` of every row i, in place.
+
+        Where ``own`` is given: outside of that range, and at column ``own[i]``. Only the columns of
+        the slice are looked at.
+        """
         xp, part = array_namespace(A), A[:, columns]
-        A[:, columns] = xp.where(self.on_device(mask, A), xp.full_like(part, value), part)
+        numbers = xp.arange(columns.start, columns.stop, device=device(A))[None, :]
+        low, high = (self.on_device(bound, A)[:, None] for bound in (start, stop))
+        mask = (numbers >= low) & (numbers < high)
+        if own is not None:
+            mask = ~mask | (numbers == self.on_device(own, A)[:, None])
+        A[:, columns] = xp.where(mask, xp.full_like(part, value), part)
 
     def squared_lengths(self, X: Any) -> Any:
         """Squared lengths of the rows, summed in float64 and in the dtype of X again."""
@@ -103,6 +120,38 @@ class ArrayAPI:
     def orthonormal_columns(self, B: Any) -> Any:
         """Orthonormal columns with the span of B."""
         return array_namespace(B).linalg.qr(B)[0]
+
+    def fewer_rows(self, A: Any) -> Any:
+        """The triangular factor of A: what is small enough to leave a device."""
+        return array_namespace(A).linalg.qr(A)[1] if A.shape[0] > A.shape[1] else A
+
+    def add_rows(self, A: Any, rows: Any, values: Any) -> Any:
+        """Add ``values[p]`` to ``A[rows[p]]``, in an order that is the same every time."""
+        copy = np.array(self.to_numpy(A))
+        np.add.at(copy, self.to_numpy(rows), self.to_numpy(values))
+        return self.on_device(copy, A)
+
+    def lists_help(self, X: Any) -> bool:
+        """Whether looking at listed pairs alone saves time over looking at all."""
+        return True
+
+    def softmax_sums(self, E: Any, codes: Any) -> tuple[Any, Any] | None:
+        """What NCA sums over all pairs; None leaves it to the reduction."""
+        return None
+
+    def hinge_sums(
+        self, E: Any, thresholds: Any, codes: Any, smoothing: float, *, gradient: bool
+    ) -> tuple[Any, Any, Any] | None:
+        """What LMNN sums over all impostors; None leaves it to the reduction."""
+        return None
+
+    def bounds_from(self, points: Any) -> Any:
+        """A faster product of a search with these points; None leaves it to the reduction."""
+        return None
+
+    def ranked(self, low: Any, base: np.ndarray, Q: Any, points: Any, k: int) -> Any:
+        """The k nearest by differences, out of some that lower bounds tell; None leaves it."""
+        return None
 
     def k_smallest(self, D2: Any, k: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Columns and values of the k smallest entries of each row; None leaves it to NumPy."""

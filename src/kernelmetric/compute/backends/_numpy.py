@@ -16,7 +16,7 @@ class NumPy(ArrayAPI):
 
     host = True
 
-    def tile_bytes(self, cache_bytes: int) -> int:
+    def tile_bytes(self, cache_bytes: int, X: Any = None) -> int:
         """What stays in the cache: elementwise steps read a tile again."""
         return cache_bytes
 
@@ -38,8 +38,21 @@ class NumPy(ArrayAPI):
         A[rows, columns] = values
         return A
 
-    def fill(self, A: Any, columns: slice, mask: np.ndarray, value: float) -> None:
-        """Put a value where a mask of some columns is true."""
+    def fill(
+        self,
+        A: Any,
+        columns: slice,
+        start: np.ndarray,
+        stop: np.ndarray,
+        value: float,
+        own: np.ndarray | None = None,
+    ) -> None:
+        """In place, by a mask."""
+        numbers = np.arange(columns.start, columns.stop)
+        mask = (numbers >= start[:, None]) & (numbers < stop[:, None])
+        if own is not None:
+            mask = ~mask
+            mask[np.arange(len(mask)), own] = True
         np.copyto(A[:, columns], value, where=mask)
 
     def squared_lengths(self, X: Any) -> Any:
@@ -79,6 +92,19 @@ class NumPy(ArrayAPI):
         """By divide and conquer, the fastest; in Fortran order it needs no copy."""
         driver = "evd" if len(A) > 1 else None  # SciPy before 1.13 fails with it on 1 × 1
         return linalg.eigh(A, overwrite_a=True, driver=driver)
+
+    def on_device(self, values: np.ndarray, X: Any) -> Any:
+        """As they are."""
+        return values
+
+    def add_rows(self, A: Any, rows: Any, values: Any) -> Any:
+        """In place, one after the other."""
+        np.add.at(A, rows, np.array(values))  # a copy: they may be rows of A
+        return A
+
+    def fewer_rows(self, A: Any) -> Any:
+        """A itself."""
+        return A
 
     def orthonormal_columns(self, B: Any) -> Any:
         """By Cholesky, a fifth of the time of QR, where the columns are clear."""

@@ -163,6 +163,8 @@ def _repaired_elsewhere(D2: Any, A: Any, B: Any, a2: Any, b2: Any) -> Any:
     xp = namespace(D2)
     mask = D2 < _NEAR[itemsize_of(D2)] * (a2[:, None] + b2[None, :])
     i, j = (to_numpy(part) for part in xp.nonzero(mask))
+    if not len(i):
+        return D2
     if GATHER_COST * len(i) > D2.shape[0] * D2.shape[1] and itemsize_of(D2) == 4:
         wide = squared_distances(xp.astype(A, xp.float64), xp.astype(B, xp.float64))
         return xp.astype(wide, D2.dtype)

@@ -21,6 +21,7 @@ from kernelmetric.compute._execute import over_tiles, sum_tiles
 from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
+from kernelmetric.compute.reductions._hinge_there import hinge_there, huber_hinge
 from kernelmetric.compute.reductions._products import BlockProduct
 from kernelmetric.compute.reductions._selection import true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
@@ -59,7 +60,7 @@ class Points(NamedTuple):
 
 
 def lmnn_hinge(
-    E: Any, V: Any, targets: np.ndarray, codes: np.ndarray, c: float, smoothing: float = 0.0
+    E: Any, V: Any, targets: Any, codes: Any, c: float, smoothing: float = 0.0
 ) -> tuple[float, Any]:
     """LMNN objective on embedded points, and the Laplacian of its pair weights times V.
 
@@ -78,10 +79,10 @@ def lmnn_hinge(
         The embedded points, **rows sorted by class**.
     V : array of shape (n, p)
         What the Laplacian is multiplied with.
-    targets : ndarray of shape (n, k)
-        Row numbers of the target neighbours, -1 where missing.
-    codes : ndarray of shape (n,)
-        Class codes, ascending.
+    targets : array of shape (n, k)
+        Row numbers of the target neighbours, -1 where missing; in NumPy or where E lies.
+    codes : array of shape (n,)
+        Class codes, ascending, likewise.
     c : float
         Weight of the hinge.
     smoothing : float, default=0
@@ -99,10 +100,12 @@ def lmnn_hinge(
     O(n² r) time for the distances, plus O(active pairs · p); one block of rows × n in memory,
     never the list of all active triplets.
     """
+    if not backend_of(E).host:
+        return hinge_there(E, V, targets, codes, c, smoothing)
     class_slices(codes)  # refuses unsorted rows
     value, thresholds, pull = _targets_part(E, targets)
-    host, (n, p) = backend_of(E).host, V.shape
-    if host and n <= _WHOLE_ROWS:
+    n, p = V.shape
+    if n <= _WHOLE_ROWS:
         with calm_if_small(2.0 * n * n * (E.shape[1] + p)):
             hinge, product = _whole_hinge(E, V, targets, codes, thresholds, pull, c, smoothing)
         return value + hinge, product
@@ -111,7 +114,6 @@ def lmnn_hinge(
         _impostor_blocks(codes, E),
         flops=2.0 * n * n * E.shape[1],
         entries=n * p,
-        host=host,
     )
     i, slot = np.nonzero(targets >= 0)
     weights = (pull + per_target)[i, slot]
@@ -226,7 +228,7 @@ def lmnn_hinge_on(
     margin = thresholds[i] - _pair_distances(E, i, impostor)[:, None]
     active = np.flatnonzero(margin.max(axis=1) > 0) if len(i) else np.empty(0, dtype=np.intp)
     i, impostor = i[active], impostor[active]
-    h, slope = _hinge(margin[active], smoothing, np)
+    h, slope = huber_hinge(margin[active], smoothing, np)
     value += c * float(h.sum())
     for j in range(k):
         pull[:, j] += c * np.bincount(i, weights=slope[:, j], minlength=n)
@@ -358,25 +360,15 @@ def _hinge_of_near(D2: np.ndarray, near: np.ndarray, thresholds: np.ndarray, c: 
 
 
 def _block_weights(
-    D2: Any, thresholds: np.ndarray, c: float, smoothing: float
+    D2: np.ndarray, thresholds: np.ndarray, c: float, smoothing: float
 ) -> tuple[float, Any, np.ndarray]:
     """Hinge value, weight of each pair (i, l), and weight each target pair collects."""
-    if backend_of(D2).host:
-        loss, i, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
-        if len(i) > _SPARSE_BELOW * D2.shape[0] * D2.shape[1]:
-            weights = np.zeros_like(D2)
-            weights[i, impostor] = values
-        else:
-            weights = sparse.csr_array((values, (i, impostor)), shape=D2.shape)
-        return loss, weights, per_target
-    (n_rows, k), xp = thresholds.shape, namespace(D2)
-    loss, weights, per_target = 0.0, xp.zeros_like(D2), np.empty((n_rows, k))
-    for j in range(k):
-        column = like(thresholds[:, j], D2)
-        h, slope = _hinge(column[:, None] - D2, smoothing, xp)
-        loss += c * float(xp.sum(h))
-        weights += c * slope
-        per_target[:, j] = c * to_numpy(xp.sum(slope, axis=1))
+    loss, i, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
+    if len(i) > _SPARSE_BELOW * D2.shape[0] * D2.shape[1]:
+        weights: Any = np.zeros_like(D2)
+        weights[i, impostor] = values
+    else:
+        weights = sparse.csr_array((values, (i, impostor)), shape=D2.shape)
     return loss, weights, per_target
 
 
@@ -387,21 +379,12 @@ def _active_weights(
     n_rows, k = thresholds.shape
     i, impostor = true_entries(D2 < thresholds.max(axis=1)[:, None])
     margin = thresholds[i] - D2[i, impostor][:, None]
-    h, slope = _hinge(margin, smoothing, np)
+    h, slope = huber_hinge(margin, smoothing, np)
     per_target = np.empty((n_rows, k))
     for j in range(k):
         per_target[:, j] = c * np.bincount(i, weights=slope[:, j], minlength=n_rows)
     values = (c * slope.sum(axis=1)).astype(D2.dtype)
     return c * float(h.sum()), i, impostor, values, per_target
-
-
-def _hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:
-    """Huber-smoothed hinge and its slope."""
-    positive = xp.clip(margin, 0.0, None)
-    if smoothing <= 0:
-        return positive, xp.where(margin > 0, xp.ones_like(margin), xp.zeros_like(margin))
-    slope = xp.clip(positive / smoothing, 0.0, 1.0)
-    return slope * (positive - 0.5 * smoothing * slope), slope
 
 
 def _laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any) -> Any:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import all_finite, is_sparse, namespace, to_numpy
 from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._device import matrix_there
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import calm_if_small, worth_threads
 from kernelmetric.compute.backends import backend_of
@@ -66,8 +67,10 @@ def product(A: Any, B: Any) -> Any:
     array of shape (n, m)
         Their product.
     """
+    if not backend_of(A).host:
+        return A @ B
     flops = 2.0 * A.shape[0] * A.shape[1] * B.shape[1]
-    if not (worth_threads(flops) and backend_of(A).host):
+    if not worth_threads(flops):
         with calm_if_small(flops):
             return A @ B
     rows = row_blocks(A.shape[0], 0, most=max(_LEAST_ROWS, -(-A.shape[0] // _PARTS)))
@@ -87,6 +90,8 @@ class BlockProduct:
         The matrix.
     dtype : dtype, default=float64
         Of the products. An operator is asked in float64 and its answer rounded.
+    far : bool, default=False
+        Whether matrix and vectors are on the device in use, where there is one.
 
     Examples
     --------
@@ -97,16 +102,16 @@ class BlockProduct:
     6.0
     """
 
-    def __init__(self, A: Any, dtype: Any = np.float64):
+    def __init__(self, A: Any, dtype: Any = np.float64, *, far: bool = False):
         self.dtype = np.dtype(dtype)
         self.shape = A.shape
         if is_sparse(A):
             A = _short_indices(sparse.csr_array(A, dtype=self.dtype))
         elif isinstance(A, np.ndarray):
             A = A.astype(self.dtype, copy=False)
-        self._A = A
+        self._A = matrix_there(A) if far else A
 
-    def __call__(self, V: np.ndarray) -> np.ndarray:
+    def __call__(self, V: Any) -> Any:
         """Multiply a block of vectors.
 
         Parameters
@@ -119,6 +124,8 @@ class BlockProduct:
         ndarray of shape (n, p)
             ``A @ V`` in the chosen precision.
         """
+        if not isinstance(V, np.ndarray):
+            return self._A @ V
         if not (is_sparse(self._A) or isinstance(self._A, np.ndarray)):
             return np.asarray(self._A @ V.astype(np.float64, copy=False), dtype=self.dtype)
         flops = 2 * _FLOPS_OF_ONE * getattr(self._A, "nnz", 0) * V.shape[1]

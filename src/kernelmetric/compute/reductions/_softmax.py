@@ -1,20 +1,21 @@
 """The softmax of NCA over all other points: loss and gradient, by rows or by symmetry.
 
 NumPy does half of the matrix (``_symmetric.py``), and the rows too far from everything for that by
-themselves, each with its own shift of the exponents. Devices do all rows that way: they have no
-use for half a matrix.
+themselves, each with its own shift of the exponents. Other libraries do all rows that way, in few
+large steps, unless their backend has one of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute._arrays import namespace, set_entries
+from kernelmetric.compute._arrays import device_of, in_library_of, namespace, set_entries
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute._threads import calm_if_small
@@ -39,7 +40,7 @@ class Rows(NamedTuple):
     squares: Any
 
 
-def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
+def nca_loss(L: Any, X: Any, codes: Any) -> tuple[float, Any]:
     """NCA objective and its gradient, eq. (3) and (5) of [1]_.
 
     ``f(L) = -Σ_i Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(-|L x_i - L x_j|²)``, ``p_ii = 0``:
@@ -51,8 +52,8 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
         The linear map.
     X : array of shape (n, d)
         The points, **rows sorted by class**.
-    codes : ndarray of shape (n,)
-        Class codes, ascending.
+    codes : array of shape (n,)
+        Class codes, ascending, in NumPy or where X lies.
 
     Returns
     -------
@@ -73,20 +74,23 @@ def nca_loss(L: Any, X: Any, codes: np.ndarray) -> tuple[float, Any]:
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
-    with calm_if_small(6.0 * X.shape[0] ** 2 * L.shape[0]):
+    flops = 6.0 * X.shape[0] ** 2 * L.shape[0]
+    with calm_if_small(flops) if backend_of(X).host else nullcontext():
         E = product(X, L.T)
         # Moving the embedding changes no distance but keeps its squares small in float32.
         E = E - robust_center(E)
         total, sums = _softmax(E, codes)
         gradient_E = 2.0 * (sums[:, -1:] * E - sums[:, :-1])
-        return -total, product(gradient_E.T, X)
+        return -float(total), product(gradient_E.T, X)
 
 
-def _softmax(E: Any, codes: np.ndarray) -> tuple[float, Any]:
+def _softmax(E: Any, codes: Any) -> tuple[Any, Any]:
     """``Σ_i p_i`` and ``(W + Wᵀ) [E, 1]``."""
+    backend = backend_of(E)
+    if not backend.host:
+        codes = in_library_of(codes, E)
+        return backend.softmax_sums(E, codes) or _all_rows(E, codes)
     blocks = _class_blocks(codes, E)
-    if not backend_of(E).host:
-        return _by_rows(E, blocks)
     total, sums, near = by_symmetry(E, blocks, codes)
     if near.all():
         return total, sums
@@ -161,14 +165,31 @@ def class_slices(codes: np.ndarray) -> list[tuple[int, int]]:
 
 def _by_rows(E: Any, blocks: Sequence[Block]) -> tuple[float, Any]:
     """What some rows of W give to ``Σ_i p_i`` and to ``(W + Wᵀ) [E, 1]``."""
-    host = backend_of(E).host
     return sum_tiles(
         partial(_softmax_sums, _rows(E)),
-        together(blocks) if host else [[block] for block in blocks],
+        together(blocks),
         flops=6.0 * E.shape[0] ** 2 * E.shape[1],
         entries=E.shape[0] * E.shape[1],
-        host=host,
     )
+
+
+def _all_rows(E: Any, codes: Any) -> tuple[Any, Any]:
+    """``Σ_i p_i`` and ``(W + Wᵀ) [E, 1]``, without a look at a number before the end."""
+    n = E.shape[0]
+    rows_of = _rows(E)
+    xp, augmented = namespace(E), rows_of.left
+    total, product = xp.zeros((), dtype=xp.float64, device=device_of(E)), xp.zeros_like(augmented)
+    for rows in row_blocks(n, 6 * n * itemsize_of(E), most=tile_rows(E, 4 * n, 0)):
+        P, _ = _exponentials(rows_of, rows)
+        same = codes[rows][:, None] == codes[None, :]
+        zero = xp.zeros_like(P[:1, :1])
+        scale = 1.0 / xp.sum(P, axis=1, keepdims=True)
+        p = xp.sum(xp.where(same, P, zero), axis=1, keepdims=True) * scale
+        total += xp.sum(p, dtype=xp.float64)
+        P *= xp.where(same, scale * (1.0 - p), -p * scale)
+        product += P.T @ augmented[rows, :]
+        product[rows, :-1] += P @ augmented[:, :-1]
+    return total, product
 
 
 def _softmax_sums(rows_of: Rows, groups: list[list[Block]]) -> tuple[float, Any]:
@@ -234,8 +255,7 @@ def _exponentials(rows_of: Rows, rows: slice | np.ndarray) -> tuple[Any, Any]:
 def _class_blocks(codes: np.ndarray, E: Any) -> list[Block]:
     """Blocks of rows of one class, each with the columns of that class."""
     n = len(codes)
-    most = TILE_ROWS if backend_of(E).host else tile_rows(E, n, 0)
-    height = next(row_blocks(n, 6 * n * itemsize_of(E), most=most)).stop
+    height = next(row_blocks(n, 6 * n * itemsize_of(E), most=TILE_ROWS)).stop
     return [
         (slice(first, min(first + height, stop)), slice(start, stop))
         for start, stop in class_slices(codes)

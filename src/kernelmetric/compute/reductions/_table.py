@@ -61,16 +61,55 @@ class Ranges:
 
     def forbid(self, low: Any) -> Any:
         """Infinity where a query may not look."""
+        backend = backend_of(low)
+        if self.own is None and np.all(self.stop == self.start + 1):
+            return backend.set_entries(low, self.start, np.inf)
         first, last = 0, low.shape[1]
         if self.own is None:  # ranges of neighbouring queries are near each other
             first, last = int(np.min(self.start)), int(np.max(self.stop))
-        columns = np.arange(first, last)
-        mask = (columns >= self.start[:, None]) & (columns < self.stop[:, None])
-        if self.own is not None:
-            mask = ~mask
-            mask[np.arange(len(mask)), self.own] = True
-        backend_of(low).fill(low, slice(first, last), mask, np.inf)
+        backend.fill(low, slice(first, last), self.start, self.stop, np.inf, self.own)
         return low
+
+
+class Bounds:
+    """``b_j - 2 q a_j`` for points a and queries q, by one product.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+        The points a, about a centre.
+    """
+
+    slack = 1.0  # rounding of the product, in units of that of the dtype
+
+    def __init__(self, points: Any):
+        self.columns = -2.0 * points
+
+    def add(self, b: Any) -> None:
+        """Take b into the product.
+
+        Parameters
+        ----------
+        b : array of shape (n,)
+            A number for each point.
+        """
+        self.columns = namespace(b).concat([self.columns, b[:, None]], axis=1).T
+
+    def __call__(self, q: Any) -> Any:
+        """The numbers for some queries.
+
+        Parameters
+        ----------
+        q : array of shape (m, d)
+            Queries, about the same centre.
+
+        Returns
+        -------
+        array of shape (m, n)
+            New.
+        """
+        xp = namespace(q)
+        return xp.concat([q, xp.ones_like(q[:, :1])], axis=1) @ self.columns
 
 
 class Table:
@@ -85,17 +124,17 @@ class Table:
     """
 
     def __init__(self, points: Any, names: np.ndarray):
-        xp = namespace(points)
         self.points, self.names = points, names
-        self.error = rounding(points)
+        self.ordered = bool(np.all(names[1:] > names[:-1]))
         with np.errstate(over="ignore", invalid="ignore"):
             self.center = robust_center(points)
             centred = points - self.center
             squares = squared_lengths(centred)
             require_squares(squares)
         self.squares = to_numpy(squares).astype(np.float64)
-        low = squares * (1.0 - self.error)
-        self.columns = xp.concat([-2.0 * centred, low[:, None]], axis=1).T
+        self.bounds = backend_of(points).bounds_from(centred) or Bounds(centred)
+        self.error = self.bounds.slack * rounding(points)
+        self.bounds.add(squares * (1.0 - self.error))
 
     @cached_property
     def wide(self) -> Table:
@@ -125,6 +164,9 @@ class Table:
         low, base = self._lower(Q)
         if apart is not None:
             low = apart.forbid(low)
+        there = backend_of(Q).ranked(low, base, Q, self.points, k) if self.ordered else None
+        if there is not None:
+            return self._from_there(Q, k, low, base, apart, *there)
         found, least = k_smallest(low, min(k + _SPARE, len(self.names)))
         least = least.astype(np.float64) + base[:, None]
         width = 2 * self.error * (self.squares[found] + base[:, None] / (1 - self.error))
@@ -146,15 +188,36 @@ class Table:
                 )
         return np.where(np.isinf(squares), -1, names), squares
 
+    def _from_there(
+        self,
+        Q: Any,
+        k: int,
+        low: Any,
+        base: np.ndarray,
+        apart: Ranges | None,
+        found: np.ndarray,
+        squares: np.ndarray,
+        left: np.ndarray,
+    ) -> Found:
+        """What a backend ranked, and the rows that it left."""
+        names = self.names[found]
+        if len(left):
+            names[left], squares[left] = self._settled(
+                take_rows(Q, left),
+                k,
+                to_numpy(take_rows(low, left)),
+                squares[left, -1] - base[left],
+                None if apart is None else apart.of(left),
+            )
+        return np.where(np.isinf(squares), -1, names), squares
+
     def _lower(self, Q: Any) -> tuple[Any, np.ndarray]:
         """Lower bounds of the squared distances, less a part of each row: ``(1 - s) |q|²``."""
-        xp = namespace(Q)
         with np.errstate(over="ignore", invalid="ignore"):
             q = Q - self.center
             squares = squared_lengths(q)
             require_squares(squares)
-        left = xp.concat([q, xp.ones_like(squares)[:, None]], axis=1)
-        return left @ self.columns, to_numpy(squares).astype(np.float64) * (1 - self.error)
+        return self.bounds(q), to_numpy(squares).astype(np.float64) * (1 - self.error)
 
     def _ranked(
         self, Q: Any, k: int, found: np.ndarray, least: np.ndarray

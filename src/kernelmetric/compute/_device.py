@@ -1,0 +1,246 @@
+"""NumPy arrays on a device: there for the work, back for the result.
+
+Whoever has torch tensors needs none of this: they stay where they are. A user of NumPy or pandas
+says where the work is to be done::
+
+    with use_device("cuda"):
+        metric.fit(X, y)
+
+Inside, points that were checked go to the device (:func:`there`), and what the outermost method
+returns, or keeps in its estimator, comes back as NumPy (:class:`DeviceMixin`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from importlib import import_module
+from inspect import isfunction
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_torch_array
+from scipy import sparse
+
+from kernelmetric.compute.backends import backend_of
+
+_DEVICE: ContextVar[Any] = ContextVar("kernelmetric_device", default=None)
+_INSIDE: ContextVar[bool] = ContextVar("kernelmetric_inside", default=False)
+_METHODS = (
+    "fit", "transform", "fit_transform", "inverse_transform", "predict", "fit_predict",
+    "pair_distance", "pair_score", "pairwise_distances", "pairwise_kernels",
+    "get_mahalanobis_matrix",
+)  # fmt: skip
+
+
+@contextmanager
+def use_device(name: Any) -> Iterator[Any]:
+    """Do the work inside the ``with`` block on a device, for points that are NumPy's or pandas'.
+
+    Results are NumPy arrays as before, and so is all that a fitted estimator keeps. Points of
+    float64 are computed with in float64. Torch tensors stay where they are, with or without it.
+
+    Parameters
+    ----------
+    name : str or torch.device
+        As torch calls it: ``"cuda"``, ``"cuda:1"``, ``"xpu"``, ``"cpu"``.
+
+    Yields
+    ------
+    torch.device
+        The device.
+
+    Raises
+    ------
+    ImportError
+        Where torch is not installed.
+    ValueError
+        Where torch knows no such device here.
+
+    Notes
+    -----
+    Fits that other processes do (``n_jobs`` above one) run on their CPUs.
+
+    Examples
+    --------
+    >>> from kernelmetric import NCA, use_device
+    >>> with use_device("cuda"):  # doctest: +SKIP
+    ...     NCA(2).fit(X, y)
+    """
+    token = _DEVICE.set(_found(name))
+    try:
+        yield _DEVICE.get()
+    finally:
+        _DEVICE.reset(token)
+
+
+@contextmanager
+def device_like(X: Any) -> Iterator[None]:
+    """Do the work inside the ``with`` block where a tensor lies; as before for NumPy's arrays."""
+    token = _DEVICE.set(X.device if is_torch_array(X) and X.is_cuda else _DEVICE.get())
+    try:
+        yield
+    finally:
+        _DEVICE.reset(token)
+
+
+def there(X: Any) -> Any:
+    """An array on the device in use; as it is where none is, or where it is no dense NumPy array.
+
+    Parameters
+    ----------
+    X : array
+        Of any library, or sparse.
+
+    Returns
+    -------
+    array
+        X, or a torch tensor with its numbers.
+    """
+    device = _DEVICE.get()
+    if device is None or not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
+        return X
+    torch = import_module("torch")
+    return torch.tensor(np.ascontiguousarray(X), device=device)
+
+
+def matrix_there(A: Any) -> Any:
+    """A matrix, sparse or dense, on the device in use; as it is where none is.
+
+    Parameters
+    ----------
+    A : sparse CSR array, ndarray or anything else
+        What is neither stays as it is.
+
+    Returns
+    -------
+    object
+        What vectors on the device can be multiplied with.
+    """
+    if _DEVICE.get() is None or not sparse.issparse(A):
+        return there(A)
+    torch = import_module("torch")
+    parts = (there(part.astype(np.int32, copy=False)) for part in (A.indptr, A.indices))
+    with warnings.catch_warnings():  # torch calls its sparse matrices a beta
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(*parts, there(A.data), size=A.shape)
+
+
+def home(X: Any) -> Any:
+    """An array that went to the device in use, as NumPy's again: for code that is not ours.
+
+    Parameters
+    ----------
+    X : array
+        Of any library.
+
+    Returns
+    -------
+    array
+        X itself where no device is in use, or where the user's own arrays are tensors.
+    """
+    return _on_host(X, set()) if _INSIDE.get() else X
+
+
+class DeviceMixin:
+    """Methods that take NumPy arrays to the device in use, and bring back what they return."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in _METHODS:
+            method = cls.__dict__.get(name)
+            if isfunction(method):
+                setattr(cls, name, there_and_back(method))
+
+
+def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that comes back from the device in use with NumPy arrays, if it was given such.
+
+    Parameters
+    ----------
+    method : callable
+        Of an estimator.
+
+    Returns
+    -------
+    callable
+        The same elsewhere.
+    """
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        if _INSIDE.get():
+            return method(self, *args, **options)
+        tensors = any(is_torch_array(part) for part in (*args, *options.values()))
+        token = _INSIDE.set(_DEVICE.get() is not None and not tensors)
+        try:
+            result = method(self, *args, **options)
+        except Exception as error:
+            if type(error).__name__ == "OutOfMemoryError":  # of torch, which need not be there
+                raise MemoryError(_too_much(error)) from error
+            raise
+        finally:
+            moved = _INSIDE.get()
+            _INSIDE.reset(token)
+            if moved:
+                _come_back(self, set())
+        return _on_host(result, set()) if moved and result is not self else result
+
+    return call
+
+
+def _too_much(error: Exception) -> str:
+    reason = str(error).partition(". ")[0]
+    return (
+        f"The device has not so much memory ({reason}): expected work that fits. Try points of "
+        "float32, a space of lower rank such as Nystroem(500), or the CPU."
+    )
+
+
+def _on_host(value: Any, seen: set[int]) -> Any:
+    """A value with NumPy arrays instead of tensors, also those inside of it."""
+    if is_torch_array(value):
+        return backend_of(value).to_numpy(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_on_host(part, seen) for part in value))
+    if isinstance(value, list | tuple):
+        return type(value)(_on_host(part, seen) for part in value)
+    if isinstance(value, dict):
+        return {key: _on_host(part, seen) for key, part in value.items()}
+    if type(value).__module__.partition(".")[0] == __name__.partition(".")[0]:
+        _come_back(value, seen)
+    return value
+
+
+def _come_back(thing: Any, seen: set[int]) -> None:
+    """Let an object of ours hold NumPy arrays instead of tensors."""
+    if id(thing) in seen or not hasattr(thing, "__dict__"):
+        return
+    seen.add(id(thing))
+    for name, value in list(vars(thing).items()):
+        back = _on_host(value, seen)
+        if back is not value:
+            vars(thing)[name] = back
+
+
+def _found(name: Any) -> Any:
+    try:
+        torch = import_module("torch")
+    except ImportError as error:
+        raise ImportError(
+            f"Got device {name!r}, but torch is not installed: try pip install "
+            "'kernelmetric[torch]', or leave the device out."
+        ) from error
+    try:
+        device = torch.device(name)
+        torch.zeros(1, dtype=torch.float64, device=device)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"Got device {name!r}, but torch cannot compute there in float64 ({reason}): expected "
+            "a device of this machine, such as 'cuda' where there is one, or 'cpu'."
+        ) from error
+    return device

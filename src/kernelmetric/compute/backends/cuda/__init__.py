@@ -1,0 +1,53 @@
+"""Reductions of torch tensors on a CUDA device, fused by Triton: no block of pairs in memory.
+
+Every file has one reduction. Its twin in plain torch, which serves every other device and dtype,
+is the reduction itself (``compute/reductions``). Triton is optional: without it the twins run.
+
+float32 is split into two halves of float16, and three products of halves, added up in float32, are
+as good as one in float32: what is lost is some 2⁻²² of the product of two lengths. Where the user
+allowed less by ``torch.set_float32_matmul_precision("high")``, one product of halves is taken.
+
+The order of every sum follows from the shapes alone, so results repeat bit for bit.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+WIDEST = 256  # coordinates that a program has room for
+
+
+@lru_cache(maxsize=1)
+def _there() -> bool:
+    return find_spec("triton") is not None
+
+
+def suits(E: Any) -> bool:
+    """Whether a kernel takes these points.
+
+    Parameters
+    ----------
+    E : torch.Tensor of shape (n, r)
+        Points.
+
+    Returns
+    -------
+    bool
+        True for float32 on a CUDA device with Triton, and not too many coordinates.
+    """
+    return single_there(E) and 1 <= E.shape[1] <= WIDEST and _there()
+
+
+def single_there(X: Any) -> bool:
+    """Whether a tensor is of float32, on a CUDA device."""
+    return X.is_cuda and str(X.dtype) == "torch.float32"
+
+
+def free_bytes(X: Any) -> int:
+    """Memory of the device of a tensor that is free, or that torch holds and nobody uses."""
+    torch = import_module("torch")
+    free, _ = torch.cuda.mem_get_info(X.device)
+    return free + torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)

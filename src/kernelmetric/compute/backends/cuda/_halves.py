@@ -1,0 +1,146 @@
+"""Points in two halves of float16, with a power of two for every row."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+_PROGRAMS = 528  # of rows and columns together that keep a large device busy
+# Coordinates: rows and columns of a tile, warps, and tiles on their way.
+_SHAPES = {
+    16: (64, 128, 4, 3),
+    32: (64, 128, 4, 3),
+    64: (64, 128, 4, 2),
+    128: (64, 64, 4, 2),
+    256: (64, 32, 4, 2),
+}
+
+
+class Halves(NamedTuple):
+    """Rows are ``scale (high + low / 2048)``; beyond the last point they are zero."""
+
+    high: Any
+    low: Any
+    scale: Any
+    squares: Any
+    largest: Any  # of the scales
+
+
+class Plan(NamedTuple):
+    """How a kernel is cut into programs."""
+
+    grid: tuple[int, int]
+    share: int
+    options: dict[str, Any]
+
+
+def padded_rows(n: int) -> int:
+    """Rows that tiles of every size cover."""
+    return -(-n // 128) * 128
+
+
+def padded(values: Any, rows: int, fill: float) -> Any:
+    """Values with rows of a constant added."""
+    out = values.new_full((rows, *values.shape[1:]), fill)
+    out[: values.shape[0]] = values
+    return out.contiguous()
+
+
+def halves(E: Any, factor: float = 1.0) -> Halves:
+    """Split points into halves.
+
+    Parameters
+    ----------
+    E : torch.Tensor of shape (n, r)
+        Points in float32.
+    factor : float, default=1.0
+        What they are multiplied with first.
+
+    Returns
+    -------
+    Halves
+        With rows and columns as kernels want them. Squared lengths are infinite beyond the points.
+    """
+    n, r = E.shape
+    rows, width = padded_rows(n), max(16, triton.next_power_of_2(r))
+    high, low = torch.empty((2, rows, width), dtype=torch.float16, device=E.device)
+    scale, squares = torch.empty((2, rows), dtype=torch.float32, device=E.device)
+    _split[(rows // 32,)](
+        E.contiguous(), high, low, scale, squares, n, r, factor, WIDTH=width, ROWS=32, num_warps=4
+    )
+    return Halves(high, low, scale, squares, torch.amax(scale))
+
+
+@triton.jit(do_not_specialize=["n", "r", "factor"])
+def _split(E, high, low, scale, squares, n, r, factor, WIDTH: tl.constexpr, ROWS: tl.constexpr):
+    """Some rows in halves."""
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    k = tl.arange(0, WIDTH)[None, :]
+    x = tl.load(E + i[:, None] * r + k, mask=(i < n)[:, None] & (k < r), other=0.0) * factor
+    largest = tl.maximum(tl.max(tl.abs(x), axis=1), 1e-30)
+    # The next power of two, by adding to the digits and cutting them off.
+    bits = (largest.to(tl.int32, bitcast=True) + 0x007FFFFF) & 0x7F800000
+    size = bits.to(tl.float32, bitcast=True)
+    tl.store(scale + i, size)
+    tl.store(squares + i, tl.where(i < n, tl.sum(x * x, axis=1), float("inf")))
+    x = x / size[:, None]
+    first = x.to(tl.float16)
+    tl.store(high + i[:, None] * WIDTH + k, first)
+    tl.store(low + i[:, None] * WIDTH + k, ((x - first.to(tl.float32)) * 2048.0).to(tl.float16))
+
+
+def plan(n: int, width: int) -> Plan:
+    """Programs for n points: some rows each, and a share of the columns where rows are few."""
+    tile_rows, tile_columns, warps, stages = _SHAPES[width]
+    down = -(-n // tile_rows)
+    columns = padded_rows(n)
+    across = max(1, min(-(-_PROGRAMS // down), columns // tile_columns))
+    share = -(-columns // (across * tile_columns)) * tile_columns
+    return Plan(
+        (down, -(-columns // share)),
+        share,
+        {
+            "WIDTH": width,
+            "ROWS": tile_rows,
+            "COLUMNS": tile_columns,
+            "PRODUCTS": 3 if precise() else 1,
+            "num_warps": warps,
+            "num_stages": stages,
+        },
+    )
+
+
+def precise() -> bool:
+    """Whether products are to be as good as in float32: unless the user said otherwise."""
+    chosen = getattr(torch.backends.cuda.matmul, "fp32_precision", None)
+    if chosen is None:  # before torch 2.9
+        return torch.get_float32_matmul_precision() == "highest"
+    return chosen != "tf32"
+
+
+@triton.jit
+def inner(high_i, low_i, high_j, low_j, PRODUCTS: tl.constexpr):
+    """Products of rows i with rows j, both in halves."""
+    S = tl.dot(high_i, tl.trans(high_j))
+    if PRODUCTS == 3:
+        low = tl.dot(high_i, tl.trans(low_j))
+        low = tl.dot(low_i, tl.trans(high_j), low)
+        S += low * (1.0 / 2048.0)
+    return S
+
+
+@triton.jit
+def accumulate(W, high_j, low_j, total, rest, one, PRODUCTS: tl.constexpr):
+    """Add W times rows j to a total, and what is 2048 times as small to the rest."""
+    high = W.to(tl.float16)
+    # Tensor cores cut off what does not fit when they add to a sum: a bias that grows with its
+    # length. The factor keeps the compiler from letting them.
+    total += tl.dot(high, high_j) * one
+    if PRODUCTS == 3:
+        low = ((W - high.to(tl.float32)) * 2048.0).to(tl.float16)
+        rest = tl.dot(high, low_j, rest)
+        rest = tl.dot(low, high_j, rest)
+    return total, rest

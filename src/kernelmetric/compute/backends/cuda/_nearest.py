@@ -1,0 +1,104 @@
+"""The last step of a search: candidates ranked by their differences, on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+_SPARE = 8  # further candidates: with so many, hardly a row is left in doubt
+_PAIRS, _FEATURES = 16, 64  # of a step of a program
+
+
+def ranked(
+    low: Any, base: np.ndarray, Q: Any, points: Any, k: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The k nearest points of every query.
+
+    Parameters
+    ----------
+    low : torch.Tensor of shape (m, n)
+        Lower bounds of the squared distances, less a number for each query.
+    base : ndarray of shape (m,)
+        That number.
+    Q : torch.Tensor of shape (m, d)
+        Queries in float32.
+    points : torch.Tensor of shape (n, d)
+        Points.
+    k : int
+        How many.
+
+    Returns
+    -------
+    found : ndarray of shape (m, k)
+        Their rows, nearest first.
+    squares : ndarray of shape (m, k)
+        Squared distances, in float64 from differences; infinite where a point is forbidden.
+    left : ndarray
+        Queries for which some other point may be nearer.
+    """
+    n_candidates = min(k + _SPARE, points.shape[0])
+    least, found = low.topk(n_candidates, dim=1, largest=False)
+    last = least[:, -1].double() + torch.as_tensor(base, device=Q.device)
+    forbidden = torch.isinf(least)
+    found, order = torch.sort(found, dim=1)  # of equal distances the earlier row comes first
+    exact = pair_squares(Q, points, found)
+    exact = exact.masked_fill(torch.gather(forbidden, 1, order), torch.inf)
+    exact, order = torch.sort(exact, dim=1, stable=True)
+    found, exact = torch.gather(found, 1, order)[:, :k], exact[:, :k]
+    settled = (last > exact[:, -1]) | torch.isinf(last)
+    if n_candidates == points.shape[0]:
+        settled[:] = True
+    left = torch.nonzero(~settled)[:, 0]
+    return found.cpu().numpy(), exact.cpu().numpy(), left.cpu().numpy()
+
+
+def pair_squares(Q: Any, points: Any, found: Any) -> Any:
+    """Squared distances of each query to its candidates, summed in float64.
+
+    Parameters
+    ----------
+    Q : torch.Tensor of shape (m, d)
+        Queries.
+    points : torch.Tensor of shape (n, d)
+        Points.
+    found : torch.Tensor of shape (m, c)
+        Rows of the candidates.
+
+    Returns
+    -------
+    torch.Tensor of shape (m, c), dtype float64
+        O(m c d) time, nothing else in memory.
+    """
+    Q, points, found = Q.contiguous(), points.contiguous(), found.contiguous()
+    out = torch.empty(found.shape, dtype=torch.float64, device=Q.device)
+    n_pairs = found.numel()
+    grid = (triton.cdiv(n_pairs, _PAIRS),)
+    _squares[grid](
+        Q, points, found, out, n_pairs, found.shape[1], Q.shape[1],
+        PAIRS=_PAIRS, FEATURES=_FEATURES, num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+@triton.jit(do_not_specialize=["n_pairs", "n_candidates", "n_features"])
+def _squares(
+    Q, points, found, out, n_pairs, n_candidates, n_features,
+    PAIRS: tl.constexpr, FEATURES: tl.constexpr,
+):  # fmt: skip
+    """Some of the pairs."""
+    pair = tl.program_id(0).to(tl.int64) * PAIRS + tl.arange(0, PAIRS)
+    there = pair < n_pairs
+    query = (pair // n_candidates)[:, None] * n_features
+    point = tl.load(found + pair, mask=there, other=0)[:, None] * n_features
+    total = tl.zeros((PAIRS,), tl.float64)
+    for first in range(0, n_features, FEATURES):
+        k = first + tl.arange(0, FEATURES)[None, :]
+        mask = there[:, None] & (k < n_features)
+        a = tl.load(Q + query + k, mask=mask, other=0.0).to(tl.float64)
+        b = tl.load(points + point + k, mask=mask, other=0.0).to(tl.float64)
+        total += tl.sum((a - b) * (a - b), axis=1)
+    tl.store(out + pair, total, mask=there)

@@ -1,0 +1,210 @@
+"""The fused kernels compute what NumPy computes: on a GPU where there is one, else interpreted."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+if "triton" not in sys.modules and not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+pytest.importorskip("triton")
+
+from kernelmetric.compute import class_neighbors, lmnn_hinge, nca_loss, nearest_neighbors  # noqa: E402
+from kernelmetric.compute.backends import cuda  # noqa: E402
+from kernelmetric.compute.backends.cuda._halves import halves, plan  # noqa: E402
+from kernelmetric.compute.backends.cuda._hinge import hinge_sums  # noqa: E402
+from kernelmetric.compute.backends.cuda._nearest import pair_squares, ranked  # noqa: E402
+from kernelmetric.compute.backends.cuda._softmax import softmax_sums  # noqa: E402
+from kernelmetric.compute.reductions import _softmax  # noqa: E402
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+pytestmark = [
+    pytest.mark.skipif(
+        DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1",
+        reason="needs a GPU, or Triton's interpreter from the beginning",
+    ),
+    # The interpreter is NumPy's arithmetic, which tells of underflow where a GPU does not.
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
+
+
+def single(values):
+    return torch.tensor(np.asarray(values), dtype=torch.float32, device=DEVICE)
+
+
+def points(n, r, classes, seed=0):
+    rng = np.random.RandomState(seed)
+    E = rng.standard_normal((n, r)) / np.sqrt(r)
+    return E, np.sort(np.arange(n) % classes)
+
+
+def close(found, expected, rtol):
+    found = found.cpu().numpy()
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, atol=rtol * max(np.abs(expected).max(), 1e-2))
+
+
+SHAPES = [(2, 1, 2), (31, 3, 3), (33, 20, 33), (130, 64, 1), (129, 70, 2), (257, 200, 5)]
+
+
+@pytest.mark.parametrize(("n", "r", "classes"), SHAPES)
+def test_the_softmax_is_numpys(n, r, classes):
+    E, codes = points(n, r, classes)
+    total, sums = _softmax._softmax(E, codes)
+    found, product = softmax_sums(single(E), torch.as_tensor(codes, device=DEVICE))
+    assert float(found) == pytest.approx(total, rel=1e-5, abs=1e-6)
+    close(product, sums, 2e-5)
+
+
+def test_a_row_far_from_all_others_has_its_own_softmax():
+    E, codes = points(60, 5, 3)
+    E[0] += 1000.0
+    total, _ = _softmax._softmax(E, codes)
+    found, product = softmax_sums(single(E), torch.as_tensor(codes, device=DEVICE))
+    assert np.all(np.isfinite(product.cpu().numpy()))
+    assert abs(float(found) - total) < 1.0  # the far row has at most one, and is tied in float32
+
+
+def test_repeated_points_share_the_softmax():
+    E = np.repeat(points(20, 3, 1)[0], 3, axis=0)
+    codes = np.sort(np.arange(60) % 2)
+    total, sums = _softmax._softmax(E, codes)
+    found, product = softmax_sums(single(E), torch.as_tensor(codes, device=DEVICE))
+    assert float(found) == pytest.approx(total, rel=1e-5)
+    close(product, sums, 1e-5)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize(("n", "r", "classes"), [(31, 3, 3), (129, 20, 4), (200, 130, 2)])
+def test_the_hinge_is_numpys(n, r, classes, smoothing):
+    E, codes = points(n, r, classes)
+    targets = class_neighbors(E, codes, 3, same=True)[0]
+    value, product = lmnn_hinge(E, E, targets, codes, 1.0, smoothing)
+    squares = np.sum((E[:, None] - E[targets]) ** 2, axis=2)
+    loss, per_target, there = hinge_sums(
+        single(E), single(1.0 + squares), torch.as_tensor(codes, device=DEVICE), smoothing,
+        gradient=True,
+    )  # fmt: skip
+    assert float(loss) + squares.sum() == pytest.approx(value, rel=1e-5)
+    W = np.zeros((n, n))
+    np.add.at(
+        W, (np.repeat(np.arange(n), 3), targets.ravel()), 1 + per_target.cpu().numpy().ravel()
+    )
+    W += W.T
+    close(there, W.sum(axis=1)[:, None] * E - W @ E - product, 2e-5)
+    alone = hinge_sums(
+        single(E), single(1.0 + squares), torch.as_tensor(codes, device=DEVICE), smoothing,
+        gradient=False,
+    )  # fmt: skip
+    assert float(alone[0]) == pytest.approx(float(loss), rel=1e-6)
+
+
+def test_a_missing_target_costs_nothing():
+    E, codes = points(40, 4, 2)
+    thresholds = np.full((40, 2), -np.inf)
+    thresholds[:, 0] = 2.0
+    found = hinge_sums(
+        single(E), single(thresholds), torch.as_tensor(codes, device=DEVICE), 0.1, gradient=True
+    )
+    alone = hinge_sums(
+        single(E), single(thresholds[:, :1]), torch.as_tensor(codes, device=DEVICE), 0.1,
+        gradient=True,
+    )  # fmt: skip
+    assert float(found[0]) == pytest.approx(float(alone[0]), rel=1e-6)
+    assert not np.any(found[1].cpu().numpy()[:, 1])
+
+
+def test_two_halves_are_the_whole():
+    E = np.random.RandomState(0).standard_normal((33, 7)) * np.logspace(-9, 9, 33)[:, None]
+    parts = halves(single(E))
+    whole = (parts.high.double() + parts.low.double() / 2048) * parts.scale.double()[:, None]
+    whole = whole.cpu().numpy()[:33, :7]
+    size = np.abs(E).max(axis=1, keepdims=True)
+    assert np.all(np.abs(whole - E) <= 2.0**-22 * size)
+    assert np.all(np.isinf(parts.squares.cpu().numpy()[33:]))
+
+
+@pytest.mark.parametrize("n", [1, 2, 128, 129, 10_000, 60_000, 1_000_000])
+def test_programs_cover_all_columns(n):
+    grid, share, options = plan(n, 64)
+    assert grid[0] * options["ROWS"] >= n
+    assert grid[1] * share >= -(-n // 128) * 128
+    assert share % options["COLUMNS"] == 0
+
+
+def test_candidates_are_ranked_by_differences_and_then_by_row():
+    X = np.random.RandomState(0).randint(0, 3, size=(40, 70)).astype(np.float64)
+    X[5] = X[4]
+    Q = single(X[:9])
+    found = torch.as_tensor(np.random.RandomState(1).randint(40, size=(9, 3)), device=DEVICE)
+    expected = np.sum((X[:9, None] - X[found.cpu().numpy()]) ** 2, axis=2)
+    np.testing.assert_array_equal(pair_squares(Q, single(X), found).cpu().numpy(), expected)
+    D2 = np.sum((X[:9, None] - X[None]) ** 2, axis=2)
+    rows, squares, left = ranked(single(D2), np.zeros(9), Q, single(X), 5)
+    order = np.lexsort((np.broadcast_to(np.arange(40), D2.shape), D2), axis=1)[:, :5]
+    settled = np.setdiff1d(np.arange(9), left)
+    np.testing.assert_array_equal(rows[settled], order[settled])
+    np.testing.assert_array_equal(squares, np.take_along_axis(D2, order, axis=1))
+
+
+def test_forbidden_points_are_infinitely_far():
+    X = np.arange(12.0)[:, None]
+    D2 = (X - X.T) ** 2
+    np.fill_diagonal(D2, np.inf)
+    D2[:, 3:] = np.inf
+    _, squares, left = ranked(single(D2), np.zeros(12), single(X), single(X), 4)
+    assert np.isinf(squares[:, 3]).all()
+    assert not len(left)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
+@pytest.mark.parametrize(
+    ("n", "r", "classes", "offset"),
+    [(2, 1, 2, 0), (31, 3, 3, 0), (33, 64, 33, 1e4), (1000, 200, 1000, 0), (1000, 784, 10, 0)],
+)
+def test_reductions_on_the_device_are_numpys(n, r, classes, offset):
+    X, codes = points(n, r, classes)
+    X = X + offset
+    rng = np.random.RandomState(1)
+    L = rng.standard_normal((min(r, 50), r))
+    targets = class_neighbors(X, codes, 3, same=True)[0]
+    for dtype, rtol in ((torch.float64, 1e-8), (torch.float32, 2e-4 if offset else 3e-5)):
+        tX, tL = (torch.as_tensor(a, dtype=dtype, device="cuda") for a in (X, L))
+        for found, expected in (
+            (nca_loss(tL, tX, codes), nca_loss(L, X, codes)),
+            (
+                lmnn_hinge(tX, tX, targets, codes, 1.0, 0.1),
+                lmnn_hinge(X, X, targets, codes, 1.0, 0.1),
+            ),
+        ):
+            assert found[0] == pytest.approx(expected[0], rel=rtol, abs=rtol)
+            np.testing.assert_allclose(
+                found[1].cpu().numpy(), expected[1], atol=rtol * max(np.abs(expected[1]).max(), 1)
+            )
+        k = min(3, n - 1)
+        exact = nearest_neighbors(tX.cpu().numpy(), k)[0]
+        np.testing.assert_array_equal(nearest_neighbors(tX, k)[0], exact)
+        np.testing.assert_array_equal(
+            class_neighbors(tX, codes, 3, same=False)[0],
+            class_neighbors(tX.cpu().numpy(), codes, 3, same=False)[0],
+        )
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
+def test_many_points_are_as_good_in_float32_as_in_float64():
+    n = 65_537
+    generator = torch.Generator("cuda").manual_seed(0)
+    codes = np.sort(np.arange(n) % 10)
+    noise = torch.randn(n + 10, 50, dtype=torch.float64, device="cuda", generator=generator)
+    X = noise[:n] + 0.5 * noise[n:][torch.as_tensor(codes, device="cuda")]
+    L = torch.eye(50, dtype=torch.float64, device="cuda")
+    value, gradient = nca_loss(L, X, codes)
+    assert cuda.suits(X.float())
+    found, there = nca_loss(L.float(), X.float(), codes)
+    assert found == pytest.approx(value, rel=1e-5)
+    assert float((there - gradient).norm() / gradient.norm()) < 1e-5
+    again = nca_loss(L.float(), X.float(), codes)
+    assert again[0] == found
+    assert torch.equal(again[1], there)

@@ -1,0 +1,185 @@
+"""A NumPy user on a device: one line, the same numbers, NumPy again."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.svm import SVC
+
+from kernelmetric import (
+    KPCA,
+    LFDA,
+    LMNN,
+    NCA,
+    RBF,
+    IdealizedKernel,
+    Kernelized,
+    Nystroem,
+    TransductiveDistance,
+    use_device,
+)
+from kernelmetric.compute import home, there
+from kernelmetric.compute.reductions import _centres
+from kernelmetric.graphs import laplacian, neighbor_graph
+from kernelmetric.solvers import smallest_eigenvectors
+
+
+def test_without_torch_a_sentence_says_what_to_install():
+    program = """
+import sys
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ImportError("none here")
+
+sys.meta_path.insert(0, NoTorch())
+from kernelmetric import use_device
+try:
+    with use_device("cuda"):
+        pass
+except ImportError as error:
+    assert "torch is not installed" in str(error), error
+else:
+    raise AssertionError("no error")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_outside_nothing_moves():
+    X = np.eye(2)
+    assert there(X) is X
+    assert home(X) is X
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["no such device", "cuda:99", "mps", 3.5])
+def test_a_device_that_is_not_there_is_refused(name):
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="expected a device of this machine"), use_device(name):
+        pass
+
+
+METRICS = [
+    NCA(2),
+    LMNN(),
+    LFDA(2),
+    Kernelized(LMNN(), RBF(gamma=0.3), KPCA(20)),
+    Kernelized(NCA(2), RBF(gamma=0.3), Nystroem(200)),
+    Kernelized(LMNN()),
+    Kernelized(PCA(2), RBF(gamma=0.3)),
+    TransductiveDistance(),
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("metric", METRICS, ids=repr)
+def test_the_numbers_are_those_of_numpy_and_nothing_of_torch_is_kept(metric, labelled, fresh):
+    pytest.importorskip("torch")
+    X, y = labelled
+    expected = clone(metric).fit(X, y)
+    with use_device("cpu"):
+        found = clone(metric).fit(X, y)
+        Z = found.transform(fresh)
+        D = found.pairwise_distances(fresh)
+    assert type(Z) is type(D) is np.ndarray
+    assert b"torch" not in pickle.dumps(found)
+    scale = expected.pairwise_distances(fresh).max()
+    np.testing.assert_allclose(D, expected.pairwise_distances(fresh), atol=2e-3 * scale)
+    np.testing.assert_allclose(found.pairwise_distances(fresh), D, atol=1e-8 * scale)
+
+
+@pytest.mark.torch
+def test_a_learner_of_others_gets_numpy(labelled, fresh):
+    pytest.importorskip("torch")
+    X, y = labelled
+    expected = Kernelized(SVC(), RBF(gamma=0.3)).fit(X, y).predict(fresh)
+    with use_device("cpu"):
+        found = Kernelized(SVC(), RBF(gamma=0.3)).fit(X, y).predict(fresh)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.torch
+def test_pairs_learn_there(labelled):
+    pytest.importorskip("torch")
+    X, _ = labelled
+    similar, dissimilar = [[0, 1], [2, 3]], [[0, 20], [5, 25]]
+    expected = IdealizedKernel().fit(X, similar=similar, dissimilar=dissimilar)
+    with use_device("cpu"):
+        found = IdealizedKernel().fit(X, similar=similar, dissimilar=dissimilar)
+    np.testing.assert_allclose(
+        found.pairwise_distances(X), expected.pairwise_distances(X), atol=1e-6
+    )
+
+
+@pytest.mark.torch
+def test_a_failed_fit_leaves_nothing_of_torch(labelled):
+    pytest.importorskip("torch")
+    X, y = labelled
+    metric = NCA(2).fit(X, y)
+    before = metric.components_
+    with use_device("cpu"), pytest.raises(ValueError, match="n_components"):
+        metric.set_params(n_components=1000).fit(X, y)
+    assert metric.components_ is before
+
+
+@pytest.mark.torch
+def test_tensors_of_the_user_stay_tensors(labelled):
+    torch = pytest.importorskip("torch")
+    X, y = labelled
+    with use_device("cpu"):
+        metric = NCA(2).fit(torch.as_tensor(X), y)
+        assert isinstance(metric.components_, torch.Tensor)
+        assert isinstance(metric.transform(torch.as_tensor(X)), torch.Tensor)
+
+
+@pytest.mark.torch
+def test_eigenvectors_are_found_there():
+    pytest.importorskip("torch")
+    X = np.random.RandomState(0).standard_normal((1200, 3))
+    A = laplacian(neighbor_graph(X, 8))
+    expected = smallest_eigenvectors(A, 5, null=np.ones(1200), random_state=0)
+    with use_device("cpu"):
+        found = smallest_eigenvectors(A, 5, null=np.ones(1200), random_state=0)
+    assert type(found.vectors) is np.ndarray
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-8)
+    assert found.converged
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_centres_on_a_device_are_means_of_clusters(library):
+    xp = pytest.importorskip(library)
+    rng = np.random.RandomState(0)
+    middles = 20.0 * rng.standard_normal((7, 3))
+    X = np.repeat(middles, 30, axis=0) + 0.01 * rng.standard_normal((210, 3))
+    C = _centres._centres(xp.asarray(X), 7, np.random.RandomState(0), 5)
+    means = X.reshape(7, 30, 3).mean(axis=1)
+    nearest = np.argmin(np.sum((C[:, None] - means) ** 2, axis=2), axis=1)
+    if len(np.unique(nearest)) == 7:  # seeds may miss a cluster, as those of k-means++ may
+        np.testing.assert_allclose(C, means[nearest], atol=1e-6)
+    assert len(np.unique(nearest)) >= 5
+    same = _centres._centres(xp.asarray(np.ones((20, 2))), 7, rng, 3)
+    np.testing.assert_array_equal(same, np.ones((1, 2)))
+
+
+@pytest.mark.torch
+def test_the_command_line_computes_on_a_device(run, tmp_path):
+    pytest.importorskip("torch")
+    pd = pytest.importorskip("pandas")
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 3)), columns=list("abc"))
+    frame["label"] = np.where(frame["a"] > 0, "yes", "no")
+    table, model = tmp_path / "table.csv", tmp_path / "model.km"
+    frame.to_csv(table, index=False)
+    fit = ["fit", table, "--label", "label", "--out", model]
+    done = run(*fit, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    done = run("transform", model, table, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    refused = run(*fit, "--device", "no such device")
+    assert refused.exit_code == 1
+    assert "expected a device of this machine" in refused.output
