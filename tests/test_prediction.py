@@ -318,6 +318,27 @@ def test_sparse_points_and_frames_are_taken():
         named.predict(frame[list("fedcba")])
 
 
+def test_arrays_of_other_libraries_are_taken():
+    strict = pytest.importorskip("array_api_strict")
+    X, y, _ = uncertain(60, 0)
+    points = strict.asarray(X)
+    for metric in (LDA(), Kernelized(LDA(), RBF(gamma=0.3))):
+        plain = MetricClassifier(metric, cv=2).fit(X, y)
+        other = MetricClassifier(metric, cv=2).fit(points, strict.asarray(y))
+        for method in ("predict_proba", "score_samples", "predict"):
+            expected = getattr(plain, method)(X)
+            np.testing.assert_allclose(getattr(other, method)(points), expected, atol=1e-6)
+    numbers = MetricRegressor(SignsOnly(), cv=2).fit(points, strict.asarray(X[:, 0]))
+    assert numbers.predict_interval(points).shape == (60, 2)
+
+
+class SignsOnly(LDA):
+    """LDA of the signs of numbers."""
+
+    def fit(self, X, y):
+        return super().fit(X, np.asarray(y) > 0)
+
+
 # --- numbers and intervals ----------------------------------------------------------------------
 
 

@@ -59,7 +59,7 @@ class MetricPredictor(BaseEstimator):
     def kneighbors(
         self, X: Any, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
-        """The training points nearest to X in the learned metric: the reason for a prediction.
+        """The training points nearest to X in the learned metric, to show beside a prediction.
 
         Parameters
         ----------

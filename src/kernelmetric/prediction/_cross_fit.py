@@ -8,14 +8,15 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import _safe_split
 
-from kernelmetric.compute import to_numpy
+from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import IdealizedKernel
 from kernelmetric.transductive import TransductiveDistance
@@ -52,14 +53,21 @@ def cross_fitted(metric: Any, X: Any, y: np.ndarray, splits: list) -> Iterator[F
         Coordinates of both.
     """
     for train, test in splits:
-        X_train, y_train = _safe_split(metric, X, y, train)
-        X_test, _ = _safe_split(metric, X, y, test, train)
+        X_train, X_test = (_part(metric, X, rows, train) for rows in (train, test))
         fresh = clone(metric)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit on all points has said it
-            E = learned_coordinates(fresh, X_train, y_train)
+            E = learned_coordinates(fresh, X_train, y[train])
             E_new = embedded(fresh, X_test)
         yield Fold(E, train, E_new, test)
+
+
+def _part(metric: Any, X: Any, rows: np.ndarray, seen: np.ndarray) -> Any:
+    """Rows of X; of a Gram matrix, with the columns of the points that a metric sees."""
+    if not is_array_api_obj(X):
+        return _safe_split(metric, X, None, rows, seen)[0]
+    part = take_rows(X, rows)
+    return take_rows(part.T, seen).T if get_tags(metric).input_tags.pairwise else part
 
 
 def learned_coordinates(metric: Any, X: Any, y: np.ndarray) -> np.ndarray:

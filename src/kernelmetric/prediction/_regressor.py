@@ -6,11 +6,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from kernelmetric.compute import map_rows, unchanged_on_failure
+from kernelmetric.compute import map_rows, to_numpy, unchanged_on_failure
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor, found_in
@@ -133,6 +134,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
                 "number for every row."
             )
         with unchanged_on_failure(self):
+            y = to_numpy(y) if is_array_api_obj(y) else y
             y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             y = column_or_1d(y, warn=True)
             check_consistent_length(X, y)
