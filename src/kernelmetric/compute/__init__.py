@@ -47,6 +47,7 @@ from kernelmetric.compute._budget import (
 )
 from kernelmetric.compute._device import (
     DeviceMixin,
+    device_in_use,
     device_like,
     home,
     there,
@@ -103,6 +104,7 @@ __all__ = [
     "check_points",
     "class_neighbors",
     "current_budget",
+    "device_in_use",
     "device_like",
     "device_of",
     "exp_of_negative",

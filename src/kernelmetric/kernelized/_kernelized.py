@@ -43,6 +43,7 @@ from kernelmetric.learners._progress import (
 )
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel
+from kernelmetric.spaces import PairKPCA
 
 
 class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
@@ -69,8 +70,10 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         :class:`KernelTrick`, without a kernel of its own. 'auto' is
         :class:`~kernelmetric.selection.RidgeKPCA` where the kernel has a ridge (kernel='auto') and
         the learner needs labels: the 32 leading components, and the directions of ridge
-        regression. Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to
-        10,000, and 1,000 landmarks reduced to rank 256 beyond.
+        regression. For :class:`IdealizedKernel` from pairs of 101 to 2,000 points it is
+        :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs apart.
+        Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to 10,000, and 1,000
+        landmarks reduced to rank 256 beyond.
     neighbors : {'feature', 'input'}, default='feature'
         Where learners that look for neighbours look: in the feature space, or among X itself.
     random_state : int, RandomState or None, default=None
@@ -350,9 +353,15 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
                 given = fit_params.pop("pairs", None), similar, dissimilar, y
                 tuples, y = tuples_of_pairs(as_pairs(*given, X.shape[0]))
                 similar = dissimilar = None
-            space = self._fresh_space(X.shape[0]).set_params(kernel=clone(kernel))
+            pairs = None
+            if tuples is None and hasattr(self.learner, "pairs_for_space"):
+                given = fit_params.get("pairs"), similar, dissimilar, y
+                pairs = self.learner.pairs_for_space(*given, X.shape[0])
+            space = self._fresh_space(X.shape[0], paired=pairs is not None)
+            space.set_params(kernel=clone(kernel))
             # the labels of tuples are no point's labels
-            Z = fit_coordinates(space, X, y if tuples is None else None)
+            target = pairs if isinstance(space, PairKPCA) else y if tuples is None else None
+            Z = fit_coordinates(space, X, target)
             arguments = learner_arguments(self, space, X, similar, dissimilar, fit_params)
             if not isinstance(self.learner, Metric):
                 Z = home(Z)
@@ -374,8 +383,10 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
             raise interrupted
         return Z, result
 
-    def _fresh_space(self, n_samples: int) -> Any:
-        return fresh_space(self.space, self.kernel, n_samples, self.random_state, self.learner)
+    def _fresh_space(self, n_samples: int, *, paired: bool = False) -> Any:
+        return fresh_space(
+            self.space, self.kernel, n_samples, self.random_state, self.learner, paired=paired
+        )
 
     @cached_property
     def _folded(self) -> FoldedMap:  # of a metric that was not fitted, but copied or loaded

@@ -39,7 +39,8 @@ class IdealizedKernel(SpaceLearner):
     ----------
     kernel : str, Kernel or callable, default='linear'
         'linear' learns on X as given. Any other kernel learns on the coordinates of its automatic
-        space (all up to 2,000 points, 256 beyond), as ``Kernelized(IdealizedKernel(), kernel)``.
+        space, as ``Kernelized(IdealizedKernel(), kernel)``: all of them up to 2,000 points, 256
+        beyond; from pairs of 101 to 2,000 points, the 24 of :class:`~kernelmetric.spaces.PairKPCA`.
     C : float or 'auto', default='auto'
         Weight of the slacks, C_S and C_D, free of units. 'auto' takes a power of ten from 10 to
         10⁸ whose metric tells best the similar from the dissimilar pairs of points left out: the
