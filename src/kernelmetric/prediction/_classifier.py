@@ -79,7 +79,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         Ridge regression on the learned coordinates; classes are coded ±1.
     log_loss_ : float
         Mean log-loss on the points held out, by metrics that had not seen them; NaN where none
-        could be.
+        could be. An automatic kernel is chosen once, with all points, so that it is a little too
+        good where points are few.
     usual_distance_ : float
         What :meth:`score_samples` divides by.
     n_features_in_ : int
