@@ -59,7 +59,8 @@ class Grid:
     family : Family
         The kernels.
     judged : int, default=None
-        How many points to leave out, evenly spaced: 300 of 500 take half of the time. All, if None.
+        How many points to leave out, evenly spaced: 400 of 500 take two thirds of the time. All,
+        if None.
 
     Attributes
     ----------
