@@ -40,6 +40,7 @@ from kernelmetric.kernels import (
 )
 from kernelmetric.learners import LEARNERS as _LEARNERS
 from kernelmetric.learners._registry import *  # noqa: F403
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
@@ -60,6 +61,8 @@ __all__ = [
     "Laplacian",
     "LeaveOneOutRidge",
     "Linear",
+    "MetricClassifier",
+    "MetricRegressor",
     "Nystroem",
     "PairVerifier",
     "Pairs",

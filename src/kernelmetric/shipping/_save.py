@@ -30,8 +30,9 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     Parameters
     ----------
     metric : estimator
-        A fitted metric of this library, a :class:`PairVerifier`, or a pipeline of them and
-        scikit-learn's scalers, imputers, encoders and column transformers.
+        A fitted metric of this library, a :class:`PairVerifier`, :class:`MetricClassifier` or
+        :class:`MetricRegressor`, or a pipeline of them and scikit-learn's scalers, imputers,
+        encoders and column transformers.
     path : path-like
         The file; replaced where it exists. Any name will do, such as "digits.metric".
 
