@@ -343,8 +343,8 @@ class Pairs:
         metric : {'euclidean', 'precomputed'}, default='euclidean'
             What X is.
         limit_similar : bool, default=None
-            Whether the radius applies to similar pairs too. None: only where they came from
-            labels. Where similar pairs are all there is, the far ones are what teaches.
+            Whether the radius applies to similar pairs too. None: only if they come from labels.
+            If a person named them, the far ones teach most.
 
         Returns
         -------
