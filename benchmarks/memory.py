@@ -1,6 +1,6 @@
 """What a fit takes beside what its estimate says, for every estimator at three sizes.
 
-``python benchmarks/memory.py`` writes the table of docs/measurements/memory.md to docs/measurements/_memory.md.
+``python benchmarks/memory.py`` writes the table of docs/measurements/memory.md, a file of its own.
 ``--limit 512MB`` instead fits each at growing sizes in a process that may take no more than that,
 by a control group where this user may make one, else by ``ulimit -v``, and says how each size
 ended: it fitted, or it was refused in a sentence. A process that is killed, or ends in any other
