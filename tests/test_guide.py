@@ -85,6 +85,17 @@ def test_tables_of_measurements_are_told_from_others():
     assert not is_measured("| you have | take |\n|---|---|\n| labels | `LMNN()` |\n")
 
 
+def sentences_of(page):
+    text = re.sub(r"\$\$.*?\$\$|^[|#][^\n]*$", "", text_of(page), flags=re.M | re.S)
+    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d\.) )", text)
+    return [s for part in parts for s in re.split(r"(?<=[.!?:])\s", " ".join(part.split()))]
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=name_of)
+def test_no_sentence_of_the_guide_is_long(page):
+    assert [s for s in sentences_of(page) if len(s.split()) > 40] == []
+
+
 @pytest.fixture
 def surroundings(tmp_path, monkeypatch):
     """The names that the cheat sheet takes for granted."""
