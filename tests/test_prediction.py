@@ -28,6 +28,7 @@ from kernelmetric import (
     MetricClassifier,
     MetricRegressor,
     Nystroem,
+    TransductiveDistance,
     load,
     save,
 )
@@ -555,3 +556,16 @@ def test_scores_that_mislead_count_nothing():
     found = sum_of_numbers(scores, y, np.array([0.5, 0.5]))
     np.testing.assert_allclose(found.weights, [0.0, 0.5], atol=0.02)
     np.testing.assert_allclose(found.biases, [-0.5], atol=0.02)
+
+
+def test_points_that_stay_where_they_are_stay_in_every_fold():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    metric = TransductiveDistance().fit(X, y)
+    fresh = settled(metric)
+    assert (fresh.lam == "auto") == (metric.graph_ == "points")
+    metric.graph_ = "points"
+    assert settled(metric).lam == "auto"
+    metric.graph_ = "neighbors"
+    assert settled(metric).lam == metric.lam_

@@ -111,8 +111,8 @@ def settled(metric: Any) -> Any:
         return fresh.set_params(kernel=metric.kernel_, learner=settled(metric.learner_))
     if isinstance(metric, IdealizedKernel):
         return fresh.set_params(C=metric.C_)
-    if isinstance(metric, TransductiveDistance):
-        return fresh.set_params(lam=metric.lam_)
+    if isinstance(metric, TransductiveDistance) and metric.graph_ != "points":
+        return fresh.set_params(lam=metric.lam_)  # with it, points would not stay where they are
     return fresh
 
 
