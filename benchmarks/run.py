@@ -199,10 +199,7 @@ def write_page(results: dict, out: Path, quick: bool) -> None:
         growth = _growth(results, out)
         lines += ["", "## Growth with the number of points", "", *growth] if growth else []
     lines += ["", *READING.strip().splitlines()]
-    gpu = HERE / "gpu-h200.txt"
-    if gpu.exists():
-        lines += ["", "## On a GPU", "", "`python benchmarks/gpu.py` printed:", "", "```text"]
-        lines += [*gpu.read_text().strip().splitlines(), "```"]
+    lines += ["", "What a GPU does is on a [page of its own](measurements/gpu.md)."]
     (out / "benchmarks.md").write_text("\n".join(lines) + "\n")
 
 

@@ -27,14 +27,14 @@ extensions = [
 ]
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "_templates", "_api_by_room.md", "guide/_memory.md"]
+exclude_patterns = ["_build", "_templates", "_api_by_room.md", "measurements/_memory.md"]
 templates_path = ["_templates"]
 
 html_theme = "furo"
 html_math_renderer = "mathml"  # browsers draw it themselves: no script, no network
 html_title = f"kernelmetric {release}"
 html_static_path = ["_static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["pages.css"]
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],

@@ -159,6 +159,7 @@ def test_forbidden_points_are_infinitely_far():
     assert not len(left)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
 @pytest.mark.parametrize(
     ("n", "r", "classes", "offset"),
@@ -192,6 +193,7 @@ def test_reductions_on_the_device_are_numpys(n, r, classes, offset):
         )
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
 def test_many_points_are_as_good_in_float32_as_in_float64():
     n = 65_537

@@ -94,6 +94,28 @@ def test_the_numbers_are_those_of_numpy_and_nothing_of_torch_is_kept(metric, lab
 
 
 @pytest.mark.torch
+def test_every_learner_learns_there(learner, labelled, fresh):
+    pytest.importorskip("torch")
+    X, y = labelled
+    expected = clone(learner).fit(X, y).pairwise_distances(fresh)
+    with use_device("cpu"):
+        found = learner.fit(X, y).pairwise_distances(fresh)
+    assert b"torch" not in pickle.dumps(learner)
+    np.testing.assert_allclose(found, expected, atol=1e-3 * expected.max())
+
+
+@pytest.mark.torch
+def test_parameters_stay_the_objects_that_were_given(labelled):
+    pytest.importorskip("torch")
+    X, y = labelled
+    init = [[1.0] + [0.0] * (X.shape[1] - 1)]
+    metric = NCA(1, init=init)
+    with use_device("cpu"):
+        metric.fit(X, y)
+    assert metric.init is init
+
+
+@pytest.mark.torch
 def test_a_learner_of_others_gets_numpy(labelled, fresh):
     pytest.importorskip("torch")
     X, y = labelled

@@ -87,6 +87,11 @@ def device_like(X: Any) -> Iterator[None]:
         _DEVICE.reset(token)
 
 
+def device_in_use() -> bool:
+    """Whether work on NumPy's arrays is done on a device now."""
+    return _DEVICE.get() is not None
+
+
 def there(X: Any) -> Any:
     """An array on the device in use; as it is where none is, or where it is no dense NumPy array.
 
@@ -204,12 +209,14 @@ def _on_host(value: Any, seen: set[int]) -> Any:
     """A value with NumPy arrays instead of tensors, also those inside of it."""
     if is_torch_array(value):
         return backend_of(value).to_numpy(value)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_on_host(part, seen) for part in value))
     if isinstance(value, list | tuple):
-        return type(value)(_on_host(part, seen) for part in value)
+        parts = [_on_host(part, seen) for part in value]
+        if all(new is old for new, old in zip(parts, value, strict=True)):
+            return value
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if isinstance(value, dict):
-        return {key: _on_host(part, seen) for key, part in value.items()}
+        back = {key: _on_host(part, seen) for key, part in value.items()}
+        return back if any(back[key] is not part for key, part in value.items()) else value
     if type(value).__module__.partition(".")[0] == __name__.partition(".")[0]:
         _come_back(value, seen)
     return value

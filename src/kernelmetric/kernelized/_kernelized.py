@@ -13,22 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
     home,
-    map_rows,
     require_memory,
     unchanged_on_failure,
 )
 from kernelmetric.graphs import as_pairs
 from kernelmetric.kernelized._arguments import learner_arguments, naming
-from kernelmetric.kernelized._delegation import Predictions, attribute_of, in_dtype_of, inner_has
-from kernelmetric.kernelized._folded import FoldedMap, can_fold, coordinates, fit_coordinates
+from kernelmetric.kernelized._delegation import in_dtype_of, inner_has
+from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
+from kernelmetric.kernelized._new_points import NewPoints
 from kernelmetric.kernelized._parts import (
     checked_kernel,
     fresh_learner,
     fresh_space,
     metric_tags,
 )
-from kernelmetric.kernelized._tables import fit_points, points_like_fitted
+from kernelmetric.kernelized._tables import fit_points
 from kernelmetric.kernelized._tuples import (
     are_tuples,
     coordinates_of_tuples,
@@ -43,9 +43,10 @@ from kernelmetric.learners._progress import (
 )
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel
+from kernelmetric.spaces import PairKPCA
 
 
-class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
+class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
     The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),
@@ -59,9 +60,9 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         clusters or fits on tuples of points; what it can do, its kernel version can.
         :func:`check_kernelizable` says whether that is what comes out.
     kernel : str, Kernel or callable, default='auto'
-        'auto': the kernel and ridge with which ridge regression predicts points left out best,
-        see :class:`LeaveOneOutRidge`; without y, the RBF of median width. 'aligned': the sum of
-        21 RBF widths best aligned with the labels, see :class:`KernelAlignment`. Otherwise a
+        'auto' compares kernels by how well ridge regression predicts left-out points, see
+        :class:`LeaveOneOutRidge`; without y it is the RBF of median width. 'aligned' is the sum
+        of 21 RBF widths best aligned with the labels, see :class:`KernelAlignment`. Otherwise a
         kernel; a name such as 'rbf', 'poly', 'linear', 'laplacian', 'cosine', 'precomputed' or
         any of scikit-learn's; or a function of two blocks of points.
     space : Space or 'auto', default='auto'
@@ -69,8 +70,10 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         :class:`KernelTrick`, without a kernel of its own. 'auto' is
         :class:`~kernelmetric.selection.RidgeKPCA` where the kernel has a ridge (kernel='auto') and
         the learner needs labels: the 32 leading components, and the directions of ridge
-        regression. Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to
-        10,000, and 1,000 landmarks reduced to rank 256 beyond.
+        regression. For :class:`IdealizedKernel` from pairs of 101 to 2,000 points it is
+        :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs apart.
+        Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to 10,000, and 1,000
+        landmarks reduced to rank 256 beyond.
     neighbors : {'feature', 'input'}, default='feature'
         Where learners that look for neighbours look: in the feature space, or among X itself.
     random_state : int, RandomState or None, default=None
@@ -271,24 +274,6 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         """
         return self.learner_.score(self._coordinates(X), *(() if y is None else (y,)))
 
-    components_ = attribute_of("learner_", "components_", "The learner's map on the coordinates.")
-    labels_ = attribute_of("learner_", "labels_", "Labels given by the wrapped clusterer.")
-
-    @property
-    def _inner(self) -> Any:
-        return getattr(self, "learner_", self.learner)
-
-    @property
-    def signature_(self) -> Any:
-        """Signs of the rows of ``components_``, where the learner has any; else None."""
-        return getattr(self.learner_, "signature_", None)
-
-    @property
-    def _n_features_out(self) -> int:
-        if hasattr(self.learner_, "_n_features_out"):
-            return self.learner_._n_features_out
-        return len(self.learner_.get_feature_names_out())
-
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
 
@@ -352,9 +337,15 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
                 given = fit_params.pop("pairs", None), similar, dissimilar, y
                 tuples, y = tuples_of_pairs(as_pairs(*given, X.shape[0]))
                 similar = dissimilar = None
-            space = self._fresh_space(X.shape[0]).set_params(kernel=clone(kernel))
+            pairs = None
+            if tuples is None and hasattr(self.learner, "pairs_for_space"):
+                given = fit_params.get("pairs"), similar, dissimilar, y
+                pairs = self.learner.pairs_for_space(*given, X.shape[0])
+            space = self._fresh_space(X.shape[0], paired=pairs is not None)
+            space.set_params(kernel=clone(kernel))
             # the labels of tuples are no point's labels
-            Z = fit_coordinates(space, X, y if tuples is None else None)
+            target = pairs if isinstance(space, PairKPCA) else y if tuples is None else None
+            Z = fit_coordinates(space, X, target)
             arguments = learner_arguments(self, space, X, similar, dissimilar, fit_params)
             if not isinstance(self.learner, Metric):
                 Z = home(Z)
@@ -376,8 +367,10 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
             raise interrupted
         return Z, result
 
-    def _fresh_space(self, n_samples: int) -> Any:
-        return fresh_space(self.space, self.kernel, n_samples, self.random_state, self.learner)
+    def _fresh_space(self, n_samples: int, *, paired: bool = False) -> Any:
+        return fresh_space(
+            self.space, self.kernel, n_samples, self.random_state, self.learner, paired=paired
+        )
 
     @cached_property
     def _folded(self) -> FoldedMap:  # of a metric that was not fitted, but copied or loaded
@@ -385,34 +378,6 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
-
-    def _checked(self, X: Any) -> Any:
-        return points_like_fitted(self, X)
-
-    def _coordinates(self, X: Any) -> Any:
-        check_is_fitted(self)
-        if are_tuples(X):
-            points, rows = points_of_tuples(X)
-            return coordinates_of_tuples(self._coordinates(points), rows)
-        return coordinates(self.space_, self._checked(X))
-
-    def _through(self, method: str, X: Any) -> Any:
-        return self._apply(lambda Z: getattr(self.learner_, method)(Z), X)
-
-    @config_context(transform_output="default")
-    def _apply(self, function: Any, X: Any) -> Any:
-        """Space, then a function of coordinates, one block of rows at a time."""
-        if are_tuples(X):
-            return function(self._coordinates(X))
-        check_is_fitted(self)
-        X = self._checked(X)
-        width = self.space_._n_features_out + X.shape[1]
-
-        def work(rows: slice) -> Any:
-            Z = coordinates(self.space_, X[rows, :])
-            return function(Z if isinstance(self.learner_, Metric) else home(Z))
-
-        return map_rows(work, X.shape[0], 4 * 8 * width)
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.

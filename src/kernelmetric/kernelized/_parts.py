@@ -113,12 +113,18 @@ def _has_own_kernel(part: Any) -> bool:
 
 
 def fresh_space(
-    space: Any, kernel: Any, n_samples: int, random_state: Any, learner: Any = None
+    space: Any,
+    kernel: Any,
+    n_samples: int,
+    random_state: Any,
+    learner: Any = None,
+    *,
+    paired: bool = False,
 ) -> Any:
     """The space that a parameter stands for: new, not fitted, and without a kernel.
 
-    'auto' goes by the number of training points, and for a learner that needs labels by the ridge
-    of the kernel. The kernel is named in messages.
+    'auto' goes by the number of training points, for a learner that needs labels by the ridge of
+    the kernel, and by pairs where there are any to go by. The kernel is named in messages.
     """
     if isinstance(space, str):
         if space == "auto":
@@ -126,7 +132,7 @@ def fresh_space(
             labelled = learner is not None and get_tags(learner).target_tags.required
             if labelled and has_ridge(automatic_kernel(kernel)):
                 return RidgeKPCA(random_state=0 if random_state is None else random_state)
-            return automatic_space(n_samples, random_state)
+            return automatic_space(n_samples, random_state, paired=paired)
         raise ValueError(
             f"Got space={space!r}, but expected 'auto' or a space such as KPCA(50), "
             "Nystroem(500) or KernelTrick()."

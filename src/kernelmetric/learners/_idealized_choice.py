@@ -17,6 +17,8 @@ _WITHOUT_EVIDENCE = 1e3  # where no fold has pairs of both kinds on both sides
 _N_FOLDS = 5
 _TOL = 1e-2  # relative duality gap of a metric that is judged
 MOST_PAIRS = 1000  # of a fold: enough for a power of ten
+_FEWER_PAIRS = 500  # that teach it, in more coordinates than these: steps take N³ operations there
+_FEW_COORDINATES = 20
 _Path = list[tuple[float, np.ndarray, np.ndarray]]  # C, multipliers, metric
 _SETTLED = 100.0  # margin, in mean squared distances: beyond it a larger C only scales the metric
 
@@ -61,7 +63,8 @@ def choose_C(
         Mean area under the curve of each tried.
     """
     rng = check_random_state(random_state)
-    folds = list(_folds(pairs, rng))
+    most = MOST_PAIRS if Z.shape[1] <= _FEW_COORDINATES else _FEWER_PAIRS
+    folds = list(_folds(pairs, most, rng))
     if not folds:
         return _WITHOUT_EVIDENCE, np.empty(0)
     scores: list[list[float]] = []
@@ -101,12 +104,13 @@ def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
     return solve_pairs(problem, tol=_TOL, max_iter=300, sharp=False)
 
 
-def _folds(pairs: Pairs, rng: np.random.RandomState) -> Iterator[tuple[Pairs, Pairs]]:
+def _folds(pairs: Pairs, most: int, rng: np.random.RandomState) -> Iterator[tuple[Pairs, Pairs]]:
     """Pairs that teach and pairs that judge, both kinds in either; fewer folds where that fails."""
     fold_of = rng.permutation(pairs.n_samples) % _N_FOLDS
     for fold in range(_N_FOLDS):
         outside = np.any(fold_of[pairs.rows] == fold, axis=1)
-        teach, judge = (pairs.take(_some(mask, rng)) for mask in (~outside, outside))
+        teach = pairs.take(_some(~outside, most, rng))
+        judge = pairs.take(_some(outside, MOST_PAIRS, rng))
         if all(len(part.similar) and len(part.dissimilar) for part in (teach, judge)):
             yield teach, judge
 
@@ -119,8 +123,8 @@ def _largest_good(scores: np.ndarray) -> int:
     return int(np.flatnonzero(behind.mean(axis=1) <= error + 1e-9)[-1])
 
 
-def _some(mask: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+def _some(mask: np.ndarray, most: int, rng: np.random.RandomState) -> np.ndarray:
     chosen = np.flatnonzero(mask)
-    if len(chosen) <= MOST_PAIRS:
+    if len(chosen) <= most:
         return chosen
-    return np.sort(rng.choice(chosen, MOST_PAIRS, replace=False))
+    return np.sort(rng.choice(chosen, most, replace=False))

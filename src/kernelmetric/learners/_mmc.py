@@ -106,8 +106,10 @@ class MMC(PairLearner):
         check_number(self, "reg", Real, low=0, high=LARGEST)
         check_number(self, "max_pairs", Integral, low=1)
 
-    def _learned_on(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        X, Z, basis = super()._learned_on(X, y)
+    def _learned_on(
+        self, X: Any, y: Any, given: tuple[Any, Any, Any]
+    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        X, Z, basis = super()._learned_on(X, y, given)
         # The weights of a diagonal metric are of features.
         return (X, Z @ basis, None) if self.diagonal and basis is not None else (X, Z, basis)
 

@@ -53,15 +53,20 @@ class PairLearner(IterativeLearner):
             The fitted metric.
         """
         self._check_parameters()
-        X, Z, basis = self._learned_on(X, y)
+        X, Z, basis = self._learned_on(X, y, (pairs, similar, dissimilar))
         self.pairs_, codes = self._check_pairs(Z, y, similar, dissimilar, pairs)
         self._learn(X, y, Z, basis)
         if codes is not None:
             self._learned_labels(X, codes)
         return self
 
-    def _learned_on(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Validated points, the coordinates to learn on, and their basis in the features."""
+    def _learned_on(
+        self, X: Any, y: Any, given: tuple[Any, Any, Any]
+    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Validated points, the coordinates to learn on, and their basis in the features.
+
+        ``given`` are ``pairs``, ``similar`` and ``dissimilar`` of ``fit``.
+        """
         X = self._check_points(X)
         return X, *span(X)
 

@@ -9,10 +9,11 @@ from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import check_points, like, to_numpy
+from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
 from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._pair_learner import PairLearner
-from kernelmetric.spaces import automatic_space
+from kernelmetric.spaces import PairKPCA, automatic_space
 
 
 class SpaceLearner(PairLearner):
@@ -62,21 +63,52 @@ class SpaceLearner(PairLearner):
     def _is_linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
 
-    def _space(self, n_samples: int, kernel: Any) -> Any:
-        return automatic_space(n_samples, self.random_state).set_params(kernel=kernel)
+    def pairs_for_space(
+        self, pairs: Any, similar: Any, dissimilar: Any, y: Any, n_samples: int
+    ) -> Pairs | None:
+        """The pairs that an automatic space may go by.
 
-    def _learned_on(self, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        Parameters
+        ----------
+        pairs, similar, dissimilar, y : object
+            As ``fit`` got them.
+        n_samples : int
+            Number of points.
+
+        Returns
+        -------
+        Pairs or None
+            None where there are labels, which choose kernel and pairs, where no pair is
+            dissimilar, or where a prior is given: that is written in all coordinates.
+        """
+        if (
+            y is not None
+            or self.prior is not None
+            or all(part is None for part in (pairs, similar, dissimilar))
+        ):
+            return None
+        found = as_pairs(pairs, similar, dissimilar, None, n_samples)
+        return found if len(found.dissimilar) else None
+
+    def _space(self, n_samples: int, kernel: Any, *, paired: bool = False) -> Any:
+        space = automatic_space(n_samples, self.random_state, paired=paired)
+        return space.set_params(kernel=kernel)
+
+    def _learned_on(
+        self, X: Any, y: Any, given: tuple[Any, Any, Any]
+    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
         if self._is_linear():
             self.space_ = None
-            return super()._learned_on(X, y)
+            return super()._learned_on(X, y, given)
         kernel = as_kernel(self.kernel)
         X = check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
         self._require_memory(X)
-        self.space_ = self._space(X.shape[0], kernel)
+        pairs = self.pairs_for_space(*given, y, X.shape[0])
+        self.space_ = self._space(X.shape[0], kernel, paired=pairs is not None)
         with config_context(transform_output="default"):
-            Z = self.space_.fit_transform(X, y)
+            Z = self.space_.fit_transform(X, pairs if isinstance(self.space_, PairKPCA) else y)
         return X, to_numpy(Z).astype(np.float64), None
 
     def _coordinates(self, X: Any) -> Any:

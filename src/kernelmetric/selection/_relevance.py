@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, optimize
 
-from kernelmetric.selection._grid import FARTHEST, cholesky_inverse
+from kernelmetric.selection._grid import FARTHEST, cholesky_factor, inverse_of
 from kernelmetric.selection._targets import few_columns
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
@@ -51,9 +51,10 @@ def relevance_loss(
     ridge = float(np.exp(parameters[-1]))
     Z = ((X - X.mean(axis=0)) * np.exp(0.5 * parameters[:-1])).astype(dtype)
     K = np.exp(-np.clip(_squared_distances(Z), 0.0, FARTHEST))
-    G = cholesky_inverse(K + 1.0, ridge, "potri")
-    G = np.tril(G) + np.tril(G, -1).T
+    G = inverse_of(cholesky_factor(K + 1.0, ridge), "potri")
+    np.copyto(G, G.T, where=np.tri(len(G), k=-1, dtype=bool).T)
     F, signs, own = few_columns(Y)
+    signs = signs.astype(dtype)
     alpha, diagonal = G @ F.astype(dtype), np.diag(G)[:, None]
     residuals = alpha / diagonal
     squares = np.sum(residuals**2 * signs, axis=1)

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from kernelmetric.compute import is_single, like, namespace, orthonormal_columns, to_numpy
+from kernelmetric.compute import (
+    is_single,
+    like,
+    namespace,
+    orthonormal_columns,
+    symmetric_eigenpairs,
+    to_numpy,
+    widened,
+)
 
 _DEPTH = 6  # blocks of one Krylov cycle: one is then enough for most kernels of a medium width
 _MAX_CYCLES = 40
@@ -119,21 +127,23 @@ def smallest_ritz_value(A: OnSubspace, start: Any) -> float:
     return float(_ritz(basis, images)[0][0])
 
 
-def _ritz(basis: list[Any], images: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+def _ritz(basis: list[Any], images: list[Any]) -> tuple[np.ndarray, Any]:
     """Ritz values, ascending, and the coordinates of their vectors in an orthonormal basis.
 
     Basis and images come in blocks of columns, and are never joined: they are what takes memory.
     """
-    T = np.block([[to_numpy(Q.T @ AQ).astype(np.float64) for AQ in images] for Q in basis])
-    return np.linalg.eigh((T + T.T) / 2)
+    xp = namespace(basis[0])
+    rows = [xp.concat([widened(Q.T @ AQ) for AQ in images], axis=1) for Q in basis]
+    T = xp.concat(rows, axis=0)
+    return symmetric_eigenpairs((T + T.T) / 2)
 
 
-def _combined(blocks: list[Any], S: np.ndarray) -> Any:
+def _combined(blocks: list[Any], S: Any) -> Any:
     """The product of all columns of the blocks with S."""
     total, first = None, 0
     for block in blocks:
         last = first + block.shape[1]
-        part = block @ like(S[first:last], block)
+        part = block @ like(S[first:last, :], block)
         total, first = part if total is None else total + part, last
     return total
 

@@ -8,6 +8,7 @@ few pairs in O(N² (N + r²)).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from kernelmetric.solvers._pair_dual import PairDual
 MOST_DENSE = 4000  # pairs whose Hessian is formed
 _DECIDED = 1e3  # a pair whose Θ exceeds its own curvature so much does without that of others
 _MOST_PRODUCTS = 40
+_LONG = 2e9  # operations
 
 
 class Cone:
@@ -88,7 +90,7 @@ class Hessian:
         full[self.free] = x
         return self.root * self.problem.matrix(self.problem.upper * full)
 
-    def move_to(self, cone: Cone | None, theta: np.ndarray) -> None:
+    def move_to(self, cone: Cone | None, theta: np.ndarray, *, rough: bool = False) -> None:
         """Look at the curvature of another point, and form an inverse nearly right."""
         self.cone, self.theta = cone, theta
         self.some = np.flatnonzero(theta < _DECIDED * self.diagonal)
@@ -101,8 +103,13 @@ class Hessian:
         formed = n * n * (r if cone is None else np.sum(self.widths > 1e-5)) + n**3 / 3
         low_rank = n > 600 and n * width**2 + width**3 / 3 < formed  # it loses the last digits
         self.low_rank = low_rank or n > MOST_DENSE
+        # Conjugate gradients make up for float32 where forming takes longer than a few products.
+        single = rough and cone is not None and n * width**2 > _LONG
+        self.dtype = np.float32 if single else np.float64
         if self.low_rank:
-            self.factors = _cholesky(np.eye(width) + self._small())
+            small = self._small()
+            small[np.diag_indices_from(small)] += 1.0
+            self.factors = _cholesky(small)
         elif n:
             H = self._formed()
             H[np.diag_indices_from(H)] += theta[self.some]
@@ -144,7 +151,8 @@ class Hessian:
         Q = None if self.cone is None else self.cone.Q
         E = self.sum(E)
         E = E if Q is None else Q.T @ E @ Q
-        y = linalg.cho_solve(self.factors, E[self.i, self.j] * self.widths, check_finite=False)
+        y = (E[self.i, self.j] * self.widths).astype(self.dtype)
+        y = linalg.cho_solve(self.factors, y, check_finite=False)
         E = np.zeros_like(E)
         E[self.i, self.j] = 0.5 * y * self.widths
         E = E + E.T
@@ -157,19 +165,26 @@ class Hessian:
         return delta if self.cone is None else delta @ self.cone.Q
 
     def _small(self) -> np.ndarray:
+        """Fourth moments of the differences: the same for every order of four coordinates.
+
+        Only those of i <= j <= k <= l are summed, a third of what a product FᵀF takes.
+        """
         size = np.sqrt(np.abs(self.scale[self.some])) / self.theta[self.some] ** 0.25
-        r, ends = self.problem.Z.shape[1], np.cumsum(np.arange(self.problem.Z.shape[1], 0, -1))
+        r, dtype = self.problem.Z.shape[1], self.dtype
+        starts, places = _moment_places(r)
 
         def product(rows: slice) -> np.ndarray:
-            delta = np.ascontiguousarray((self._delta(rows) * size[rows, None]).T)
-            F = np.empty((len(self.i), delta.shape[1]))
+            delta = np.ascontiguousarray((self._delta(rows) * size[rows, None]).T, dtype=dtype)
+            F = np.empty((len(self.i), delta.shape[1]), dtype=dtype)
             for k in range(r):  # all products of coordinate k with those that follow
-                np.multiply(delta[k:], delta[k], out=F[ends[k] - (r - k) : ends[k]])
-            return F @ F.T
+                np.multiply(delta[k:], delta[k], out=F[starts[k] : starts[k] + r - k])
+            parts = [(delta[: j + 1] * delta[j]) @ F[starts[j] :].T for j in range(r)]
+            return np.concatenate([part.ravel() for part in parts])
 
-        small = sum_rows(product, len(self.some), 3 * 8 * len(self.i), most=4096)
-        small *= self.widths[:, None]
-        small *= self.widths
+        moments = sum_rows(product, len(self.some), 3 * 8 * len(self.i), most=2048)
+        small = moments[places]
+        small *= self.widths.astype(dtype)[:, None]
+        small *= self.widths.astype(dtype)
         return small
 
     def _formed(self) -> np.ndarray:
@@ -196,6 +211,19 @@ class Hessian:
         H *= scale[:, None]
         H *= scale
         return H
+
+
+@lru_cache(maxsize=2)
+def _moment_places(r: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where products of coordinate k begin, and where the moment of every two products is."""
+    starts = np.concatenate([[0], np.cumsum(np.arange(r, 1, -1))])
+    width = r * (r + 1) // 2
+    bases = np.concatenate([[0], np.cumsum(np.arange(1, r + 1) * (width - starts))])
+    i, j = np.triu_indices(r)
+    a, d = np.minimum(i[:, None], i), np.maximum(j[:, None], j)
+    inner = np.maximum(i[:, None], i), np.minimum(j[:, None], j)
+    b, c = np.minimum(*inner), np.maximum(*inner)
+    return starts, bases[b] + a * (width - starts[b]) + starts[c] + (d - c) - starts[b]
 
 
 def _cholesky(H: np.ndarray) -> Any:

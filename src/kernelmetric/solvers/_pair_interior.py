@@ -20,6 +20,7 @@ _MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_FORMED = 2e9  # bytes of the matrices of a Newton step; the same on every machine
 _SHARP = 1e-9
 _FIRST_BARRIER = 0.3  # slopes of a first point, in mean squared distances times bounds
+_ROUGH = 1e-3  # μ above which an inverse in float32 is nearly as good
 _SOLVED = 1e-2  # of μ: slopes need be no better in the next point
 
 
@@ -80,8 +81,8 @@ def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any)
     level, size = 0.0 if whole else problem.least / max(total, 1e-300), _FIRST_BARRIER
     newton = _Newton(problem, free, level, size)
     best, best_metric, least_gap, stalled, short, length = newton.beta, None, np.inf, 0, 0, 1.0
-    # Where the last digits are asked for, a step or two more part the pairs at a bound from others.
-    aim = 1e-2 * tol if tol <= _SHARP else tol
+    # Where the last digits are asked for, a step more parts the pairs at a bound from others.
+    aim = 0.1 * tol if tol <= _SHARP else tol
     for steps in range(max_iter + 1):
         mu, (certificate, metric) = newton.mu(), newton.certify()
         gap = certificate.gap
@@ -164,7 +165,8 @@ class _Newton:
         """Go to the next point; returns the part of a whole Newton step."""
         b, a, problem = self.beta[self.free], self.a, self.problem
         cone = Cone(self.M, self.S) if problem.psd else None
-        self.hessian.move_to(cone, self.low / b + self.high / self.room)
+        theta = self.low / b + self.high / self.room
+        self.hessian.move_to(cone, theta, rough=mu > _ROUGH)
         rho = self.multiplier / self.slack
         precision = _SOLVED * mu
         u = self.hessian.solve(a, precision / max(1.0, self.multiplier)) if self.tied else a

@@ -9,13 +9,14 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
-from kernelmetric.solvers._pair_interior import affordable, interior_point
+from kernelmetric.solvers._pair_interior import affordable, interior_flops, interior_point
 
 _CHECK_EVERY = 10  # steps between two certificates
 _POWER_STEPS = 12  # for the largest curvature, to a few per cent
 _SINGLE_TOL = 1e-4  # from here on, steps in float32 are good enough
 _SINGLE_RANGE = 1e15  # of a metric: squared distances under it are far from the end of float32
 _INTERIOR_TOL = 1e-9  # a few steps more than for less, and the bounds of Proposition 2 are sharp
+_QUICK_FLOPS, _LONG_TOL = 3e9, 1e-6  # where a step takes longer, those few would take seconds
 
 Report = Callable[[int, float, np.ndarray], bool]
 
@@ -46,7 +47,8 @@ def solve_pairs(
         "auto" takes the interior-point method while a step of it takes about a second at most:
         up to some 2,000 pairs, or 100,000 pairs in 30 coordinates.
     sharp : bool, default=True
-        Whether the interior-point method goes on to 1e-9, whatever the tolerance.
+        Whether the interior-point method goes on, whatever the tolerance: to 1e-9, or to 1e-6
+        where a step of it takes more than a tenth of a second.
     report : callable, default=None
         Called with the number of steps, the gap and the best metric so far; a true answer stops.
 
@@ -71,7 +73,8 @@ def solve_pairs(
             f"Got solver={solver!r}, but expected 'auto', 'interior' or 'first-order'."
         )
     if solver == "interior" or (solver == "auto" and affordable(problem)):
-        goal = min(tol, _INTERIOR_TOL) if sharp else tol
+        quick = interior_flops(problem) <= _QUICK_FLOPS
+        goal = min(tol, _INTERIOR_TOL if quick else _LONG_TOL) if sharp else tol
         found = interior_point(problem, tol=goal, max_iter=min(max_iter, 100), report=report)
         found.converged = found.certificate.gap <= tol
         return found

@@ -8,6 +8,7 @@ between coordinates is the distance in the feature space::
     _nystroem.py         Nystroem: the span of a few landmarks, for up to millions of rows
     _random_features.py  RandomFeatures: random cosines whose inner products estimate the kernel
     _kernel_trick.py     KernelTrick: the training points themselves as a basis, not orthonormal
+    _pair_kpca.py        PairKPCA: the few directions that tell similar from dissimilar pairs
     _automatic.py        automatic_space: which of them, by the number of points
 
 The first three end in the same map, z(x) = f(x)ᵀ P - offset, where f are kernel values with
@@ -24,6 +25,7 @@ from kernelmetric.spaces._kernel_trick import KernelTrick
 from kernelmetric.spaces._kpca import KPCA
 from kernelmetric.spaces._nystroem import Nystroem
 from kernelmetric.spaces._orthonormal import Coordinates, orthonormal
+from kernelmetric.spaces._pair_kpca import PairKPCA
 from kernelmetric.spaces._random_features import RandomFeatures
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "Gram",
     "KernelTrick",
     "Nystroem",
+    "PairKPCA",
     "RandomFeatures",
     "Space",
     "automatic_space",
