@@ -26,6 +26,7 @@ from kernelmetric import (
     to_onnx,
 )
 from kernelmetric.kernels import TableSchema, is_frame, is_table
+from kernelmetric.prediction import MetricClassifier
 from kernelmetric.selection._relevance import descend
 
 pd = pytest.importorskip("pandas")
@@ -136,6 +137,14 @@ def test_a_frame_with_names_and_gaps_simply_works(learner):
     assert metric.n_features_in_ == 4
     apart = metric.pairwise_distances(frame[:2])[0, 1]
     assert np.allclose(metric.pair_distance([[0, 1]], frame), apart)
+
+
+def test_a_classifier_over_the_metric_takes_the_frame():
+    frame, y = fruit(90)
+    votes = MetricClassifier(Kernelized(DNE(2))).fit(frame[:60], y[:60])
+    assert votes.predict_proba(frame[60:]).shape == (30, 2)
+    assert votes.score_samples(frame[60:]).shape == (30,)
+    assert votes.kneighbors(frame[60:], 3)[1].shape == (30, 3)
 
 
 def test_a_frame_of_numbers_is_an_array_as_before():
@@ -329,6 +338,15 @@ def test_a_name_that_matters_gets_one_scale_for_all_its_features():
         by_column = [np.unique(scales[schema.features_of([name])]) for name in frame]
         assert [len(found) for found in by_column] == [1, 1, 1, 1]
         assert by_column[1][0] > 2 * max(by_column[0][0], by_column[3][0])
+
+
+def test_the_automatic_kernel_of_a_frame_scales_columns():
+    frame, _ = fruit(160)
+    metric = Kernelized(DNE(1)).fit(frame, frame["kind"] == "pear")
+    scales = metric.kernel_.scales
+    found = [np.unique(scales[metric.schema_.features_of([name])]) for name in frame]
+    assert [len(column) for column in found] == [1, 1, 1, 1]
+    assert np.argmax(np.concatenate(found)) == 1
 
 
 def test_groups_of_one_feature_each_are_no_groups():
