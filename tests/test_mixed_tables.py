@@ -1,6 +1,7 @@
 """Tables with names, dates and gaps: what becomes of them, and what is refused."""
 
 import datetime as dt
+import sys
 import warnings
 
 import numpy as np
@@ -249,6 +250,15 @@ def test_columns_that_say_nothing_are_named_and_not_used():
     assert len(metric.schema_.notes_) == 4
     Z = metric.transform(frame.assign(empty=3.0, same="y", one=np.nan))
     assert np.array_equal(Z, metric.transform(frame))
+
+
+def test_a_frame_without_narwhals_is_refused_and_an_array_of_objects_is_not(monkeypatch):
+    frame, _ = fruit()
+    table = frame.to_numpy(dtype=object)
+    monkeypatch.setitem(sys.modules, "narwhals.stable.v2", None)
+    with pytest.raises(ImportError, match="needs narwhals: try pip install narwhals"):
+        TableSchema().fit(frame)
+    assert len(TableSchema().fit(table).groups_) == 16
 
 
 def test_a_table_of_nothing_is_refused():
