@@ -30,6 +30,7 @@ from kernelmetric.evaluation import (
     recall_at_k,
 )
 from kernelmetric.graphs import Pairs
+from kernelmetric.inspection import explain_pair, explain_point, feature_importance
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
@@ -72,6 +73,9 @@ __all__ = [
     "compress",
     "cross_validate_pairs",
     "datasets",
+    "explain_pair",
+    "explain_point",
+    "feature_importance",
     "load",
     "map_at_r",
     "memory_budget",
