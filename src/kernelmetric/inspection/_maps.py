@@ -39,9 +39,9 @@ class LinearMap:
         slope = w @ self.L
         return P @ slope, np.broadcast_to(slope, P.shape)
 
-    def jacobians(self, P: np.ndarray, box: Box) -> np.ndarray:
-        """The matrix, once: it is the same at all points."""
-        return self.L[None]
+    def values(self, P: np.ndarray) -> np.ndarray:
+        """Learned coordinates of points."""
+        return P @ self.L.T
 
 
 class KernelMap:
@@ -77,20 +77,17 @@ class KernelMap:
             values = K @ weights
             return np.column_stack([values, np.einsum("mnd,n->md", G, weights, optimize=True)])
 
-        both = map_rows(work, len(P), self._row_bytes)
+        row_bytes = 4 * 8 * self.B.shape[0] * (self.B.shape[1] + 1)
+        both = map_rows(work, len(P), row_bytes)
         return both[:, 0], both[:, 1:]
 
-    def jacobians(self, P: np.ndarray, box: Box) -> np.ndarray:
-        """Derivatives of all coordinates, of shape (m, q, d)."""
+    def values(self, P: np.ndarray) -> np.ndarray:
+        """Learned coordinates of points, up to a constant."""
 
         def work(rows: slice) -> np.ndarray:
-            return self.A.T @ gradients(self.kernel, P[rows], self.B, box)[1]
+            return np.asarray(self.kernel(P[rows], self.B)) @ self.A
 
-        return map_rows(work, len(P), self._row_bytes)
-
-    @property
-    def _row_bytes(self) -> int:
-        return 4 * 8 * self.B.shape[0] * (self.B.shape[1] + 1)
+        return map_rows(work, len(P), 4 * 8 * (self.B.shape[0] + self.B.shape[1]))
 
 
 class SampledMap:
@@ -116,9 +113,9 @@ class SampledMap:
 
         return coordinate(P), differences(coordinate, P, box)
 
-    def jacobians(self, P: np.ndarray, box: Box) -> np.ndarray:
-        """Derivatives of all coordinates, of shape (m, q, d)."""
-        return differences(self.function, P, box)
+    def values(self, P: np.ndarray) -> np.ndarray:
+        """Learned coordinates of points."""
+        return self.function(P)
 
 
 def map_of(metric: Any) -> LinearMap | KernelMap | SampledMap:
