@@ -10,6 +10,7 @@ command, each with a function ``command()`` that makes it::
     _talk.py          how commands speak: sentences, progress, JSON; how they fail
     _outputs.py       files to write: whether they can be, and are not files to read
     _study.py         a table with its decisions, and the trials of a metric on it
+    _uneven.py        what there is to say where some classes are much larger than others
     _models.py        models in files
 
 click and rich are an extra, imported when a command is made or run. Exit codes: 0 done, 1 refused

@@ -13,6 +13,7 @@
     _gradients.py   derivatives of kernels, by formula or by differences
 """
 
+from kernelmetric.inspection._columns import feature_columns
 from kernelmetric.inspection._features import FeatureImportance, feature_importance
 from kernelmetric.inspection._pairs import PairExplanation, explain_pair
 from kernelmetric.inspection._points import PointExplanation, explain_point
@@ -23,5 +24,6 @@ __all__ = [
     "PointExplanation",
     "explain_pair",
     "explain_point",
+    "feature_columns",
     "feature_importance",
 ]

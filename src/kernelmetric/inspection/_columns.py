@@ -85,7 +85,7 @@ def read(metric: Any) -> Reading:
             "Got TransductiveDistance, but expected a metric that is a function of the features: "
             "it places the points it was given, and others between them. Try Kernelized(LMNN())."
         )
-    if not hasattr(core, "transform"):
+    if not hasattr(core, "transform") or not hasattr(core, "fit"):
         raise ValueError(
             f"Got {core!r}, but expected a fitted metric with transform: try Kernelized(LMNN())."
         )
@@ -95,16 +95,37 @@ def read(metric: Any) -> Reading:
             "Got a metric of a precomputed kernel, but expected one of features: a matrix of "
             "kernel values has none that could be told. Try a kernel that is a function."
         )
-    first = next((step for step in [*encoders, core] if hasattr(step, "n_features_in_")), core)
-    if encoders and isinstance(encoders[0], TableEncoder):
-        first = encoders[0].columns_
-    groups = np.arange(first.n_features_in_)
+    names = _names(encoders[0] if encoders else core)
+    groups = np.arange(len(names))
     for encoder in encoders:
         groups = groups[_sources(encoder)]
-    names = getattr(first, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{j}" for j in range(first.n_features_in_)]
-    return Reading(tuple(encoders), core, tuple(map(str, names)), groups)
+    return Reading(tuple(encoders), core, names, groups)
+
+
+def feature_columns(encoder: Any) -> list[str]:
+    """The column that every feature of a fitted encoder is of.
+
+    Parameters
+    ----------
+    encoder : fitted transformer
+        Such as :class:`~kernelmetric.datasets.TableEncoder`, fitted to a table with names.
+
+    Returns
+    -------
+    list of str
+        A name for each feature; those of one category are the same.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelmetric.datasets import TableEncoder
+    >>> from kernelmetric.inspection import feature_columns
+    >>> frame = pd.DataFrame({"kg": [1.0, 3.0], "code": ["a", "b"]})
+    >>> feature_columns(TableEncoder(["kg"], ["code"]).fit(frame))
+    ['kg', 'code', 'code']
+    """
+    names, sources = _names(encoder), _sources(encoder)
+    return [names[j] for j in sources]
 
 
 def as_row(x: Any) -> Any:
@@ -120,6 +141,18 @@ def as_row(x: Any) -> Any:
     if n != 1:
         raise ValueError(f"Got {n} rows, but expected one: try X[[3]] or frame.iloc[[3]].")
     return rows
+
+
+def _names(step: Any) -> tuple[str, ...]:
+    """Names of the columns that a fitted estimator takes."""
+    step = step.columns_ if isinstance(step, TableEncoder) else step
+    names = getattr(step, "feature_names_in_", None)
+    if names is None and not hasattr(step, "n_features_in_"):
+        raise ValueError(
+            f"Got {step!r}, which does not say how many features it takes, but expected an "
+            "estimator with n_features_in_."
+        )
+    return tuple(f"x{j}" for j in range(step.n_features_in_)) if names is None else tuple(names)
 
 
 def _inner(metric: Any) -> tuple[list[Any], Any] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.inspection._columns import read
+from kernelmetric.inspection._columns import Reading, read
 from kernelmetric.inspection._maps import LinearMap, map_of
 from kernelmetric.metric import refuse_signed
 
@@ -97,10 +97,16 @@ def feature_importance(
     >>> feature_importance(metric, X).ranked()[0][0]
     'x1'
     """
-    refuse_signed(metric)
     if not isinstance(max_samples, Integral) or max_samples < 1:
         raise ValueError(f"Got max_samples={max_samples!r}, but expected a positive integer.")
-    reading = read(metric)
+    return importance_by(read(metric), X, int(max_samples), random_state)
+
+
+def importance_by(
+    reading: Reading, X: Any, max_samples: int = 500, random_state: Any = 0
+) -> FeatureImportance:
+    """Shares of the columns that a reading names."""
+    refuse_signed(reading.metric)
     X = reading.features(X)
     found = map_of(reading.metric)
     members = [np.flatnonzero(reading.groups == g) for g in range(len(reading.names))]
@@ -109,7 +115,7 @@ def feature_importance(
         moves = [_moves(found.L[:, some], centred[:, some]) for some in members]
         how = "exact: the metric is linear"
     else:
-        i, j = check_random_state(random_state).randint(len(X), size=(2, int(max_samples)))
+        i, j = check_random_state(random_state).randint(len(X), size=(2, max_samples))
         i, j = i[i != j], j[i != j]
         start = found.values(X[i])
         moves = [_moved(found, X, i, j, some, start) for some in members]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelmetric.evaluation import ClassScores
 from kernelmetric.report._page_data import (
     Points,
     choose_points,
@@ -22,6 +23,7 @@ from kernelmetric.report._page_data import (
 )
 from kernelmetric.report._page_sections import (
     comparison_section,
+    confusion_section,
     details_section,
     error_section,
     gram_section,
@@ -47,6 +49,7 @@ def report_page(
     scores: Mapping[str, Sequence[float]] | None = None,
     learned: str = "learned metric",
     score_name: str = "accuracy",
+    class_scores: Mapping[str, ClassScores] | None = None,
     pairs: Any = None,
     title: str = "A learned metric",
     label: str = "class",
@@ -80,6 +83,9 @@ def report_page(
         Which of the methods is the learned metric.
     score_name : str, default="accuracy"
         What the scores are.
+    class_scores : mapping of str to ClassScores, default=None
+        Of every method, what its accuracy does not say; of the learned metric, the confusion is
+        shown.
     pairs : Pairs, default=None
         Pairs of training points that were learned from, to list those that came out wrong.
     title : str, default="A learned metric"
@@ -126,9 +132,10 @@ def report_page(
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
     parts = [
         comparison_section(scores, learned, score_name, total["test"]),
+        confusion_section(class_scores or {}, learned, label),
         map_section(points, shares, total),
         gram_section(points, label),
-        learned_section(metric, feature_names),
+        learned_section(metric, X, feature_names),
         error_section(points, data, label),
         pairs_section(metric, X, pairs, numbers),
         details_section(metric, facts or {}, notes, command, versions()),
@@ -137,7 +144,7 @@ def report_page(
         "page.html",
         title=html_text(title),
         version=html_text(versions()["kernelmetric"]),
-        lead=verdict(scores, learned, score_name, total),
+        lead=verdict(scores, learned, score_name, total, class_scores),
         tiles=tiles(scores, learned, score_name, total),
         sections="\n".join(filter(None, parts)),
         css=_read("page.css"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +13,15 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.inspection import FeatureImportance
+from kernelmetric.inspection._columns import read
+from kernelmetric.inspection._features import importance_by
 from kernelmetric.metric import refuse_signed
 
 MOST_POINTS = 2_000  # drawn: more hide each other, and the page grows by 200 bytes for each
 GRAM_ROWS = 150  # a matrix of them has about a pixel for each pair
 LISTED = 6  # neighbours of a point
+_MOST_FEATURES = 300  # of a kernel, whose shares are counted: each takes some hundred rows
 VOTERS = 3  # of them that decide, as in the trials
 
 
@@ -256,27 +262,33 @@ def gram_picture(points: Points) -> dict[str, Any]:
     }
 
 
-def relevance(metric: Any) -> np.ndarray | None:
-    """How much each feature counts, as a share of the whole; None where that has no one answer.
+def relevance(
+    metric: Any, X: Any, feature_names: Sequence[str] | None = None
+) -> FeatureImportance | None:
+    """How much each feature counts, as a share of the whole; None where that has no answer.
 
     Parameters
     ----------
     metric : fitted metric
-        A linear one counts feature j by the length of column j of L; a kernel on rescaled
-        features by its scale.
+        What was learned.
+    X : array of shape (n, d)
+        Training points.
+    feature_names : sequence of str, default=None
+        Names of the features; those of one name count as one.
 
     Returns
     -------
-    ndarray of shape (d,) or None
-        Shares.
+    FeatureImportance or None
+        Shares by name. None for many features of a kernel, where it would take long.
     """
-    kernel: Any = getattr(metric, "kernel_", None)
-    if kernel is None and hasattr(metric, "components_"):
-        lengths = np.linalg.norm(to_numpy(metric.components_), axis=0)
-    elif hasattr(kernel, "scales") and hasattr(kernel, "kernel"):
-        lengths = np.abs(np.asarray(kernel.scales, dtype=np.float64))
-    else:
+    names = [f"feature {j}" for j in range(np.shape(X)[1])]
+    names = names if feature_names is None else list(map(str, feature_names))
+    if len(names) > _MOST_FEATURES and hasattr(metric, "kernel_"):
         return None
-    if len(lengths) != getattr(metric, "n_features_in_", len(lengths)) or not lengths.sum() > 0:
+    columns = tuple(dict.fromkeys(names))
+    places = {name: i for i, name in enumerate(columns)}
+    try:
+        known = replace(read(metric), names=columns, groups=np.array([places[n] for n in names]))
+        return importance_by(known, X)
+    except ValueError:  # a metric of given kernel values, or one that is no function of features
         return None
-    return lengths / lengths.sum()
