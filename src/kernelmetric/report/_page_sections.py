@@ -122,13 +122,12 @@ def confusion_section(class_scores: Mapping[str, ClassScores], learned: str, lab
     body = _table(["method"], heads, lines)
     judged = class_scores.get(learned)
     if judged is not None and len(judged.classes) <= _MOST_CLASSES:
-        most = max(max(row) for row in judged.confusion) or 1
         counts = "".join(
             f"<tr><td>{html_text(name, most=_LONGEST)}</td>"
             + "".join(
                 f'<td class="n{" wrong" if i != j and value else ""}" style="background: '
                 f"color-mix(in srgb, var(--{'warn' if i != j else 'c0'}) "
-                f'{45 * value / most:.0f}%, transparent)">{value}</td>'
+                f'{45 * value / max(sum(row), 1):.0f}%, transparent)">{value}</td>'
                 for j, value in enumerate(row)
             )
             + "</tr>"
