@@ -211,11 +211,11 @@ def test_a_jump_between_two_rows_is_told(labelled):
 def test_gradients_of_kernels_are_those_of_finite_differences(kernel):
     rng = np.random.RandomState(0)
     P, B = rng.standard_normal((5, 3)), rng.standard_normal((7, 3))
+    W = rng.standard_normal((5, 7))
     box = Box(np.full(3, -4.0), np.full(3, 4.0))
-    K, G = gradients(kernel, P, B, box)
+    expected = differences(lambda A: np.sum(W * kernel(A, B), axis=1), P, box)
     assert has_gradient(kernel)
-    np.testing.assert_allclose(K, kernel(P, B), atol=1e-12)
-    np.testing.assert_allclose(G, differences(lambda A: kernel(A, B), P, box), atol=1e-7)
+    np.testing.assert_allclose(gradients(kernel, P, B, W, box), expected, atol=1e-7)
 
 
 def test_differences_stay_within_the_range_of_the_features():

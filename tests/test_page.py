@@ -9,11 +9,19 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import DNE, NCA, KernelAlignment, Kernelized, LeaveOneOutRidge, Pairs
+from kernelmetric import (
+    DNE,
+    NCA,
+    KernelAlignment,
+    Kernelized,
+    LeaveOneOutRidge,
+    Pairs,
+    explain_pair,
+)
 from kernelmetric.evaluation import ClassScores, holdout
 from kernelmetric.report import plot_loss_curve, plot_neighbors, report_page, visible
 from kernelmetric.report._page_charts import curve_svg
-from kernelmetric.report._page_data import choose_points, hardness, in_planes, relevance
+from kernelmetric.report._page_data import choose_points, columns_of, hardness, in_planes, relevance
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +144,7 @@ def test_of_many_points_a_sample_is_shown_and_said_to_be_one():
 def test_the_linear_metric_counts_features_by_its_matrix_and_their_spread(parts):
     metric, points = parts
     expected = np.diag(metric.get_mahalanobis_matrix()) * points["X"].var(axis=0)
-    found = relevance(metric, points["X"])
+    found = relevance(columns_of(metric, points["X"]), points["X"])
     np.testing.assert_allclose(found.shares, expected / expected.sum(), rtol=1e-9)
     assert found.names[0] == "feature 0"
 
@@ -144,8 +152,21 @@ def test_the_linear_metric_counts_features_by_its_matrix_and_their_spread(parts)
 def test_features_of_one_name_count_as_one(parts):
     metric, points = parts
     names = ["a", "b", "b", *"cdefghijkl"]
-    assert relevance(metric, points["X"], names).names == tuple("abcdefghijkl")
+    assert columns_of(metric, points["X"], names).names == tuple("abcdefghijkl")
     assert "How much each feature counts" in report_page(metric, **points, feature_names=names)
+
+
+def test_the_hardest_rows_say_what_parts_them_from_their_neighbours(parts):
+    metric, points = parts
+    n = len(points["X"])
+    data = data_of(report_page(metric, **points))
+    assert len(data["why"]) == min(40, len(points["X_test"]))
+    i = int(next(iter(data["why"])))
+    j = data["points"]["after"]["neighbors"][i][0]
+    why = explain_pair(metric, points["X_test"][i - n], points["X"][j])
+    column, percent = data["why"][str(i)][0][0]
+    assert data["whyColumns"][column] == f"feature {int(np.argmax(np.abs(why.shares)))}"
+    assert percent == round(100 * why.shares[column] / why.squared_distance)
 
 
 def test_the_ends_of_the_loss_axis_are_within_the_picture():

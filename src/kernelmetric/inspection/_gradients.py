@@ -1,8 +1,9 @@
-"""Values of kernels and their derivatives by the first point: by formula, or by differences."""
+"""Gradients of kernels by the first point: by formula, or by differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,8 +46,8 @@ def has_gradient(kernel: Kernel) -> bool:
     return isinstance(kernel, RadialKernel) or type(kernel) in _FORMULAS
 
 
-def gradients(kernel: Kernel, P: np.ndarray, B: np.ndarray, box: Box) -> tuple[Any, Any]:
-    """Kernel values of points with anchors, and their derivatives by the features of the points.
+def gradients(kernel: Kernel, P: np.ndarray, B: np.ndarray, W: np.ndarray, box: Box) -> np.ndarray:
+    """Gradients of weighted sums of kernel values, by the features of the points.
 
     Parameters
     ----------
@@ -56,36 +57,34 @@ def gradients(kernel: Kernel, P: np.ndarray, B: np.ndarray, box: Box) -> tuple[A
         Points.
     B : ndarray of shape (n, d)
         Anchors.
+    W : ndarray of shape (m, n)
+        Weights, which count as constants.
     box : Box
         Where a kernel without a formula may be evaluated.
 
     Returns
     -------
-    K : ndarray of shape (m, n)
-        Values.
-    G : ndarray of shape (m, n, d)
-        Derivatives.
+    ndarray of shape (m, d)
+        The gradient of ``sum_i W[p, i] k(P[p], B[i])``. Some arrays of m × n are in memory.
     """
     if isinstance(kernel, Sum):
-        parts = [(w, *gradients(term, P, B, box)) for w, term in kernel._flat()]
-        return sum(w * K for w, K, _ in parts), sum(w * G for w, _, G in parts)
+        return sum((w * gradients(k, P, B, W, box) for w, k in kernel._flat()), np.zeros(P.shape))
     if isinstance(kernel, Product):
-        K, G = gradients(kernel.kernels[0], P, B, box)
-        for factor in kernel.kernels[1:]:
-            K2, G2 = gradients(factor, P, B, box)
-            K, G = K * K2, G * K2[:, :, None] + K[:, :, None] * G2
-        return K, G
+        values = [np.asarray(factor(P, B)) for factor in kernel.kernels]
+        total = np.zeros(P.shape)
+        for i, factor in enumerate(kernel.kernels):
+            others = [K for j, K in enumerate(values) if j != i]
+            total += gradients(factor, P, B, reduce(np.multiply, others, W), box)
+        return total
     if isinstance(kernel, Rescaled):
         s = np.asarray(kernel.scales, dtype=np.float64)
         ends = np.sort([s * box.low, s * box.high], axis=0)
-        K, G = gradients(kernel.kernel, s * P, s * B, Box(*ends))
-        return K, G * s
-    K = np.asarray(kernel(P, B))
+        return s * gradients(kernel.kernel, s * P, s * B, W, Box(*ends))
     if isinstance(kernel, RadialKernel):
-        return K, -2.0 * kernel._gamma() * K[:, :, None] * (P[:, None, :] - B)
+        return _of_radial(kernel, P, B, W)
     if type(kernel) in _FORMULAS:
-        return K, _FORMULAS[type(kernel)](kernel, K, P, B)
-    return K, differences(lambda points: np.asarray(kernel(points, B)), P, box)
+        return _FORMULAS[type(kernel)](kernel, P, B, W)
+    return differences(lambda points: np.sum(W * np.asarray(kernel(points, B)), axis=1), P, box)
 
 
 def differences(function: Callable[[Any], Any], P: np.ndarray, box: Box) -> np.ndarray:
@@ -120,23 +119,31 @@ def differences(function: Callable[[Any], Any], P: np.ndarray, box: Box) -> np.n
     return np.stack([nothing if column is None else column for column in columns], axis=-1)
 
 
-def _of_laplacian(kernel: Any, K: np.ndarray, P: np.ndarray, B: np.ndarray) -> np.ndarray:
-    return -kernel._gamma() * K[:, :, None] * np.sign(P[:, None, :] - B)
+def _of_radial(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
+    V = W * np.asarray(kernel(P, B))
+    centre = B.mean(axis=0)  # far from the origin, the difference below would lose digits
+    return -2.0 * kernel._gamma() * (V.sum(axis=1)[:, None] * (P - centre) - V @ (B - centre))
 
 
-def _of_linear(kernel: Any, K: np.ndarray, P: np.ndarray, B: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(B, (len(P), *B.shape))
+def _of_laplacian(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
+    V = -kernel._gamma() * W * np.asarray(kernel(P, B))
+    columns = [np.sum(V * np.sign(p[:, None] - b), axis=1) for p, b in zip(P.T, B.T, strict=True)]
+    return np.stack(columns, axis=1)
 
 
-def _of_polynomial(kernel: Any, K: np.ndarray, P: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _of_linear(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
+    return W @ B
+
+
+def _of_polynomial(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
     degree, gamma, coef0 = kernel._checked(kernel.gamma)
-    slope = degree * gamma * (gamma * (P @ B.T) + coef0) ** (degree - 1)
-    return slope[:, :, None] * B
+    return (W * (degree * gamma * (gamma * (P @ B.T) + coef0) ** (degree - 1))) @ B
 
 
-def _of_cosine(kernel: Any, K: np.ndarray, P: np.ndarray, B: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(P, axis=1)[:, None, None]
-    turned = unit_rows(B) - K[:, :, None] * unit_rows(P)[:, None, :]
+def _of_cosine(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
+    norms = np.linalg.norm(P, axis=1)[:, None]
+    along = np.sum(W * np.asarray(kernel(P, B)), axis=1)[:, None]
+    turned = W @ unit_rows(B) - along * unit_rows(P)
     return np.where(norms > 0, turned / np.where(norms > 0, norms, 1.0), 0.0)
 
 

@@ -73,12 +73,12 @@ class KernelMap:
         weights = self.A @ w
 
         def work(rows: slice) -> np.ndarray:
-            K, G = gradients(self.kernel, P[rows], self.B, box)
-            values = K @ weights
-            return np.column_stack([values, np.einsum("mnd,n->md", G, weights, optimize=True)])
+            here = P[rows]
+            values = np.asarray(self.kernel(here, self.B)) @ weights
+            W = np.broadcast_to(weights, (len(here), len(weights)))
+            return np.column_stack([values, gradients(self.kernel, here, self.B, W, box)])
 
-        row_bytes = 4 * 8 * self.B.shape[0] * (self.B.shape[1] + 1)
-        both = map_rows(work, len(P), row_bytes)
+        both = map_rows(work, len(P), 6 * 8 * (self.B.shape[0] + self.B.shape[1]))
         return both[:, 0], both[:, 1:]
 
     def values(self, P: np.ndarray) -> np.ndarray:

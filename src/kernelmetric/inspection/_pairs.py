@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.inspection._columns import as_row, read
+from kernelmetric.inspection._columns import Reading, as_row, read
 from kernelmetric.inspection._gradients import Box
 from kernelmetric.inspection._maps import embed, map_of, signs_of
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
-_FIRST_PANELS = 8
+_FIRST_PANELS = 4
 _MOST_PANELS = 4_096
 _TOLERANCE = 1e-11  # of the squared distance, for a panel
 _TOLD = 1e-6  # of the squared distance: a residual that is worth a warning
@@ -111,7 +111,12 @@ def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
     True
     """
     reading = read(metric)
-    rows = np.concatenate([reading.features(as_row(x)) for x in (a, b)])
+    return explain_features(reading, [reading.features(as_row(x))[0] for x in (a, b)])
+
+
+def explain_features(reading: Reading, pair: Any) -> PairExplanation:
+    """The shares of two rows, given as their features."""
+    rows = np.asarray(pair, dtype=np.float64)
     E = embed(reading.metric, rows)
     difference = E[1] - E[0]
     w = signs_of(reading.metric, len(difference)) * difference
@@ -130,7 +135,7 @@ def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
             f"The shares miss {residual:.3g} of the squared distance {square:.3g}, which was "
             "spread over them: the learned coordinates are not smooth between the two rows.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     spread = np.abs(shares) if np.any(shares) else delta**2
     shares = shares + residual * _normalised(spread)

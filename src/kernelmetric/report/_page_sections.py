@@ -9,9 +9,10 @@ import numpy as np
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.evaluation import ClassScores
+from kernelmetric.inspection import FeatureImportance
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_charts import bars_svg, curve_svg
-from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, relevance
+from kernelmetric.report._page_data import MOST_POINTS, Points, hardness
 from kernelmetric.report._text import html_text
 from kernelmetric.selection import AlignedSum
 
@@ -178,7 +179,8 @@ def map_section(points: Points, shares: tuple[float, float], total: Mapping[str,
         f'<div class="two">{plane("before", "Before: Euclidean distance", shares[0])}'
         f"{plane('after', 'After: the learned metric', shares[1])}</div>"
         '<div id="picked" aria-live="polite"><p class="note">Click a point, or press an arrow key '
-        "in a plane, to see its nearest neighbours before and after.</p></div>"
+        "in a plane, to see its nearest neighbours before and after, and of the hardest rows what "
+        "parts them from their neighbours.</p></div>"
     )
     return _section(
         "Before and after",
@@ -208,7 +210,7 @@ def gram_section(points: Points, label: str) -> str:
     )
 
 
-def learned_section(metric: Any, X: Any, feature_names: Sequence[str] | None) -> str:
+def learned_section(metric: Any, found: FeatureImportance | None) -> str:
     """What the kernel and the features count, and the loss as it fell."""
     boxes = []
     kernel: Any = getattr(metric, "kernel_", None)
@@ -230,7 +232,6 @@ def learned_section(metric: Any, X: Any, feature_names: Sequence[str] | None) ->
             label="errors of the kernels that were tried",
         )
         boxes.append(_box("Kernels that were tried, by leave-one-out error", bars))
-    found = relevance(metric, X, feature_names)
     if found is not None:
         ranked = found.ranked()
         listed = ranked[:_LISTED_FEATURES]

@@ -174,6 +174,8 @@
     if (data.classes.length) head.append(element("th", { scope: "col" }, data.label));
     data.columns.forEach((column) => head.append(element("th", { scope: "col" }, column)));
     head.append(element("th", { scope: "col", class: "n" }, "distance"));
+    const why = side === "after" ? data.why[i] : undefined;
+    if (why) head.append(element("th", { scope: "col" }, "apart by"));
     const body = element("tbody");
     P[side].neighbors[i].forEach((j, rank) => {
       if (j < 0) return;
@@ -181,6 +183,7 @@
       if (data.classes.length) row.append(element("td", {}, label(j)));
       data.cells[j].forEach((cell) => row.append(element("td", {}, cell)));
       row.append(element("td", { class: "n" }, P[side].distances[i][rank].toPrecision(3)));
+      if (why) row.append(element("td", {}, why[rank].map(([c, share]) => `${data.whyColumns[c]} ${share} %`).join(", ")));
       if (data.classes.length && P.codes[j] !== P.codes[i]) row.className = "wrong";
       row.addEventListener("click", () => pick(j));
       body.append(row);
