@@ -166,7 +166,7 @@ def test_the_hardest_rows_say_what_parts_them_from_their_neighbours(parts):
     why = explain_pair(metric, points["X_test"][i - n], points["X"][j])
     column, percent = data["why"][str(i)][0][0]
     assert data["whyColumns"][column] == f"feature {int(np.argmax(np.abs(why.shares)))}"
-    assert percent == round(100 * why.shares[column] / why.squared_distance)
+    assert percent == round(100 * why.shares[column] / np.abs(why.shares).sum())
 
 
 def test_the_ends_of_the_loss_axis_are_within_the_picture():

@@ -331,7 +331,7 @@ def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> d
     -------
     dict of int to list
         By point, for every neighbour the columns with the largest shares of the squared distance,
-        each with its share in percent.
+        each with its part of the sum of their sizes in percent; negative where it brings nearer.
     """
     if reading is None or (len(reading.groups) > _MOST_FEATURES and _is_kernelized(reading)):
         return {}
@@ -350,9 +350,10 @@ def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> d
 
 def _largest(reading: Reading, points: Points, i: int, j: int) -> list[tuple[int, int]]:
     why = explain_features(reading, points.before[[i, j]])
-    if not why.squared_distance > 0:
+    size = np.abs(why.shares).sum()  # of near points, shares may cancel but for a millionth
+    if not size > 0:
         return []
-    percent = np.round(100 * why.shares / why.squared_distance).astype(int)
+    percent = np.round(100 * why.shares / size).astype(int)
     order = np.argsort(-np.abs(percent), kind="stable")[:_NAMED]
     return [(int(c), int(percent[c])) for c in order if percent[c]]
 
