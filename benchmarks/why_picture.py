@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import make_pipeline
 
-from kernelmetric import NCA, Kernelized, explain_pair, feature_importance
+from kernelmetric import NCA, Kernelized
 from kernelmetric.datasets import TableEncoder
+from kernelmetric.inspection import explain_pair, feature_importance
 from kernelmetric.report import plot_shares
 
 STATIC = Path(__file__).parents[1] / "docs" / "_static"

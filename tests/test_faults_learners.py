@@ -329,7 +329,7 @@ def test_a_descent_takes_no_more_steps_than_it_may(lbfgs):
 
 def test_every_point_is_left_out_of_one_of_five_folds():
     pairs = Pairs.from_labels(np.arange(40) % 2)
-    folds = list(choice._folds(pairs, np.random.RandomState(0)))
+    folds = list(choice._folds(pairs, 1000, np.random.RandomState(0)))
     assert len(folds) == 5
     left_out = [set(range(40)) - set(teach.rows.ravel().tolist()) for teach, _ in folds]
     assert sorted(len(points) for points in left_out) == [8] * 5
@@ -342,8 +342,8 @@ def test_every_point_is_left_out_of_one_of_five_folds():
 def test_a_fold_has_a_thousand_pairs_of_either_kind_at_most():
     rng = np.random.RandomState(0)
     mask = np.ones(1000, dtype=bool)
-    np.testing.assert_array_equal(choice._some(mask, rng), np.arange(1000))
-    chosen = choice._some(np.r_[False, mask, True], rng)
+    np.testing.assert_array_equal(choice._some(mask, 1000, rng), np.arange(1000))
+    chosen = choice._some(np.r_[False, mask, True], 1000, rng)
     assert len(chosen) == len(np.unique(chosen)) == 1000
     assert np.all(np.diff(chosen) > 0) and chosen[0] > 0
 

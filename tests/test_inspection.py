@@ -21,13 +21,12 @@ from kernelmetric import (
     IdealizedKernel,
     Kernelized,
     Linear,
+    MetricClassifier,
     TransductiveDistance,
-    explain_pair,
-    explain_point,
-    feature_importance,
     save,
 )
 from kernelmetric.datasets import TableEncoder
+from kernelmetric.inspection import explain_pair, explain_point, feature_importance
 from kernelmetric.inspection._gradients import Box, differences, gradients, has_gradient
 from kernelmetric.inspection._maps import KernelMap, map_of
 from kernelmetric.kernels import (
@@ -354,6 +353,15 @@ def test_a_classifier_after_the_metric_is_left_out(labelled):
     model = make_pipeline(StandardScaler(), LDA(), KNeighborsClassifier(3)).fit(X, y)
     shares = [feature_importance(part, X).shares for part in (model, model[:-1])]
     np.testing.assert_array_equal(*shares)
+
+
+def test_a_classifier_in_a_metric_is_explained_by_its_metric(labelled):
+    X, y = labelled
+    classifier = MetricClassifier(LDA()).fit(X, y)
+    shares = [feature_importance(part, X).shares for part in (classifier, classifier.metric_)]
+    np.testing.assert_array_equal(*shares)
+    model = make_pipeline(StandardScaler(), MetricClassifier(LDA())).fit(X, y)
+    assert explain_pair(model, X[0], X[1]).squared_distance > 0
 
 
 def test_names_are_those_of_the_frame(labelled):

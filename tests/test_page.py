@@ -16,9 +16,9 @@ from kernelmetric import (
     Kernelized,
     LeaveOneOutRidge,
     Pairs,
-    explain_pair,
 )
 from kernelmetric.evaluation import ClassScores, holdout
+from kernelmetric.inspection import explain_pair
 from kernelmetric.report import plot_loss_curve, plot_neighbors, report_page, visible
 from kernelmetric.report._page_charts import curve_svg
 from kernelmetric.report._page_data import choose_points, columns_of, hardness, in_planes, relevance

@@ -53,6 +53,8 @@ from kernelmetric import (
     Kernelized,
     KernelTrick,
     Laplacian,
+    MetricClassifier,
+    MetricRegressor,
     Nystroem,
     Pairs,
     PairVerifier,
@@ -176,6 +178,8 @@ CASES = {
         points()[0],
     ),
     "verifier": lambda: (PairVerifier(NCA(2)), points()[0]),
+    "classifier": lambda: (MetricClassifier(DNE(2), cv=2), points()[0]),
+    "regressor": lambda: (MetricRegressor(Kernelized(PCA(2), "rbf"), cv=2), points()[0]),
 }
 
 
@@ -327,6 +331,10 @@ def outcome(path, X):
         try:
             if isinstance(model, PairVerifier):
                 answers = [model.predict_pairs([[0, 1], [2, 5]], X)]
+            elif isinstance(model, MetricClassifier | MetricRegressor):
+                answers = [model.predict(X), model.score_samples(X), *model.kneighbors(X)]
+                likely = getattr(model, "predict_proba", None) or model.predict_interval
+                answers.append(likely(X))
             else:
                 answers = [model.transform(X)]
             if isinstance(model, TransductiveDistance):

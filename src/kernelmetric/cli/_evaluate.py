@@ -30,7 +30,7 @@ def command() -> click.Command:
         "--test",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Judge on this table instead of folds of DATA.",
+        help="Judge on this table instead of on folds of DATA.",
     )
     @click.option(
         "--folds", type=click.IntRange(2), default=5, show_default=True, help="Number of folds."
@@ -41,9 +41,9 @@ def command() -> click.Command:
     ) -> None:
         """Compare a metric with k-NN and SVM on held-out rows.
 
-        Euclidean distance, the metric, tuned k-NN and a tuned SVM are judged by cross-validation
-        on the rows of DATA, or learned from DATA and judged on another table.
-        Everything, the filling of missing values included, is learned from training rows alone.
+        The command judges Euclidean distance, the metric, tuned k-NN and a tuned SVM by
+        cross-validation on the rows of DATA. With --test it learns from DATA and judges on another
+        table. Everything learns from training rows only, also the filling of missing values.
 
         \b
         Examples:

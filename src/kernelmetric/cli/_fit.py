@@ -37,14 +37,16 @@ def command() -> click.Command:
     @click.command()
     @data_argument
     @metric_options
-    @click.option("--out", type=file, metavar="FILE", help="Write the model.")
-    @click.option("--report", type=file, metavar="FILE.html", help="Write a page about it.")
+    @click.option("--out", type=file, metavar="FILE", help="Write the model to this file.")
+    @click.option(
+        "--report", type=file, metavar="FILE.html", help="Write a report page for the browser."
+    )
     @click.option(
         "--test-size",
         type=click.FloatRange(0.05, 0.9),
         default=0.25,
         show_default=True,
-        help="Part of the rows held out for the comparison.",
+        help="Share of the rows to hold out for the comparison.",
     )
     @output_options
     def fit(
@@ -58,9 +60,11 @@ def command() -> click.Command:
     ) -> None:
         """Learn a metric from a table (CSV, Parquet or npz).
 
-        The metric is compared with Euclidean distance, tuned k-NN and a tuned SVM on rows held
-        out, then learned again from all rows and saved. Columns of names become zeros and ones,
-        missing values are filled, constant and identifier columns are left out; each is told.
+        The command holds out some rows and compares the metric on them with Euclidean distance,
+        tuned k-NN and a tuned SVM. Then it learns again from all rows and saves the model.
+
+        Columns of names become zeros and ones. Missing values are filled. Columns that are constant
+        or identify the row are left out. The command says what it does with each column.
 
         \b
         Examples:

@@ -20,8 +20,8 @@ def trial_notes(trials: Sequence[Trial]) -> dict[str, str]:
     notes = {trial.method: trial.note for trial in trials if trial.note}
     for method in dict.fromkeys(trial.method for trial in trials):
         scores = [trial.scores for trial in trials if trial.method == method]
-        means = {name: _mean(scores, name) for name in ("accuracy", "majority")}
-        warning = scores[0]._replace(**means).warning
+        accuracy, majority = _mean(scores, "accuracy"), _mean(scores, "majority")
+        warning = scores[0]._replace(accuracy=accuracy, majority=majority).warning
         if warning:
             notes[method] = f"{notes.get(method, '')} {warning}".strip()
     return notes

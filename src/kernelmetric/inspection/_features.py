@@ -91,7 +91,8 @@ def feature_importance(
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric import NCA, feature_importance
+    >>> from kernelmetric import NCA
+    >>> from kernelmetric.inspection import feature_importance
     >>> X = np.random.RandomState(0).randn(60, 3)
     >>> metric = NCA(random_state=0).fit(X, X[:, 1] > 0)
     >>> feature_importance(metric, X).ranked()[0][0]
@@ -134,7 +135,7 @@ def _moves(L: np.ndarray, centred: np.ndarray) -> float:
     """Trace of L C Lᵀ for the covariance C of some features."""
     if not centred.shape[1]:
         return 0.0
-    root = np.linalg.qr(centred, mode="r")  # C may be larger than the data
+    root = np.asarray(np.linalg.qr(centred, mode="r"))  # C may be larger than the data
     return float(np.sum((L @ root.T) ** 2))
 
 

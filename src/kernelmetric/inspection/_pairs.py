@@ -101,7 +101,8 @@ def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kernelmetric import NCA, explain_pair
+    >>> from kernelmetric import NCA
+    >>> from kernelmetric.inspection import explain_pair
     >>> iris = load_iris(as_frame=True)
     >>> metric = NCA(random_state=0).fit(iris.data, iris.target)
     >>> why = explain_pair(metric, iris.data.iloc[[0]], iris.data.iloc[[140]])

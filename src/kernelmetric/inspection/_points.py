@@ -60,7 +60,8 @@ def explain_point(metric: Any, X: Any, y: Any, x: Any, *, n_neighbors: int = 5) 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kernelmetric import NCA, explain_point
+    >>> from kernelmetric import NCA
+    >>> from kernelmetric.inspection import explain_point
     >>> iris = load_iris(as_frame=True)
     >>> X, y = iris.data[1:], iris.target_names[iris.target[1:]]
     >>> metric = NCA(random_state=0).fit(X, y)

@@ -47,11 +47,11 @@ _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator):
     """Kernelized, with its kernel and rank chosen by cross-validation.
 
-    Finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find, and writes
-    it into the same ``cv_results_``, but does the shared work once: in each fold the distances
-    once for all radial kernels, and the eigenvectors once for all ranks of a kernel. Afterwards
-    it is the metric of the best candidate, learned again from all points, and a classifier by the
-    nearest neighbour in that metric.
+    It finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find, and
+    writes the same ``cv_results_``. It does shared work once: in each fold it computes distances
+    once for all radial kernels, and eigenvectors once for all ranks of a kernel. After ``fit`` it
+    is the metric of the best candidate, learned again from all points. It is also a classifier by
+    the nearest neighbour in that metric.
 
     Parameters
     ----------

@@ -25,10 +25,7 @@ Kernels written here, all of them positive semi-definite for every legal paramet
 Kernels that learn from labels what they are, as ``KernelAlignment`` does, are in ``selection``.
 """
 
-import importlib
-import warnings
-from typing import Any
-
+from kernelmetric.compute import moved
 from kernelmetric.kernels._base import Kernel, Product, Sum
 from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
 from kernelmetric.kernels._families import polynomial_degrees, rbf_widths
@@ -73,16 +70,6 @@ __all__ = [
     "values_of",
 ]
 
-_MOVED = ("AlignedScales", "AlignedSum", "KernelAlignment")
-
-
-def __getattr__(name: str) -> Any:
-    """What has moved to a room above, which no statement may import from here."""
-    if name not in _MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    room = "kernelmetric.selection"
-    message = (
-        f"Got {name} from {__name__}, but it lives in {room} now: try from {room} import {name}."
-    )
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
-    return getattr(importlib.import_module(room), name)
+# To a room above, which no statement may import from here.
+_MOVED = dict.fromkeys(["AlignedScales", "AlignedSum", "KernelAlignment"], "selection")
+__getattr__ = moved(__name__, _MOVED)

@@ -202,10 +202,10 @@ class LMNN(LargeMargin):
     max_iter : int, default=500
         The most iterations.
     tol : float, default=1e-3
-        Tolerance on the objective, relative to it or to one for each target pair, whichever is
-        larger: the margin is one, and costs far below it are as good as none.
+        Stop when the objective changes by less than this share of itself, or of the number of
+        target pairs if that is larger. The margin is one, so much smaller costs do not matter.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
+        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         the number of features has changed.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.

@@ -66,7 +66,7 @@ class MarginProblem:
         rows = np.arange(0, len(self.codes), -(-len(self.codes) // _SOME_POINTS))
         points, codes = take_rows(self.points, rows), self.codes[rows]
         k = min(self.targets.shape[1], len(rows))
-        targets = class_neighbors(points, codes, k, same=True)[0]
+        targets = to_numpy(class_neighbors(points, codes, k, same=True)[0])
         return MarginProblem(points, targets, codes, self.c, self.reg * len(rows) / len(self.codes))
 
     def value(self, L: np.ndarray) -> float:

@@ -42,7 +42,8 @@ def plot_shares(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from kernelmetric import NCA, explain_pair
+    >>> from kernelmetric import NCA
+    >>> from kernelmetric.inspection import explain_pair
     >>> from kernelmetric.report import plot_shares
     >>> X, y = load_iris(return_X_y=True)
     >>> ax = plot_shares(explain_pair(NCA().fit(X, y), X[0], X[140]))

@@ -45,12 +45,13 @@ class AlignedScales(Kernel):
        - 0.015 \sum_f \left( \log s_f^2 - \overline{\log s^2} \right)^2,
        \qquad K_{ij} = e^{-\|s \circ (x_i - x_j)\|^2}
 
-    where the alignment is centred and counts no point with itself: by chance it is zero on
-    average, however narrow the kernel, and within :math:`1 / \sqrt n`.
-    ``bind(X, y)`` climbs to such scales from the best common one, and returns
-    ``Rescaled(kernel, scales)`` with the kernel bound to the rescaled points. In their units the
-    aligned Gaussian is ``RBF(gamma=1.0)``. The second term keeps features together unless the
-    labels speak against it.
+    where the alignment is centred and leaves out pairs of a point with itself. So it is zero on
+    average for random labels, within :math:`1 / \sqrt n`, however narrow the kernel. The second
+    term keeps the scales together unless the labels contradict.
+
+    ``bind(X, y)`` starts at the best common scale and returns ``Rescaled(kernel, scales)``, with
+    the kernel bound to the rescaled points. In their units the aligned Gaussian is
+    ``RBF(gamma=1.0)``.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ FALLBACK_RIDGE = 0.1  # where labels cannot choose
 _GAIN = 0.9  # scales must lower the error this far on points they were not learned from
 _CLEAR, _HOPELESS = 0.83, 0.97  # gains after which no second judgement is asked for
 _FEW_ROWS = 160  # to find out where to look
-_JUDGED = 300  # rows that tell widths and ridges apart, each predicted from all others
+_JUDGED = 400  # rows that tell widths and ridges apart, each predicted from all others
 _ROWS_FOR_SCALES = 250  # to find out whether scales help
 _FIRST_STEPS, _MORE_STEPS, _LAST_STEPS = 4, 6, 5  # of the descent on scales
 _STEPS = 2  # over the grid, with all rows
@@ -53,19 +53,20 @@ class Choice(NamedTuple):
 
 
 class LeaveOneOutRidge(Kernel):
-    r"""The kernel, width and ridge with which ridge regression predicts points left out best.
+    r"""The kernel, width and ridge for which ridge regression predicts left-out points best.
 
-    RBF and Laplacian kernels are tried. The residuals of all points left out, one at a time, have
-    a closed form:
+    It compares RBF and Laplacian kernels of several widths. Each point is left out in turn, and
+    the residual of its prediction has a closed form:
 
     .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = (K + 1 + \lambda I)^{-1},
 
     where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns
-    ``kernel + λ Delta()`` with the smallest mean squared residual. A grid of widths and ridges is
-    swept on 160 rows; on all, the search goes on from the best to better neighbours, by the errors
-    on 300 of them. Where a scale for each feature, learned on some points, lowers the error on
-    others by a tenth, it returns that kernel on rescaled features. m³ time and some m × m arrays
-    for m rows, on one thread: the number of threads changes nothing.
+    ``kernel + λ Delta()`` with the smallest mean squared residual. The search tries a grid of
+    widths and ridges on 160 rows. On all rows it starts at the best of these and moves to better
+    neighbours, by the errors on 400 of them. It also learns a scale for each feature on some of
+    the points. If the scales lower the error on other points by a tenth, it returns the kernel on
+    rescaled features. It takes m³ time and some m × m arrays for m rows, on one thread. The number
+    of threads changes nothing.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ class LeaveOneOutRidge(Kernel):
 
     What ``bind`` returns carries what was tried: ``candidates_`` (the error of each family, and of
     each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and the grid
-    ``loo_errors_``, NaN where the search did not go; all but the best are told from 300 rows.
+    ``loo_errors_``, NaN where the search did not go; all but the best are told from 400 rows.
     ``effective_dimension_`` is the sum of w / (w + λ) over the eigenvalues w of K + 1 on the rows
     looked at: so many directions carry the prediction.
 
@@ -227,10 +228,10 @@ def choose(X: Any, Y: np.ndarray, key: np.ndarray) -> Choice:
             ]
     least = min(grid.error for grid in grids)
     racing = [grid for grid in grids if grid.error <= _IN_THE_RACE * least]
-    grid = min((grid.climb(_STEPS) for grid in racing), key=lambda grid: grid.error)
+    grid = min((grid.climb(_STEPS).settle() for grid in racing), key=lambda grid: grid.error)
     if scales is None:
         candidates |= {grid.name: grid.error for grid in racing}
-    i, j = grid.settle().best
+    i, j = grid.best
     kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i])) + float(RIDGES[j]) * Delta()
     if scales is not None:
         kernel = Rescaled(kernel, scales)
@@ -255,11 +256,12 @@ def _learned_scales(
     for k in range(2):
         judge = slice(k, None, 3)
         others = np.delete(np.arange(len(Y)), judge)
-        few, learn = (others[evenly(len(others), m)] for m in (_FEW_ROWS, _ROWS_FOR_SCALES))
-        ends = [relevances([(X[few], Y[few])], start, _FIRST_STEPS) for start in starts]
+        learn = others[evenly(len(others), _ROWS_FOR_SCALES)]
+        block = [(X[learn], Y[learn])]
+        ends = [relevances(block, start, _FIRST_STEPS) for start in starts]
         lead = int(np.argmin([loss for loss, _ in ends]))
         starts = [starts[lead]]
-        logs = relevances([(X[learn], Y[learn])], ends[lead][1], _MORE_STEPS)[1]
+        logs = relevances(block, ends[lead][1], _MORE_STEPS)[1]
         ridge = int(np.argmin(np.abs(np.log(RIDGES) - logs[-1])))
         scaled = X[judge] * _scales(logs)
         grids = [Grid(scaled, Y[judge], family).sweep([ridge]) for family in FAMILIES]

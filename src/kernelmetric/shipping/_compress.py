@@ -29,14 +29,14 @@ _LEAST_VARIANCE = 1e-9
 def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any = 0) -> Any:
     r"""A smaller metric of the same kind, which is nearly the same map.
 
-    A metric with a kernel holds all points it was fitted on, and every new point is compared with
-    each. Here m landmarks l take their place: with kernel values :math:`k_m(x)`,
+    A metric with a kernel holds all its training points and compares every new point with each of
+    them. Here m landmarks take their place. With kernel values :math:`k_m(x)` it solves
 
     .. math:: \min_{A, b} \sum_i \| z(x_i) - k_m(x_i)^\top A - b \|^2,
 
-    solved by least squares in the coordinates of a :class:`Nystroem` space, whose landmarks are
-    centres of k-means. The loss is measured on a fifth of the points, which neither landmarks nor
-    A have seen.
+    by least squares in the coordinates of a :class:`Nystroem` space, whose landmarks are centres of
+    k-means. The loss is measured on a fifth of the points. Neither the landmarks nor A have seen
+    these.
 
     Parameters
     ----------

@@ -23,6 +23,7 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import Learner
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.spaces import Space
 from kernelmetric.transductive import TransductiveDistance
@@ -253,6 +254,37 @@ def _check_verifier(verifier: Any, name: str, sides: dict[str, int]) -> None:
         require(good, verifier, attribute, found, "a number")
 
 
+def _check_predictor(model: Any, name: str, sides: dict[str, int]) -> None:
+    """The metric maps to the coordinates of the training points, and numbers are what fit finds."""
+    state = vars(model)
+    index = state.get("index")
+    require(index is None or isinstance(index, str), model, "index", index, "a text or None")
+    if "metric_" not in state:
+        return
+    metric, n = state["metric_"], sides.get("n", 0)
+    for attribute in ("embedding_", "coef_", "intercept_", "weights_"):
+        require(state.get(attribute) is not None, model, attribute, None, "an array")
+    require(hasattr(metric, "transform"), model, "metric_", metric, "a metric")
+    width = getattr(metric, "_n_features_out", None)
+    good = width is None or sides.get("r") == width
+    require(good, model, "embedding_", sides.get("r"), f"{width} columns, those of its metric")
+    k = state.get("n_neighbors_")
+    require(is_count(k) and 1 <= k <= n, model, "n_neighbors_", k, f"a number from 1 to {n}")
+    for attribute in ("temperature_", "usual_distance_", "floor_", "bias_"):
+        found = state.get(attribute, 1.0)
+        good = isinstance(found, float) and np.isfinite(found)
+        good = good and (attribute == "bias_" or found > 0)
+        require(good, model, attribute, found, "a number that a fit leaves")
+    codes = state.get("_codes")
+    if codes is not None:
+        good = bool(np.all(codes < sides.get("c", 0)))
+        require(good, model, "_codes", codes, f"numbers of {sides.get('c', 0)} classes")
+    residuals = state.get("residuals_")
+    if residuals is not None:
+        good = not np.any(np.diff(residuals) < 0)
+        require(good, model, "residuals_", residuals, "ascending numbers")
+
+
 # Which checks a class is given, beside the table of its attributes.
 FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     ((preprocessing.OneHotEncoder, preprocessing.OrdinalEncoder), _check_encoder),
@@ -269,4 +301,5 @@ FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     (TableEncoder, _check_table),
     (Pairs, _check_pairs),
     (PairVerifier, _check_verifier),
+    ((MetricClassifier, MetricRegressor), _check_predictor),
 )
