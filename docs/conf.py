@@ -68,6 +68,8 @@ def public_names_by_room():
         elif callable(thing):
             room = thing.__module__.split(".")[1]
             rooms.setdefault(room, []).append(name)
+    why = importlib.import_module("kernelmetric.inspection")
+    rooms["inspection"] = [f"inspection.{name}" for name in why.__all__]
     for name, room in kernelmetric._MOVED.items():
         rooms.setdefault(room, []).append(f"{room}.{name}")
     known = [room for room in ROOMS if room in rooms]

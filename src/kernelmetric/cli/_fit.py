@@ -16,7 +16,9 @@ from kernelmetric.cli._options import data_argument, metric_options, output_opti
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._study import Study, open_study, telling_columns
 from kernelmetric.cli._talk import Talk, count, sentences
-from kernelmetric.evaluation import cross_validate_pairs, holdout
+from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
+from kernelmetric.evaluation import cross_validate_pairs, holdout, is_uneven
+from kernelmetric.inspection import feature_columns
 from kernelmetric.report import report_page, write_atomically
 
 if TYPE_CHECKING:
@@ -102,7 +104,8 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool
                 begin(names[len(trials)] if len(trials) < len(names) else "all rows")
             found["judged"] = trials[1].estimator
             found["scores"] = {trial.method: [trial.accuracy] for trial in trials}
-            found["notes"] = {trial.method: trial.note for trial in trials if trial.note}
+            found["notes"] = trial_notes(trials)
+            found["class_scores"] = {trial.method: trial.scores for trial in trials}
             found["seconds"] = trials[1].seconds
             if keep:
                 found["model"] = _quietly(study.fitted)
@@ -143,6 +146,8 @@ def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
     for name, values in found["scores"].items():
         mean = float(np.mean(values))
         talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if mean == best else None)
+    if study.pairs is None and is_uneven(study.y):
+        tell_uneven(talk, {name: [s] for name, s in found["class_scores"].items()}, study.name)
     for name, note in found["notes"].items():
         talk.say(f"  {name}: {note}", style="dim")
 
@@ -183,10 +188,11 @@ def _page(study: Study, found: dict[str, Any]) -> str:
         X,
         **parts,
         scores=found["scores"],
+        class_scores=found.get("class_scores"),
         learned=study.name,
         title=f"{study.name} on {study.path.name}",
         label=study.label or "class",
-        feature_names=list(encoder.get_feature_names_out()),
+        feature_names=feature_columns(encoder),
         rows=study.rows[order],
         shown={name: study.frame[name].to_numpy()[order] for name in shown},
         facts={
@@ -210,6 +216,7 @@ def _summary(study: Study, found: dict[str, Any], files: dict[str, Path]) -> dic
         "left_out": list(study.plan.left_out),
         "notes": list(study.notes),
         "scores": {name: [float(v) for v in values] for name, values in found["scores"].items()},
+        **uneven_summary({n: [s] for n, s in found.get("class_scores", {}).items()}, study.name),
         "warnings": found["notes"],
         "seconds": round(found["total"], 3),
         "files": {name: str(path) for name, path in files.items()},
