@@ -23,6 +23,7 @@ from kernelmetric import (
     Linear,
     MetricClassifier,
     TransductiveDistance,
+    kernels,
     save,
 )
 from kernelmetric.datasets import TableEncoder
@@ -333,6 +334,21 @@ def test_a_category_that_counts_only_together_with_a_number_is_found(orchard):
     found = dict(feature_importance(model, frame).ranked())
     assert found["site"] > 0.2
     assert found["noise"] < 0.1
+
+
+@pytest.mark.skipif(not hasattr(kernels, "TableSchema"), reason="no kernels of tables")
+@pytest.mark.filterwarnings("ignore:Column 'unit' is not used")
+def test_a_kernel_of_tables_is_explained_by_their_columns(orchard):
+    frame, river = orchard
+    frame = frame.assign(unit="mm")[["unit", "kg", "site", "noise"]]
+    y = (frame["kg"] > 0).to_numpy() ^ (river == 1)
+    metric = Kernelized(NCA(random_state=0)).fit(frame, y)
+    found = dict(feature_importance(metric, frame).ranked())
+    assert set(found) == {"unit", "kg", "site", "noise"}
+    assert found["site"] > 0.1 > found["noise"] >= found["unit"] == 0
+    why = explain_pair(metric, frame.iloc[[3]], frame.iloc[[17]])
+    distance = metric.pairwise_distances(frame.iloc[[3]], frame.iloc[[17]])[0, 0]
+    assert abs(why.shares.sum() - distance**2) < 1e-8 * max(1.0, distance**2)
 
 
 def test_columns_of_other_peoples_encoders_are_known(orchard):
