@@ -169,6 +169,24 @@ def test_training_rows_placed_by_landmarks_and_ridge_are_explained(labelled, fre
     assert_adds_up(metric, X, fresh)
 
 
+def test_new_rows_have_no_part_of_the_ridge(labelled, fresh):
+    X, y = labelled
+    scales = [1.0, 2.0, 0.0, -0.5]
+    kernel = Rescaled(0.5 * Laplacian(gamma=0.3) + RBF(gamma=0.2) + 0.1 * Delta(), scales)
+    metric = Kernelized(LDA(), kernel).fit(X, y)
+    assert_adds_up(metric, X, fresh)
+    why = explain_pair(metric, *fresh[:2])
+    assert abs(why.ridge) < 1e-10 * why.squared_distance
+    assert abs(explain_pair(metric, *X[:2]).ridge) > 1e-3
+
+
+def test_kinks_of_many_anchors_cost_no_digits():
+    X = np.random.RandomState(0).standard_normal((150, 6))
+    metric = Kernelized(LDA(), Laplacian(), "auto").fit(X, X[:, 0] > 0)
+    why = explain_pair(metric, *np.random.RandomState(1).standard_normal((2, 6)))
+    assert abs(why.residual) < 1e-10 * why.squared_distance
+
+
 def test_an_indefinite_metric_is_explained_with_its_signs(labelled, fresh):
     X, y = labelled
     metric = IdealizedKernel(C=3.0, nu=0.8, psd="none").fit(X, y)
