@@ -65,6 +65,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.datasets import TableEncoder
+from kernelmetric.kernels import Columns
 from kernelmetric.learners import Learner
 from kernelmetric.shipping import SavedFileError, _checks
 from kernelmetric.shipping._allowed import names_of_classes
@@ -134,6 +135,10 @@ CASES = {
             Kernelized(DNE(2), "rbf", KPCA(4)),
         ),
         frame(),
+    ),
+    "columns": lambda: (
+        Kernelized(DNE(2), Columns(kernel="rbf"), KPCA(4)),
+        frame().to_numpy(dtype=object),
     ),
     "scalers": lambda: (
         before(StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler(), Normalizer()),

@@ -38,6 +38,7 @@ from kernelmetric.kernels import (
     Linear,
     Polynomial,
 )
+from kernelmetric.kernels import Columns as Columns  # not yet in the README's table of names
 from kernelmetric.learners import LEARNERS as _LEARNERS
 from kernelmetric.learners._registry import *  # noqa: F403
 from kernelmetric.prediction import MetricClassifier, MetricRegressor

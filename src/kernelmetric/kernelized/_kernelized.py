@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
-    check_points,
     home,
     require_memory,
     unchanged_on_failure,
@@ -29,6 +28,7 @@ from kernelmetric.kernelized._parts import (
     fresh_space,
     metric_tags,
 )
+from kernelmetric.kernelized._tables import fit_points
 from kernelmetric.kernelized._tuples import (
     are_tuples,
     coordinates_of_tuples,
@@ -96,6 +96,8 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
+    schema_ : TableSchema
+        What the columns of X are, where X was a table of names, dates or gaps.
 
     See Also
     --------
@@ -154,8 +156,10 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel;
-            (n_tuples, t, n_features) for a learner from tuples.
+            Points; a data frame, also with columns of names or dates and with missing values, see
+            :class:`~kernelmetric.kernels.TableSchema`; the Gram matrix of shape
+            (n_samples, n_samples) for a precomputed kernel; (n_tuples, t, n_features) for a learner
+            from tuples.
         y : array-like of shape (n_samples,), default=None
             Labels, for learners that want them; those of the tuples, where there are tuples.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
@@ -323,9 +327,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         with unchanged_on_failure(self):
             if are_tuples(X):
                 X, tuples = points_of_tuples(X)
-            X = check_points(
-                self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
-            )
+            X, kernel = fit_points(self, X, kernel)
             require_memory(
                 self.estimate_memory(*X.shape),
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",

@@ -7,9 +7,10 @@ from typing import Any
 from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import check_points, home, map_rows
+from kernelmetric.compute import home, map_rows
 from kernelmetric.kernelized._delegation import Predictions, attribute_of
 from kernelmetric.kernelized._folded import coordinates
+from kernelmetric.kernelized._tables import points_like_fitted
 from kernelmetric.kernelized._tuples import are_tuples, coordinates_of_tuples, points_of_tuples
 from kernelmetric.metric import Metric
 
@@ -41,7 +42,7 @@ class NewPoints(Predictions):
         return len(self.learner_.get_feature_names_out())
 
     def _checked(self, X: Any) -> Any:
-        return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+        return points_like_fitted(self, X)
 
     def _coordinates(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -16,6 +16,9 @@ Kernels written here, all of them positive semi-definite for every legal paramet
     _laplacian.py     Laplacian, a function of the L1 distance
     _dot.py           Linear, Polynomial, Cosine, functions of the inner product
     _rescaled.py      Rescaled: features multiplied by scales first
+    _columns.py       Columns: columns of a table, of numbers, names, dates and gaps
+    _schema.py        TableSchema: from a table to features
+    _frames.py        data frames: what a column holds
     _families.py      the stock families: widths of RBF, degrees of Polynomial
     _idealized_gram.py  steps from a Gram matrix towards the ideal one
     _precomputed.py   Precomputed: X itself holds the kernel values
@@ -27,8 +30,10 @@ Kernels that learn from labels what they are, as ``KernelAlignment`` does, are i
 
 from kernelmetric.compute import moved
 from kernelmetric.kernels._base import Kernel, Product, Sum
+from kernelmetric.kernels._columns import Columns
 from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
 from kernelmetric.kernels._families import polynomial_degrees, rbf_widths
+from kernelmetric.kernels._frames import is_frame, is_table
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
 from kernelmetric.kernels._idealized_gram import (
     form_alignment,
@@ -42,10 +47,12 @@ from kernelmetric.kernels._names import as_kernel
 from kernelmetric.kernels._precomputed import Precomputed
 from kernelmetric.kernels._radial import RBF, Delta, RadialKernel
 from kernelmetric.kernels._rescaled import Rescaled
+from kernelmetric.kernels._schema import TableSchema, reads_columns, with_schema
 from kernelmetric.kernels._terms import values_of
 
 __all__ = [
     "RBF",
+    "Columns",
     "Cosine",
     "Delta",
     "FunctionKernel",
@@ -59,15 +66,20 @@ __all__ = [
     "RadialKernel",
     "Rescaled",
     "Sum",
+    "TableSchema",
     "as_kernel",
     "form_alignment",
     "gram_alignment",
     "ideal_alignment",
     "ideal_gram",
     "idealized_gram",
+    "is_frame",
+    "is_table",
     "polynomial_degrees",
     "rbf_widths",
+    "reads_columns",
     "values_of",
+    "with_schema",
 ]
 
 # To a room above, which no statement may import from here.

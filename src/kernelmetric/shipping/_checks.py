@@ -16,6 +16,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
+from kernelmetric.kernels import TableSchema
 from kernelmetric.learners import Learner
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.selection import AlignedSum
@@ -117,6 +118,7 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "residuals_": "finite m",
     },
     Gram: {"matrix": "finite n n"},
+    TableSchema: {"centres_": "finite d", "scales_": "scale d"},
 }
 
 

@@ -17,6 +17,7 @@ from kernelmetric.compute import like, map_rows, sum_rows, take_rows, to_numpy
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.learners import Learner
 from kernelmetric.metric import refuse_signed
+from kernelmetric.shipping._maps import refuse_table
 from kernelmetric.spaces import Nystroem
 
 _HELD_OUT = 5  # every so many-th point measures the loss
@@ -132,6 +133,7 @@ def _without_delta(kernel: Kernel) -> Kernel:
 
 def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
     """The points to learn from, once the metric is seen to be one that can be compressed."""
+    refuse_table(metric, "compress")
     if getattr(metric, "space_", None) is None:
         raise ValueError(
             f"Got {metric!r}, but expected a metric with a kernel: others hold no points, and are "
