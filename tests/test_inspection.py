@@ -23,6 +23,7 @@ from kernelmetric import (
     Linear,
     MetricClassifier,
     TransductiveDistance,
+    kernels,
     save,
 )
 from kernelmetric.datasets import TableEncoder
@@ -166,6 +167,24 @@ def test_training_rows_placed_by_landmarks_and_ridge_are_explained(labelled, fre
     assert metric.space_.n_landmarks_ == 12
     assert isinstance(map_of(metric), KernelMap)
     assert_adds_up(metric, X, fresh)
+
+
+def test_new_rows_have_no_part_of_the_ridge(labelled, fresh):
+    X, y = labelled
+    scales = [1.0, 2.0, 0.0, -0.5]
+    kernel = Rescaled(0.5 * Laplacian(gamma=0.3) + RBF(gamma=0.2) + 0.1 * Delta(), scales)
+    metric = Kernelized(LDA(), kernel).fit(X, y)
+    assert_adds_up(metric, X, fresh)
+    why = explain_pair(metric, *fresh[:2])
+    assert abs(why.ridge) < 1e-10 * why.squared_distance
+    assert abs(explain_pair(metric, *X[:2]).ridge) > 1e-3
+
+
+def test_kinks_of_many_anchors_cost_no_digits():
+    X = np.random.RandomState(0).standard_normal((150, 6))
+    metric = Kernelized(LDA(), Laplacian(), "auto").fit(X, X[:, 0] > 0)
+    why = explain_pair(metric, *np.random.RandomState(1).standard_normal((2, 6)))
+    assert abs(why.residual) < 1e-10 * why.squared_distance
 
 
 def test_an_indefinite_metric_is_explained_with_its_signs(labelled, fresh):
@@ -333,6 +352,21 @@ def test_a_category_that_counts_only_together_with_a_number_is_found(orchard):
     found = dict(feature_importance(model, frame).ranked())
     assert found["site"] > 0.2
     assert found["noise"] < 0.1
+
+
+@pytest.mark.skipif(not hasattr(kernels, "TableSchema"), reason="no kernels of tables")
+@pytest.mark.filterwarnings("ignore:Column 'unit' is not used")
+def test_a_kernel_of_tables_is_explained_by_their_columns(orchard):
+    frame, river = orchard
+    frame = frame.assign(unit="mm")[["unit", "kg", "site", "noise"]]
+    y = (frame["kg"] > 0).to_numpy() ^ (river == 1)
+    metric = Kernelized(NCA(random_state=0)).fit(frame, y)
+    found = dict(feature_importance(metric, frame).ranked())
+    assert set(found) == {"unit", "kg", "site", "noise"}
+    assert found["site"] > 0.1 > found["noise"] >= found["unit"] == 0
+    why = explain_pair(metric, frame.iloc[[3]], frame.iloc[[17]])
+    distance = metric.pairwise_distances(frame.iloc[[3]], frame.iloc[[17]])[0, 0]
+    assert abs(why.shares.sum() - distance**2) < 1e-8 * max(1.0, distance**2)
 
 
 def test_columns_of_other_peoples_encoders_are_known(orchard):

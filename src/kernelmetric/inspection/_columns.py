@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +96,9 @@ def read(metric: Any) -> Reading:
             "Got a metric of a precomputed kernel, but expected one of features: a matrix of "
             "kernel values has none that could be told. Try a kernel that is a function."
         )
+    if getattr(core, "schema_", None) is not None:
+        schema, core = core.schema_, _on_features(core)
+        encoders.append(schema)
     names = _names(encoders[0] if encoders else core)
     groups = np.arange(len(names))
     for encoder in encoders:
@@ -169,8 +173,19 @@ def _inner(metric: Any) -> tuple[list[Any], Any] | None:
     return None
 
 
+def _on_features(metric: Any) -> Any:
+    """A metric of tables, as one of the features that its schema makes of them."""
+    bare = copy(metric)
+    bare.n_features_in_ = len(metric.schema_.get_feature_names_out())
+    for name in ("schema_", "feature_names_in_"):
+        vars(bare).pop(name, None)
+    return bare
+
+
 def _sources(step: Any) -> np.ndarray:
     """The input column of every output of a fitted transformer."""
+    if hasattr(step, "groups_"):  # the schema of a table, which counts the columns it uses
+        return np.array([j for j, kind in enumerate(step.kinds_) if kind])[step.groups_]
     if isinstance(step, TableEncoder):
         return _sources(step.columns_)
     if isinstance(step, Pipeline):

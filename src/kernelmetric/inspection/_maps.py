@@ -11,6 +11,7 @@ from sklearn import config_context
 
 from kernelmetric.compute import is_sparse, map_rows, to_numpy
 from kernelmetric.inspection._gradients import Box, differences, gradients, has_gradient
+from kernelmetric.inspection._lines import laplacian_shares, split_laplacian
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._folded import can_fold
 from kernelmetric.kernels import Kernel, Rescaled
@@ -33,6 +34,7 @@ class LinearMap:
 
     def __init__(self, L: np.ndarray):
         self.L = L
+        self.cost = L.size  # operations for a gradient, roughly
 
     def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
         """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
@@ -63,6 +65,7 @@ class KernelMap:
     def __init__(self, kernel: Kernel, B: np.ndarray, A: np.ndarray):
         self.kernel, _, delta = without_ridge(kernel)
         self.B, self.A = B, A
+        self.cost = B.size + A.size
         scales = np.asarray(delta.scales if isinstance(delta, Rescaled) else 1.0, dtype=float)
         self.ridge_scales = None if delta is None else np.broadcast_to(scales, B.shape[1:])
         exact = has_gradient(self.kernel)
@@ -80,6 +83,17 @@ class KernelMap:
 
         both = map_rows(work, len(P), 6 * 8 * (self.B.shape[0] + self.B.shape[1]))
         return both[:, 0], both[:, 1:]
+
+    def without_kinks(
+        self, rows: np.ndarray, w: np.ndarray
+    ) -> tuple[np.ndarray, float, KernelMap | None]:
+        """Shares and change along a line that have a closed form, and the map of the rest."""
+        terms, rest = split_laplacian(self.kernel, self.B.shape[1])
+        if not terms:
+            return np.zeros(self.B.shape[1]), 0.0, self
+        shares = laplacian_shares(terms, rows, self.B, self.A @ w)
+        smooth = None if rest is None else KernelMap(rest, self.B, self.A)
+        return shares, float(shares.sum()), smooth
 
     def values(self, P: np.ndarray) -> np.ndarray:
         """Learned coordinates of points, up to a constant."""
@@ -102,8 +116,9 @@ class SampledMap:
     how = "central differences of transform"
     ridge_scales = None
 
-    def __init__(self, function: Callable[[np.ndarray], np.ndarray]):
+    def __init__(self, function: Callable[[np.ndarray], np.ndarray], cost: int):
         self.function = function
+        self.cost = cost
 
     def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
         """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
@@ -132,7 +147,8 @@ def map_of(metric: Any) -> LinearMap | KernelMap | SampledMap:
                 m = getattr(space, "n_landmarks_", 0) or space.anchors_.shape[0]
                 B, P = space.anchors_[:m, :], _dense(space.projection_)[:m]
             return KernelMap(space.kernel_, _dense(B), P @ _dense(metric.components_).T)
-    return SampledMap(lambda points: embed(metric, points))
+    # two values for every feature, each of as many operations as a kernel of 1,000 anchors takes
+    return SampledMap(lambda points: embed(metric, points), 2_000 * metric.n_features_in_**2)
 
 
 def embed(metric: Any, X: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelmetric.inspection._columns import Reading, as_row, read
 from kernelmetric.inspection._gradients import Box
-from kernelmetric.inspection._maps import embed, map_of, signs_of
+from kernelmetric.inspection._maps import KernelMap, embed, map_of, signs_of
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _FIRST_PANELS = 4
@@ -123,7 +123,13 @@ def explain_features(reading: Reading, pair: Any) -> PairExplanation:
     w = signs_of(reading.metric, len(difference)) * difference
     square = float(w @ difference)
     found = map_of(reading.metric)
-    shares, reached = _integrated(found, rows, w, abs(square))
+    rest: Any = found
+    shares, reached = np.zeros(rows.shape[1]), 0.0
+    if isinstance(found, KernelMap):
+        shares, reached, rest = found.without_kinks(rows, w)
+    if rest is not None:
+        others, change = _integrated(rest, rows, w, abs(square))
+        shares, reached = shares + others, reached + change
     delta = rows[1] - rows[0]
     ridge = 0.0
     if found.ridge_scales is not None:

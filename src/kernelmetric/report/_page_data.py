@@ -16,14 +16,17 @@ from kernelmetric.compute import nearest_neighbors, to_numpy
 from kernelmetric.inspection import FeatureImportance
 from kernelmetric.inspection._columns import Reading, read
 from kernelmetric.inspection._features import importance_by
+from kernelmetric.inspection._maps import map_of
 from kernelmetric.inspection._pairs import explain_features
 from kernelmetric.metric import refuse_signed
 
 MOST_POINTS = 2_000  # drawn: more hide each other, and the page grows by 200 bytes for each
 GRAM_ROWS = 150  # a matrix of them has about a pixel for each pair
 LISTED = 6  # neighbours of a point
-_MOST_FEATURES = 300  # of a kernel, whose shares are counted: each takes some hundred rows
+_FEWEST_PAIRS = 50  # of rows, for shares that are worth showing
 EXPLAINED = 40  # points whose distances to their neighbours are split over the columns
+_OPERATIONS = 10**9  # for reasons, some seconds: of large kernels less is explained
+_NODES = 40  # gradients that a pair takes
 _NAMED = 3  # columns that are named as the reason
 VOTERS = 3  # of them that decide, as in the trials
 
@@ -305,12 +308,15 @@ def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
     Returns
     -------
     FeatureImportance or None
-        Shares by name. None for many features of a kernel, where it would take long.
+        Shares by name. None for a large kernel of many columns, where it would take long.
     """
-    if reading is None or (len(reading.groups) > _MOST_FEATURES and _is_kernelized(reading)):
+    if reading is None:
+        return None
+    pairs = int(_OPERATIONS // (len(reading.names) * map_of(reading.metric).cost))
+    if pairs < _FEWEST_PAIRS and hasattr(reading.metric, "kernel_"):
         return None
     try:
-        return importance_by(reading, X)
+        return importance_by(reading, X, min(500, max(pairs, 1)))
     except ValueError:  # all rows are the same to it
         return None
 
@@ -333,8 +339,9 @@ def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> d
         By point, for every neighbour the columns with the largest shares of the squared distance,
         each with its part of the sum of their sizes in percent; negative where it brings nearer.
     """
-    if reading is None or (len(reading.groups) > _MOST_FEATURES and _is_kernelized(reading)):
+    if reading is None:
         return {}
+    most = min(EXPLAINED, int(_OPERATIONS // (LISTED * _NODES * map_of(reading.metric).cost)))
     n, n_test = points.n_train, len(points.codes) - points.n_train
     chosen = np.arange(n)
     if n_test:
@@ -343,7 +350,7 @@ def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> d
     found = {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The shares miss", UserWarning)
-        for i in chosen[:EXPLAINED].tolist():
+        for i in chosen[:most].tolist():
             found[i] = [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
     return found
 
@@ -356,7 +363,3 @@ def _largest(reading: Reading, points: Points, i: int, j: int) -> list[tuple[int
     percent = np.round(100 * why.shares / size).astype(int)
     order = np.argsort(-np.abs(percent), kind="stable")[:_NAMED]
     return [(int(c), int(percent[c])) for c in order if percent[c]]
-
-
-def _is_kernelized(reading: Reading) -> bool:
-    return hasattr(reading.metric, "kernel_")
