@@ -32,13 +32,13 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
+    Columns,
     Cosine,
     Delta,
     Laplacian,
     Linear,
     Polynomial,
 )
-from kernelmetric.kernels import Columns as Columns  # not yet in the README's table of names
 from kernelmetric.learners import LEARNERS as _LEARNERS
 from kernelmetric.learners._registry import *  # noqa: F403
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
@@ -53,6 +53,7 @@ __all__ = [
     "KPCA",
     "RBF",
     "AlignedScales",
+    "Columns",
     "Cosine",
     "Delta",
     "KernelAlignment",
