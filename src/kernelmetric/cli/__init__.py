@@ -4,7 +4,7 @@ Thin: what is computed lives in the rooms below, what is shown in ``report``. On
 command, each with a function ``command()`` that makes it::
 
     _application.py   the group of commands, and main, which names a missing extra in a sentence
-    _demo.py _fit.py _transform.py _evaluate.py _neighbors.py _explain.py _datasets.py
+    _demo.py _fit.py _transform.py _evaluate.py _neighbors.py _explain.py _link.py _datasets.py
                       the commands
     _options.py       options that several commands share, and the metric they describe
     _talk.py          how commands speak: sentences, progress, JSON; how they fail

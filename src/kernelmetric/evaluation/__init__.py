@@ -3,6 +3,8 @@
 ::
 
     _verification.py   PairVerifier: the same or not? A threshold on any metric, probabilities, AUC
+    _thresholds.py     threshold_for: a wanted precision, recall or cost, with intervals
+    _clusters.py       cluster_scores: clusters beside the true ones
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
     _baselines.py      what a user would pick instead, and trials on the same splits
     _class_scores.py   balanced accuracy, ranking, log-loss and confusion, where classes are uneven
@@ -18,26 +20,32 @@ Whoever has labels and a classifier needs none of it: scikit-learn's scores do.
 
 from kernelmetric.evaluation._baselines import Trial, baselines, holdout, run_trials, with_metric
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores, is_uneven
+from kernelmetric.evaluation._clusters import ClusterScores, cluster_scores
 from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
 from kernelmetric.evaluation._kernelizable import assert_kernelizable, check_kernelizable
 from kernelmetric.evaluation._kernelizable_report import Condition, KernelizableReport
 from kernelmetric.evaluation._measure import Measured, measured
 from kernelmetric.evaluation._pair_cv import cross_validate_pairs
 from kernelmetric.evaluation._scores import map_at_r, pair_counting_accuracy, recall_at_k
+from kernelmetric.evaluation._thresholds import Estimate, Threshold, threshold_for
 from kernelmetric.evaluation._verification import PairVerifier
 
 __all__ = [
     "ClassScores",
+    "ClusterScores",
     "Condition",
+    "Estimate",
     "KernelizableReport",
     "Measured",
     "PairVerifier",
+    "Threshold",
     "Trial",
     "TrickComparison",
     "assert_kernelizable",
     "baselines",
     "check_kernelizable",
     "class_scores",
+    "cluster_scores",
     "compare_tricks",
     "cross_validate_pairs",
     "holdout",
@@ -47,5 +55,6 @@ __all__ = [
     "pair_counting_accuracy",
     "recall_at_k",
     "run_trials",
+    "threshold_for",
     "with_metric",
 ]

@@ -22,6 +22,7 @@ from kernelmetric.graphs._labels import (
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_arguments import as_pairs
 from kernelmetric.graphs._pair_rows import check_rows, pair_distances
+from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
 from kernelmetric.graphs._weights import (
     check_graph,
@@ -45,6 +46,7 @@ __all__ = [
     "pair_distances",
     "pair_graphs",
     "patch_graph",
+    "read_pairs",
     "target_neighbors",
     "union_graph",
 ]

@@ -1,0 +1,190 @@
+"""``kernelmetric link``: which records of two tables, or of one, mean the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelmetric.cli._options import output_options
+from kernelmetric.cli._outputs import require_outputs
+from kernelmetric.cli._talk import Talk, count, sentences
+from kernelmetric.datasets import TableError, open_table, require_columns, table_bytes
+from kernelmetric.evaluation import Threshold, threshold_for
+from kernelmetric.graphs import read_pairs
+from kernelmetric.linkage import NearestText, RecordLinker
+from kernelmetric.report import write_atomically
+
+if TYPE_CHECKING:
+    import click
+
+_WORDS = {"1": True, "true": True, "yes": True} | dict.fromkeys(("0", "-1", "false", "no"), False)
+
+
+def command() -> click.Command:
+    """The command."""
+    import click
+
+    file = click.Path(dir_okay=False, path_type=Path)
+    part = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+    @click.command()
+    @click.argument("left", type=file)
+    @click.argument("right", type=file, required=False)
+    @click.option(
+        "--pairs", "pairs_file", type=file, metavar="FILE",
+        help="Known pairs: lines 'left,right,sign' of row numbers from 0, or of ids with --id; "
+        "sign 1 for a match, 0 or -1 for none. A line of names may come first.",
+    )  # fmt: skip
+    @click.option("--id", "id_column", metavar="COL", help="The column that names records.")
+    @click.option("--column", "columns", multiple=True, metavar="COL", help="Compare these alone.")
+    @click.option(
+        "--neighbors", type=click.IntRange(1), default=10, show_default=True,
+        help="Candidates of each record: those whose letters are most alike.",
+    )  # fmt: skip
+    @click.option("--threshold", type=part, help="The least probability of a link.  [default: 0.5]")
+    @click.option(
+        "--precision", type=part, help="Choose the threshold for this part of right links."
+    )
+    @click.option("--one-to-one", is_flag=True, help="A record has at most one partner.")
+    @click.option("--out", type=file, metavar="FILE", required=True, help="Where the links go.")
+    @output_options
+    def link(
+        left: Path,
+        right: Path | None,
+        pairs_file: Path | None,
+        id_column: str | None,
+        columns: tuple[str, ...],
+        neighbors: int,
+        threshold: float | None,
+        precision: float | None,
+        one_to_one: bool,
+        out: Path,
+        quiet: bool,
+        as_json: bool,
+    ) -> None:
+        """Find the records of two tables that mean the same; of one table, its copies.
+
+        Candidates are the records whose letters are most alike. They are compared field by field,
+        and what agreement is worth is learned: without labels from the candidates alone, with
+        --pairs from known pairs as well. The links are written with their probabilities, and with
+        the cluster of records that they connect.
+
+        \b
+        Examples:
+          kernelmetric link a.csv b.csv --out links.csv
+          kernelmetric link a.csv b.csv --pairs known.csv --precision 0.99 --out links.csv
+          kernelmetric link people.csv --id number --out copies.csv
+        """
+        talk = Talk(quiet=quiet, as_json=as_json)
+        with sentences():
+            if threshold is not None and precision is not None:
+                raise ValueError("Got --threshold beside --precision, but expected one of them.")
+            inputs = {"LEFT": left, "RIGHT": right, "--pairs": pairs_file}
+            require_outputs({"--out": out}, inputs)
+            tables = [open_table(path) for path in (left, right) if path is not None]
+            frames = [table.frame for table in tables]
+            ids = [_ids(frame, id_column) for frame in frames]
+            known, same = _known(pairs_file, ids)
+            records = [_compared(frame, id_column, columns) for frame in frames]
+            linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
+            linker.fit(records[0], records[1] if right else None, known, same)
+            chosen = None
+            if precision is not None:
+                chosen = _threshold(linker, precision, two=right is not None)
+            least = threshold or (0.5 if chosen is None else chosen.threshold.value)
+            found = linker.links(threshold=least, one_to_one=one_to_one)
+            write_atomically(out, table_bytes(found.to_frame(*ids), out))
+        clusters = found.clusters()
+        notes = [note for table in tables for note in table.notes]
+        talk.aside(notes)
+        kinds = linker.comparison_.kinds_
+        talk.say("Compared " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()) + ".")
+        known_ones = "no pairs" if same is None else count(len(same), "pair")
+        talk.say(
+            f"{count(len(linker.candidates_), 'candidate')}, of which about "
+            f"{linker.match_share_:.2g} match; {known_ones} known."
+        )
+        if chosen is not None:
+            talk.say(f"Chosen: {chosen}.")
+        talk.say(f"Saved {out}: {count(len(found), 'link')} of probability {least:.3g} or more.")
+        if len(clusters.violations):
+            doubts = count(len(clusters.violations), "pair")
+            talk.say(f"{doubts} inside clusters were compared and not linked: look at those.")
+        talk.answer(
+            {
+                "out": str(out), "links": len(found), "candidates": len(linker.candidates_),
+                "match_share": linker.match_share_, "threshold": least, "fields": kinds,
+                "precision": None if chosen is None else list(chosen.precision),
+                "recall": None if chosen is None else list(chosen.recall),
+                "violations": len(clusters.violations), "notes": notes,
+            }
+        )  # fmt: skip
+
+    return link
+
+
+def _compared(frame: Any, id_column: str | None, columns: tuple[str, ...]) -> Any:
+    """The columns to compare."""
+    require_columns(frame, columns)
+    if columns:
+        return frame[list(columns)]
+    return frame if id_column is None else frame.drop(columns=id_column)
+
+
+def _ids(frame: Any, id_column: str | None) -> Any:
+    """What records are called, None for their row numbers."""
+    if id_column is None:
+        return None
+    require_columns(frame, [id_column])
+    ids = frame[id_column].astype(str)
+    if ids.duplicated().any() or frame[id_column].isna().any():
+        raise TableError(
+            f"Got --id {id_column}, which is missing somewhere or there twice, but expected a "
+            "different value for every record."
+        )
+    return ids.to_numpy(object)
+
+
+def _known(path: Path | None, ids: list[Any]) -> tuple[Any, Any]:
+    """Row numbers of known pairs, and which are matches; None without a file."""
+    if path is None:
+        return None, None
+    if ids[0] is None:
+        matches, others = read_pairs(path)
+        same = np.arange(len(matches) + len(others)) < len(matches)
+        return np.concatenate([matches, others]), same
+    table = open_table(path).frame
+    if table.shape[1] != 3:
+        raise TableError(
+            f"Got {path} with {count(table.shape[1], 'column')}, but expected three: the two ids "
+            "and 1 for a match, 0 for none, below a line of names."
+        )
+    rows = []
+    for side in (0, 1):
+        place = {name: row for row, name in enumerate(ids[min(side, len(ids) - 1)])}
+        column = table.iloc[:, side].astype(str)
+        unknown = [name for name in column if name not in place]
+        if unknown:
+            raise TableError(f"Got the id {unknown[0]!r} in {path}, which no record has.")
+        rows.append([place[name] for name in column])
+    signs = table.iloc[:, 2].astype(str).str.lower()
+    wrong = signs[~signs.isin(_WORDS)]
+    if len(wrong):
+        raise TableError(
+            f"Got the sign {wrong.iloc[0]!r} in {path}, but expected 1 for a match, 0 for none."
+        )
+    return np.column_stack(rows), signs.map(_WORDS).to_numpy(bool)
+
+
+def _threshold(linker: Any, precision: float, *, two: bool) -> Threshold:
+    if linker.labelled_probability_ is None:
+        raise ValueError(
+            "Got --precision, but expected --pairs with at least five matches and five others, "
+            "which share few records: the threshold is found on them."
+        )
+    return threshold_for(
+        linker.labelled_probability_, linker.labelled_same_, linker.labelled_pairs_,
+        precision=precision, match_share=linker.match_share_, two_tables=two,
+    )  # fmt: skip

@@ -1,0 +1,332 @@
+"""A threshold for a wanted precision, recall or cost, with intervals that know of shared records.
+
+Two pairs that share a record are not independent: a record that is hard to recognize makes several
+pairs hard. Variances are those of leaving out one record after the other [1]_: with x_p what a
+pair adds to an estimate,
+
+    V = Σ_r (Σ_{p of r} x_p)² - Σ_p x_p²,
+
+where the last term is there since every pair is seen from both of its records. How much V exceeds
+the variance of independent pairs says how many independent pairs the given ones are worth, and
+Wilson's interval is taken for so many.
+
+References
+----------
+.. [1] Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data", Political
+   Analysis 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+
+_MOST_CUTS = 200  # thresholds that are tried for the ends of an interval
+
+
+class Estimate(NamedTuple):
+    """A value with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A threshold, how sure it is, and what it does.
+
+    Parameters
+    ----------
+    threshold : Estimate
+        Pairs with at least this score are accepted. The interval holds the threshold that all
+        pairs of the population would give: above its upper end the wanted precision is certain,
+        below its lower end the wanted recall, as far as the confidence goes. An end is infinite
+        where the labelled pairs are too few to be certain at any score.
+    precision, recall : Estimate
+        At the threshold. Recall is the part of the true matches among the pairs that can be
+        accepted at all, the candidates.
+    match_share : float
+        The share of matches for which precision holds.
+    """
+
+    threshold: Estimate
+    precision: Estimate
+    recall: Estimate
+    match_share: float
+
+    def __str__(self) -> str:
+        return (
+            f"threshold {self.threshold}, precision {self.precision}, recall {self.recall}, "
+            f"where {self.match_share:.2g} of the pairs match"
+        )
+
+
+def threshold_for(
+    scores: Any,
+    same: Any,
+    pairs: Any,
+    *,
+    precision: float | None = None,
+    recall: float | None = None,
+    cost: float | None = None,
+    match_share: float | None = None,
+    two_tables: bool = False,
+    confidence: float = 0.95,
+) -> Threshold:
+    """The threshold on scores for a wanted precision, recall or cost, and its interval.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_pairs,)
+        Of labelled pairs that whatever gave the scores did not learn from; large for matches:
+        probabilities, or ``-distance``.
+    same : array-like of shape (n_pairs,), dtype bool
+        Which pairs match.
+    pairs : array-like of shape (n_pairs, 2)
+        The two records of each pair, by number: pairs that share one are not independent.
+    precision : float, default=None
+        Wanted part of the accepted pairs that match: the lowest threshold that reaches it.
+    recall : float, default=None
+        Wanted part of the matches that are accepted: the highest threshold that reaches it.
+    cost : float, default=None
+        How many missed matches one false match costs: the threshold of the least cost. Of
+        precision, recall and cost exactly one is given.
+    match_share : float, default=None
+        The part of all candidates that match, 1e-4 perhaps, where the labelled pairs were not
+        drawn evenly from them. None takes that of the labelled pairs.
+    two_tables : bool, default=False
+        Whether the two columns of ``pairs`` number records of different tables.
+    confidence : float, default=0.95
+        How often intervals hold the truth.
+
+    Returns
+    -------
+    Threshold
+        With intervals for the threshold, for precision and for recall.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.evaluation import threshold_for
+    >>> rng = np.random.RandomState(0)
+    >>> same = rng.uniform(size=2000) < 0.2
+    >>> scores = same + 0.4 * rng.standard_normal(2000)
+    >>> found = threshold_for(scores, same, rng.randint(1500, size=(2000, 2)), precision=0.95)
+    >>> found.threshold.low < found.threshold.value < found.threshold.high
+    True
+    >>> found.recall.value > 0.5
+    True
+    """
+    sample = _sample(scores, same, pairs, two_tables, match_share)
+    z = _normal_quantile(confidence)
+    wanted = {"precision": precision, "recall": recall, "cost": cost}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if len(given) != 1:
+        raise ValueError(
+            f"Got {', '.join(given) or 'nothing'} wanted, but expected one of precision, recall "
+            "and cost."
+        )
+    ((name, value),) = given.items()
+    if not (value > 0 and (name == "cost" or value < 1)):
+        raise ValueError(
+            f"Got {name}={value!r}, but expected a number "
+            f"{'above 0' if name == 'cost' else 'between 0 and 1'}."
+        )
+    best = {"precision": _for_precision, "recall": _for_recall, "cost": _for_cost}[name](
+        sample, float(value)
+    )
+    if name == "cost":
+        holds = _cost_test(sample, best, float(value), z)
+    else:
+        at = _precision_at if name == "precision" else _recall_at
+        holds = _value_test(sample, at, float(value), z)
+    low, high = _range_of(sample.scores, best, holds)
+    return Threshold(
+        Estimate(best, low, high),
+        _precision_at(sample, best, z),
+        _recall_at(sample, best, z),
+        sample.share,
+    )
+
+
+class _Sample(NamedTuple):
+    """Labelled pairs: scores, which match, their two records as codes, the share of matches."""
+
+    scores: np.ndarray
+    same: np.ndarray
+    records: np.ndarray
+    share: float
+    share_given: bool
+
+
+def _sample(scores: Any, same: Any, pairs: Any, two_tables: bool, share: Any) -> _Sample:
+    scores = np.asarray(scores, dtype=np.float64)
+    same, pairs = np.asarray(same), np.asarray(pairs)
+    if scores.ndim != 1 or same.shape != scores.shape or pairs.shape != (len(scores), 2):
+        raise ValueError(
+            f"Got scores, same and pairs of shapes {scores.shape}, {same.shape} and {pairs.shape}, "
+            "but expected (n_pairs,), (n_pairs,) and (n_pairs, 2)."
+        )
+    if not np.all(np.isfinite(scores)):
+        raise ValueError("Got scores with NaN or infinity, but expected finite ones.")
+    if not np.all(np.isin(same, (-1, 0, 1))):
+        raise ValueError("Got other answers than 1 for the same and 0 or -1 for different.")
+    same = same > 0
+    if same.all() or not same.any():
+        raise ValueError(
+            f"Got {same.sum()} matches among {len(same)} pairs, but expected some of both kinds."
+        )
+    if share is not None and not 0 < share < 1:
+        raise ValueError(f"Got match_share={share!r}, but expected a number between 0 and 1.")
+    columns = [pairs[:, 0], pairs[:, 1]]
+    if two_tables:
+        left, right = (np.unique(column, return_inverse=True)[1].ravel() for column in columns)
+        records = np.column_stack([left, right + left.max() + 1])
+    else:
+        records = np.unique(pairs, return_inverse=True)[1].reshape(-1, 2)
+    actual = float(same.mean()) if share is None else float(share)
+    return _Sample(scores, same, records, actual, share is not None)
+
+
+def _normal_quantile(confidence: float) -> float:
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"Got confidence={confidence!r}, but expected 0.5 <= confidence < 1.")
+    return float(norm.ppf(0.5 + confidence / 2))
+
+
+def _rates(sample: _Sample) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores from high to low, and the parts of same and of different pairs from there on."""
+    cuts, place = np.unique(-sample.scores, return_inverse=True)
+    counts = [np.bincount(place[kind], minlength=len(cuts)) for kind in (sample.same, ~sample.same)]
+    tpr, fpr = (np.cumsum(each) / each.sum() for each in counts)
+    return -cuts, tpr, fpr
+
+
+def _for_precision(sample: _Sample, wanted: float) -> float:
+    cuts, tpr, fpr = _rates(sample)
+    true, false = sample.share * tpr, (1 - sample.share) * fpr
+    reached = np.flatnonzero(true >= (1 - 1e-12) * wanted * (true + false))  # 9 of 10 is 0.9
+    if not len(reached):
+        raise ValueError(
+            f"Got precision={wanted}, but no threshold reaches it: the best is "
+            f"{np.max(true / (true + false)):.3g}."
+        )
+    return _below(cuts, reached[-1])
+
+
+def _for_recall(sample: _Sample, wanted: float) -> float:
+    cuts, tpr, _ = _rates(sample)
+    return _below(cuts, np.flatnonzero(tpr >= (1 - 1e-12) * wanted)[0])
+
+
+def _for_cost(sample: _Sample, cost: float) -> float:
+    cuts, tpr, fpr = _rates(sample)
+    return _below(cuts, np.argmin(cost * (1 - sample.share) * fpr - sample.share * tpr))
+
+
+def _below(cuts: np.ndarray, last: Any) -> float:
+    """A threshold that accepts falling scores up to the last: half-way to the next one."""
+    if last + 1 == len(cuts):
+        return float(cuts[last])
+    middle = cuts[last + 1] + (cuts[last] - cuts[last + 1]) / 2
+    return float(middle if middle > cuts[last + 1] else cuts[last])
+
+
+def _recall_at(sample: _Sample, threshold: float, z: float) -> Estimate:
+    return _proportion(sample.scores >= threshold, sample.same, sample.records, z)
+
+
+def _precision_at(sample: _Sample, threshold: float, z: float) -> Estimate:
+    accepted = sample.scores >= threshold
+    if not sample.share_given:
+        return _proportion(sample.same, accepted, sample.records, z)
+    # The odds of a match among the accepted are share / (1 - share) · T / F. The interval of
+    # log T - log F is made of the two intervals (the MOVER of Zou and Donner, 2008).
+    T = _proportion(accepted, sample.same, sample.records, z)
+    F = _proportion(accepted, ~sample.same, sample.records, z)
+    odds = sample.share / (1 - sample.share)
+    if T.value == 0 or F.value == 0:
+        ends = [(T.value, F.value), (T.low, F.high), (T.high, F.low)]
+        return Estimate(*(odds * t / (odds * t + f) if t + f else 0.0 for t, f in ends))
+    ratio = np.log(T.value) - np.log(F.value)
+    with np.errstate(divide="ignore"):
+        down = np.hypot(np.log(T.value / T.low), np.log(F.high / F.value))
+        up = np.hypot(np.log(T.high / T.value), np.log(F.value / F.low))
+    values = np.log(odds) + ratio + np.array([0.0, -down, up])
+    return Estimate(*(1 / (1 + np.exp(-values))).tolist())
+
+
+def _proportion(holds: np.ndarray, among: np.ndarray, records: np.ndarray, z: float) -> Estimate:
+    """The part of some pairs of which something holds, with Wilson's interval.
+
+    Their number is divided by how much more the part varies than that of independent pairs.
+    """
+    n = int(among.sum())
+    if n == 0:
+        return Estimate(0.0, 0.0, 1.0)
+    hits = int(np.sum(holds & among))
+    # A little off the estimate: where all pairs agree, those of one record are still one witness.
+    x = holds[among] - (hits + 1) / (n + 2)
+    n /= max(1.0, _record_variance(x, records[among]) / (x @ x))
+    value = hits / int(among.sum())
+    middle = (value + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
+    return Estimate(value, max(0.0, float(middle - half)), min(1.0, float(middle + half)))
+
+
+def _record_variance(x: np.ndarray, records: np.ndarray) -> float:
+    """Σ_r (Σ_{p of r} x_p)² - Σ_p x_p²."""
+    sums = np.bincount(records.ravel(), weights=np.repeat(x, 2))
+    return float(sums @ sums - x @ x)
+
+
+Test = Callable[[float], bool]
+
+
+def _value_test(sample: _Sample, at: Callable, wanted: float, z: float) -> Test:
+    """Whether the wanted value may be that of a threshold."""
+
+    def holds(threshold: float) -> bool:
+        _, low, high = at(sample, threshold, z)
+        return bool(low <= wanted <= high)
+
+    return holds
+
+
+def _cost_test(sample: _Sample, best: float, cost: float, z: float) -> Test:
+    """Whether a threshold may cost no more than the best one."""
+    same, share = sample.same, sample.share
+    weight = np.where(same, -share / same.sum(), cost * (1 - share) / (~same).sum())
+    there = sample.scores >= best
+
+    def holds(threshold: float) -> bool:
+        x = weight * ((sample.scores >= threshold).astype(float) - there)
+        excess = x.sum()
+        for kind in (same, ~same):
+            x[kind] -= x[kind].mean()
+        return bool(excess <= z * np.sqrt(max(_record_variance(x, sample.records), x @ x)))
+
+    return holds
+
+
+def _range_of(scores: np.ndarray, best: float, holds: Test) -> tuple[float, float]:
+    """The lowest and the highest threshold that may be the true one, each a step further out.
+
+    Infinite where the true one may be beyond all scores.
+    """
+    cuts = np.unique(scores)
+    if len(cuts) > _MOST_CUTS:
+        cuts = np.unique(np.quantile(scores, np.linspace(0, 1, _MOST_CUTS), method="nearest"))
+    possible = np.flatnonzero([holds(float(cut)) for cut in cuts])
+    if not len(possible):  # between two cuts
+        possible = np.array([min(int(np.searchsorted(cuts, best)), len(cuts) - 1)])
+    ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+    return min(best, float(ends[possible[0]])), max(best, float(ends[possible[-1] + 2]))

@@ -1,0 +1,41 @@
+"""From tables to linked records: candidates, comparisons, probabilities, links and clusters.
+
+::
+
+    _candidates.py    rules for pairs worth a comparison, which need no labels; their recall
+    _comparisons.py   RecordComparison: pairs of records as vectors, field by field
+    _evidence.py      what agreement of a field is worth, without labels and with few
+    _linker.py        RecordLinker: all of it in a row, with probabilities
+    _links.py         links, one-to-one where wanted, clusters and what contradicts them
+    _fields.py        columns as texts
+
+Thresholds with intervals and scores of clusters are in ``evaluation``. Tables need pandas, texts
+rapidfuzz: both come with the extra ``linkage``.
+"""
+
+from kernelmetric.linkage._candidates import (
+    CandidateScores,
+    EqualKeys,
+    NearestPoints,
+    NearestText,
+    SortedNeighborhood,
+    candidate_pairs,
+    score_candidates,
+)
+from kernelmetric.linkage._comparisons import RecordComparison
+from kernelmetric.linkage._linker import RecordLinker
+from kernelmetric.linkage._links import Clusters, Links
+
+__all__ = [
+    "CandidateScores",
+    "Clusters",
+    "EqualKeys",
+    "Links",
+    "NearestPoints",
+    "NearestText",
+    "RecordComparison",
+    "RecordLinker",
+    "SortedNeighborhood",
+    "candidate_pairs",
+    "score_candidates",
+]

@@ -1,0 +1,308 @@
+"""How alike two records are, field by field; what is missing is a state of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import over_rows
+from kernelmetric.linkage._fields import as_table, column_of, texts_of
+
+KINDS = ("text", "long_text", "code", "date", "number", "category")
+_DATE = re.compile(r"(1[6-9]|20)\d\d[-/.]?\d\d[-/.]?\d\d")
+_CODE = re.compile(r"[\d\s.+/()-]*\d[\d\s.+/()-]*[a-z]?")
+_MOSTLY = 0.8  # of the values: the rest are slips of the pen
+_LONG = 25  # letters, on average, of a text whose words may be exchanged
+_FEW = 30  # values of a category, each of which returns this often:
+_RETURNS = 20
+_LOOKED_AT = 20_000  # records that decide on kinds
+_EXCHANGED = 0.9  # how alike two days are whose day and month changed places
+
+
+class RecordComparison:
+    r"""Pairs of records as vectors: for each field how alike it is, and whether it is missing.
+
+    ============  ===========================================================================
+    kind          how alike, from 0 to 1
+    ============  ===========================================================================
+    text          Jaro-Winkler: letters in common, the first ones above all
+    long_text     words in whatever order, by edits (rapidfuzz's token sort ratio)
+    code          edits and exchanges of neighbours, as a part of the length: digits, numbers
+    date          as a code, year month day; 0.9 at least where day and month changed places
+    number        1 / (1 + \|a - b\| / s), s a tenth of the distance of the quartiles
+    category      1 where equal, else 0
+    ============  ===========================================================================
+
+    Letters are compared in small, without blanks around them. The distances of texts are those of
+    rapidfuzz.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str, default=None
+        Kinds by column; columns not named are not compared. None compares all columns that the
+        tables share and sees from the values what they are; whole numbers are taken for codes,
+        as postcodes and numbers of documents are.
+
+    Attributes
+    ----------
+    kinds_ : dict
+        The kind of every field.
+    scales_ : dict
+        For numbers, s.
+    fields_ : list of str
+        Names of the fields.
+
+    Examples
+    --------
+    >>> from kernelmetric.linkage import RecordComparison
+    >>> left = [{"name": "Martha", "age": 31.5}]
+    >>> right = [{"name": "Marhta", "age": None}]
+    >>> compare = RecordComparison({"name": "text", "age": "number"}).fit(left, right)
+    >>> compare.features(left, right, [[0, 0]]).round(2).tolist()  # doctest: +SKIP
+    [[0.96, 0.0, 0.0, 1.0]]
+    >>> compare.feature_names()
+    ['name', 'name missing', 'age', 'age missing']
+    """
+
+    def __init__(self, kinds: Mapping[str, str] | None = None):
+        self.kinds = kinds
+
+    def fit(self, left: Any, right: Any = None) -> RecordComparison:
+        """Decide on the kinds and the scales of numbers; no labels are needed.
+
+        Parameters
+        ----------
+        left, right : DataFrame or list of dict
+            The tables; without ``right`` records of one are compared.
+
+        Returns
+        -------
+        RecordComparison
+            Itself.
+        """
+        left, right = _tables(left, right)
+        kinds = _guessed(left, right) if self.kinds is None else dict(self.kinds)
+        wrong = {name: kind for name, kind in kinds.items() if kind not in KINDS}
+        if wrong:
+            raise ValueError(f"Got kinds {wrong}, but expected each one of {', '.join(KINDS)}.")
+        if not kinds:
+            raise ValueError(
+                "Got no column to compare, but expected at least one that both tables have and "
+                "that is not empty: name them in kinds=."
+            )
+        scales = {
+            name: _scale(np.concatenate([_numbers(table, name) for table in (left, right)]))
+            for name, kind in kinds.items()
+            if kind == "number"
+        }
+        self.kinds_, self.scales_, self.fields_ = kinds, scales, list(kinds)
+        return self
+
+    def similarities(self, left: Any, right: Any, pairs: Any) -> np.ndarray:
+        """How alike the fields of pairs are.
+
+        Parameters
+        ----------
+        left, right : DataFrame or list of dict
+            The tables; ``right`` None for one.
+        pairs : array-like of shape (n_pairs, 2)
+            Row numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_fields), dtype float32
+            From 0 to 1; NaN where a side is missing.
+        """
+        left, right = _tables(left, right)
+        pairs = checked_pairs(pairs, len(left), len(right))
+        S = np.empty((len(pairs), len(self.fields_)), dtype=np.float32)
+        for k, name in enumerate(self.fields_):
+            compare, a, b = self._prepared(name, left, right)
+
+            def fill(rows: slice, k: int = k, compare: Any = compare, a: Any = a, b: Any = b):
+                S[rows, k] = compare(a[pairs[rows, 0]], b[pairs[rows, 1]])
+
+            over_rows(fill, len(pairs), 400.0, most=100_000)
+        return S
+
+    def features(self, left: Any, right: Any, pairs: Any) -> np.ndarray:
+        """Numbers without gaps, for any classifier.
+
+        Parameters
+        ----------
+        left, right : DataFrame or list of dict
+            The tables; ``right`` None for one.
+        pairs : array-like of shape (n_pairs, 2)
+            Row numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, 2 n_fields), dtype float32
+            For each field how alike it is, 0 where a side is missing, and 1 where it is missing.
+        """
+        S = self.similarities(left, right, pairs)
+        missing = np.isnan(S)
+        return np.stack([np.where(missing, 0, S), missing], axis=2).reshape(len(S), -1)
+
+    def feature_names(self) -> list[str]:
+        """Names of the columns of :meth:`features`.
+
+        Returns
+        -------
+        list of str
+            Two for each field.
+        """
+        return [part for name in self.fields_ for part in (name, f"{name} missing")]
+
+    def _prepared(self, name: str, left: Any, right: Any) -> tuple[Callable, Any, Any]:
+        kind = self.kinds_[name]
+        if kind == "number":
+            scale = self.scales_[name]
+            a, b = _numbers(left, name), _numbers(right, name)
+            return lambda p, q: 1 / (1 + np.abs(p - q) / scale), a, b
+        a, b = (texts_of(column_of(table, name)) for table in (left, right))
+        if kind == "date":
+            a, b = (np.array([t and re.sub(r"\D", "", t) for t in x], object) for x in (a, b))
+        return _TEXTS[kind], a, b
+
+
+def checked_pairs(pairs: Any, n_left: int, n_right: int) -> np.ndarray:
+    """Row numbers of two tables, refused where they are outside."""
+    array = np.asarray(pairs)
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"Got pairs of shape {array.shape} and dtype {array.dtype}, but expected row numbers "
+            "of shape (n_pairs, 2)."
+        )
+    if array.min() < 0 or np.any(array.max(axis=0) >= (n_left, n_right)):
+        raise ValueError(
+            f"Got the row numbers {array.max(axis=0).tolist()} at most and {array.min()} at least, "
+            f"but expected 0 to {n_left - 1} on the left and 0 to {n_right - 1} on the right."
+        )
+    return array.astype(np.intp)
+
+
+def _tables(left: Any, right: Any) -> tuple[Any, Any]:
+    left = as_table(left)
+    return left, left if right is None else as_table(right)
+
+
+def _fuzzy() -> Any:
+    try:
+        import rapidfuzz.distance
+        import rapidfuzz.fuzz
+        import rapidfuzz.process
+    except ImportError as error:
+        raise ImportError(
+            "Comparing texts needs rapidfuzz, which is not installed: try pip install "
+            '"kernelmetric[linkage]".',
+            name="rapidfuzz",
+        ) from error
+    return rapidfuzz
+
+
+def _scored(choose: Callable[[Any], Any], p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """What a scorer of rapidfuzz says of each two texts, NaN where one is missing."""
+    fuzzy = _fuzzy()
+    scorer, most = choose(fuzzy)
+    known = _there(p) & _there(q)
+    values = np.full(len(p), np.nan, dtype=np.float32)
+    found = fuzzy.process.cpdist(
+        p[known].tolist(), q[known].tolist(), scorer=scorer, dtype=np.float32
+    )
+    values[known] = found / most
+    return values
+
+
+def _dates(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    alike = _TEXTS["code"](p, q)
+    turned = np.array([t and t[:4] + t[6:8] + t[4:6] for t in q], dtype=object)
+    return np.where(np.equal(p, turned), np.maximum(alike, _EXCHANGED), alike)
+
+
+def _equal(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    equal = np.equal(p, q).astype(np.float32)
+    return np.where(_there(p) & _there(q), equal, np.nan)
+
+
+def _there(texts: np.ndarray) -> np.ndarray:
+    return np.array([text is not None for text in texts], dtype=bool)
+
+
+_TEXTS: dict[str, Callable] = {
+    "text": lambda p, q: _scored(
+        lambda fuzzy: (fuzzy.distance.JaroWinkler.normalized_similarity, 1), p, q
+    ),
+    "long_text": lambda p, q: _scored(lambda fuzzy: (fuzzy.fuzz.token_sort_ratio, 100), p, q),
+    "code": lambda p, q: _scored(lambda fuzzy: (fuzzy.distance.OSA.normalized_similarity, 1), p, q),
+    "date": _dates,
+    "category": _equal,
+}
+
+
+def _numbers(table: Any, name: str) -> np.ndarray:
+    import pandas as pd
+
+    column = column_of(table, name)
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64)
+    lost = int(np.sum(np.isnan(numbers) & column.notna().to_numpy()))
+    if lost > (1 - _MOSTLY) * len(numbers):
+        raise ValueError(
+            f"Got {lost} values that are no numbers in the column {name!r} of kind 'number': try "
+            "'text' or 'code'."
+        )
+    return np.where(np.isinf(numbers), np.nan, numbers)
+
+
+def _scale(numbers: np.ndarray) -> float:
+    there = numbers[np.isfinite(numbers)]
+    if not len(there):
+        return 1.0
+    low, high = np.percentile(there, [25, 75])
+    scale = 0.1 * float(high - low) or 0.1 * float(np.std(there))
+    return scale or 1.0
+
+
+def _guessed(left: Any, right: Any) -> dict[str, str]:
+    """Kinds of the columns that both tables have, by looking at their values."""
+    import pandas as pd
+
+    kinds = {}
+    for name in [column for column in left.columns if column in right.columns]:
+        both = pd.concat([left[name].head(_LOOKED_AT), right[name].head(_LOOKED_AT)])
+        if both.dtype.kind == "M":
+            kinds[name] = "date"
+            continue
+        if both.dtype.kind == "f" and np.any(np.mod(both.dropna(), 1) != 0):
+            kinds[name] = "number"
+            continue
+        texts = [text for text in texts_of(both) if text is not None]
+        if texts:
+            kinds[name] = _kind_of(texts)
+    return kinds
+
+
+def _kind_of(texts: list[str]) -> str:
+    n = len(texts)
+    if sum(map(bool, map(_DATE.fullmatch, texts))) > _MOSTLY * n:
+        return "date"
+    if sum("." in text and _is_number(text) for text in texts) > _MOSTLY * n:
+        return "number"
+    distinct = len(set(texts))
+    if distinct <= _FEW and n >= _RETURNS * distinct:
+        return "category"
+    if sum(map(bool, map(_CODE.fullmatch, texts))) > _MOSTLY * n:
+        return "code"
+    return "long_text" if sum(map(len, texts)) > _LONG * n else "text"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False

@@ -1,0 +1,317 @@
+"""What agreement of a field is worth: Fellegi and Sunter's weights, and their logistic correction.
+
+Of each field only the level of agreement is looked at: missing, different, alike, nearly equal,
+equal. ``agreement`` learns how frequent the levels are among matches and among the others, without
+labels where there are none. ``corrected`` learns from labelled pairs how far to trust each field,
+and from many of them what fields say together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from kernelmetric.kernels import RBF
+from kernelmetric.spaces import Nystroem
+
+CUTS = np.array([0.7, 0.85, 1 - 1e-6])  # levels: below, between, equal
+N_LEVELS = len(CUTS) + 1
+LEVELS = ["different", "alike", "nearly equal", "equal"]
+_SMOOTH = 0.5  # pairs that each level is given in advance
+_TOL, _MAX_ITER = 1e-5, 300
+_LEAST = 1e-7  # share of matches
+_MANY = 50  # labelled pairs that a kernel can learn from
+_LANDMARKS, _GAMMA = 200, 1.0  # fields are alike from 0 to 1
+# Precisions of the weights around what evidence alone says: of the constant, of the trust in all
+# evidence, of the trust in a field, of how alike a field is, and of the kernel expansion.
+_PRECISION = {"constant": 0.1, "scale": 4.0, "field": 10.0, "alike": 1.0, "kernel": 0.1}
+
+
+class Frequencies(NamedTuple):
+    """How frequent levels are among matches (m) and others (u), each (n_fields, n_levels)."""
+
+    m: np.ndarray
+    u: np.ndarray
+    match_share: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What levels of agreement add to the log odds of a match, (n_fields, n_levels)."""
+
+    weights: np.ndarray
+    constant: float  # where as many candidates match as do not
+    match_share: float  # of the candidates
+
+    def evidence(self, levels: np.ndarray) -> np.ndarray:
+        """The weight of every field of every pair; 0 where it is missing."""
+        table = np.column_stack([self.weights, np.zeros(len(self.weights))])
+        return np.take_along_axis(table, levels.T, axis=1).T  # level -1 is the last column
+
+
+@dataclass(frozen=True)
+class MatchModel:
+    """The log odds of a match: b + Σ w_f evidence_f + Σ v_f (s_f - middle_f) + g(s).
+
+    g is a kernel expansion, learned where the labels are many: it knows of fields that must agree
+    together. Without it ``space`` is None.
+    """
+
+    agreement: Agreement
+    middle: np.ndarray  # (n_fields,) how alike fields are among candidates
+    match_share: float
+    constant: float  # without the log odds of the share
+    weights: np.ndarray
+    alike_weights: np.ndarray
+    space: Any = None
+    space_weights: Any = None
+
+    def odds(self, S: np.ndarray) -> np.ndarray:
+        """The log odds of a match where as many pairs match as do not."""
+        evidence = self.agreement.evidence(levels_of(S))
+        odds = self.constant + evidence @ self.weights
+        odds += _filled(S, self.middle) @ self.alike_weights
+        if self.space is not None:
+            odds += self.space.transform(_points(S, self.middle)) @ self.space_weights
+        return odds
+
+    def probability(self, S: np.ndarray) -> np.ndarray:
+        """Of a match, for pairs whose fields are so alike."""
+        return expit(self.odds(S) + logit(self.match_share))
+
+    def relearned(self, S: np.ndarray, same: np.ndarray) -> MatchModel:
+        """The same frequencies, with weights from other labelled pairs."""
+        return _with_weights(self.agreement, self.middle, self.match_share, S, same)
+
+
+def learn(
+    S: np.ndarray,
+    S_known: np.ndarray,
+    same: np.ndarray,
+    begin: float,
+    share: float | None = None,
+    *,
+    S_random: np.ndarray | None = None,
+    candidate_share: float = 1.0,
+) -> MatchModel:
+    """Frequencies from candidates, weights from labelled pairs.
+
+    Parameters
+    ----------
+    S, S_known : ndarray of shape (n_pairs, n_fields)
+        How alike the fields of candidates and of labelled pairs are, NaN where a side is missing.
+    same : ndarray of bool
+        Which labelled pairs match.
+    begin : float
+        A first guess of the share of matches among candidates.
+    share : float, default=None
+        That share, where it is known.
+    S_random : ndarray of shape (n_random, n_fields), default=None
+        The same of pairs drawn from all there are.
+    candidate_share : float, default=1.0
+        The part of all pairs that are candidates.
+    """
+    found = agreement(
+        levels_of(S), levels_of(S_known), same, begin, share,
+        None if S_random is None else levels_of(S_random), candidate_share,
+    )  # fmt: skip
+    there = np.isfinite(S)
+    sums = np.where(there, S, 0).sum(axis=0, dtype=np.float64)
+    middle = sums / np.maximum(there.sum(axis=0), 1)
+    model = _with_weights(found, middle, found.match_share, S_known, same)
+    if share is None and len(same) >= _MANY:
+        # What the labels taught tells matches apart better, and so counts them better.
+        return replace(model, match_share=_share_of(model.odds(S), found.match_share))
+    return model
+
+
+def _with_weights(
+    found: Agreement, middle: np.ndarray, share: float, S: np.ndarray, same: np.ndarray
+) -> MatchModel:
+    points = _points(S, middle)
+    evidence = found.evidence(levels_of(S))
+    space, Z = None, np.empty((len(S), 0))
+    distinct = np.unique(points, axis=0)
+    if len(same) >= _MANY and len(distinct) > 2:
+        chosen = np.random.RandomState(0).permutation(len(distinct))[:_LANDMARKS]
+        space = Nystroem(kernel=RBF(gamma=_GAMMA), landmarks=distinct[chosen])
+        Z = space.fit_transform(points)
+    b, w, v, g = corrected(evidence, _filled(S, middle), Z, same, found.constant)
+    return MatchModel(found, middle, share, b, w, v, space, g if space is not None else None)
+
+
+def _share_of(odds: np.ndarray, share: float) -> float:
+    """The share of matches that the log odds of many pairs speak for (Saerens et al., 2002)."""
+    for _ in range(_MAX_ITER):
+        before, share = share, float(np.mean(expit(odds + logit(share))))
+        share = float(np.clip(share, _LEAST, 1 - _LEAST))
+        if abs(share - before) < _TOL * share:
+            break
+    return share
+
+
+def _filled(S: np.ndarray, middle: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(S), 0.0, S - middle)
+
+
+def _points(S: np.ndarray, middle: np.ndarray) -> np.ndarray:
+    """Pairs as points of the kernel: how alike their fields are, and which are missing."""
+    return np.hstack([_filled(S, middle), 0.5 * np.isnan(S)])
+
+
+def levels_of(S: np.ndarray) -> np.ndarray:
+    """Levels of agreement from 0, -1 where a side is missing."""
+    levels = np.searchsorted(CUTS, S.ravel(), side="right").reshape(S.shape).astype(np.int8)
+    levels[np.isnan(S)] = -1
+    return levels
+
+
+def agreement(
+    levels: np.ndarray,
+    labelled: np.ndarray,
+    same: np.ndarray,
+    begin: float,
+    share: float | None = None,
+    random: np.ndarray | None = None,
+    candidate_share: float = 1.0,
+) -> Agreement:
+    """What each level of agreement is worth: a mean of two opinions.
+
+    One takes the candidates as they are. Those that do not match were chosen for being alike, so
+    fields that agree tell too little there, and records with many slips are missed. The other
+    compares with pairs drawn from all there are, for which the candidates are those that agree;
+    it takes a family at one address for one person. So the second counts the less the more
+    matches it sees beyond the first: (share / share)² is its part of the mean. On tables without
+    families that is nearly all.
+
+    Parameters
+    ----------
+    levels : ndarray of shape (n_pairs, n_fields)
+        Of candidates whose labels are unknown.
+    labelled, same : ndarray
+        Levels of labelled pairs, and which are matches.
+    begin, share : float
+        The part of the candidates that match: a guess, and what is known of it.
+    random : ndarray of shape (n_random, n_fields), default=None
+        Levels of pairs drawn from all; None asks for the first opinion alone.
+    candidate_share : float, default=1.0
+        The part of all pairs that are candidates.
+    """
+    # Most candidates have the levels of others: each combination is looked at once.
+    patterns, counts = np.unique(levels, axis=0, return_counts=True)
+    opinions = []
+    for others, part in [(None, 1.0), (random, candidate_share)][: 1 if random is None else 2]:
+        u = None if others is None else _normalized(_SMOOTH + _frequencies(others))
+        found = frequencies(patterns, counts, labelled, same, begin, share, u, part)
+        opinions.append((np.log(found.m / found.u), part, found.match_share))
+    (weights, _, near), (others_weights, part, far) = opinions[0], opinions[-1]
+    trust = min(1.0, near / far) ** 2
+    weights = (1 - trust) * weights + trust * others_weights
+    constant = float((1 - trust) * logit(near) + trust * logit(part * far))
+    evidence = Agreement(weights, 0.0, 0.5).evidence(patterns).sum(axis=1)
+    matching = np.average(expit(constant + evidence), weights=counts)
+    matching = float(np.clip(matching, _LEAST, 1 - _LEAST))
+    return Agreement(weights, constant - logit(matching), matching if share is None else share)
+
+
+def frequencies(
+    patterns: np.ndarray,
+    counts: np.ndarray,
+    labelled: np.ndarray,
+    same: np.ndarray,
+    begin: float,
+    share: float | None = None,
+    u: np.ndarray | None = None,
+    part: float = 1.0,
+) -> Frequencies:
+    """Expectation maximisation for the mixture of matches and others; labels are held fixed.
+
+    With ``u``, the frequencies among others are known, and the patterns are all those of a
+    population that may match: ``part`` of it.
+
+    References
+    ----------
+    Fellegi and Sunter, "A theory for record linkage", JASA 1969. Winkler, "Using the EM algorithm
+    for weight computation in the Fellegi-Sunter model", 1988.
+    """
+    known_m = _frequencies(labelled, same.astype(float))
+    known_u = _frequencies(labelled, 1.0 - same)
+    first = np.tile(np.arange(1.0, N_LEVELS + 1) ** 2, (patterns.shape[1], 1))
+    m, fixed = _normalized(first + known_m), u
+    if u is None:
+        u = _normalized(_SMOOTH + _frequencies(patterns, counts.astype(float)))
+    now = begin if share is None else share
+    for _ in range(_MAX_ITER):
+        odds = Agreement(np.log(m / u), 0.0, 0.5).evidence(patterns).sum(axis=1)
+        p = expit(odds + logit(part * now))
+        before = m, now
+        m = _normalized(_SMOOTH + known_m + _frequencies(patterns, counts * p))
+        if fixed is None:
+            u = _normalized(_SMOOTH + known_u + _frequencies(patterns, counts * (1 - p)))
+        if share is None:
+            now = float(np.clip(np.average(p, weights=counts), _LEAST, 1 - _LEAST))
+        if np.max(np.abs(m - before[0])) + abs(now - before[1]) < _TOL:
+            break
+    return Frequencies(m, u, now)
+
+
+def corrected(
+    evidence: np.ndarray, alike: np.ndarray, Z: np.ndarray, same: np.ndarray, constant: float
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Logistic regression on labelled pairs that begins at what the evidence says.
+
+    Parameters
+    ----------
+    evidence, alike : ndarray of shape (n_pairs, n_fields)
+        log(m / u) of the fields, and how alike they are.
+    Z : ndarray of shape (n_pairs, n_components)
+        Coordinates of a kernel; none where the labels are few.
+    same : ndarray of bool
+        Which pairs match.
+    constant : float
+        Where b begins.
+
+    Returns
+    -------
+    b : float
+        The constant where as many pairs match as do not, whatever the share was here.
+    w, v : ndarray of shape (n_fields,)
+        Weights of the evidence, 1 without labels, and of how alike fields are, 0 without.
+    g : ndarray of shape (n_components,)
+        Weights of the coordinates.
+    """
+    n_fields = evidence.shape[1]
+    # The constant, all evidence, deviations of the fields, how alike they are, the kernel.
+    A = np.column_stack([np.ones(len(same)), evidence.sum(axis=1), evidence, alike, Z])
+    start = np.zeros(A.shape[1])
+    start[:2] = constant, 1.0
+    precision = np.repeat(list(_PRECISION.values()), [1, 1, n_fields, n_fields, Z.shape[1]])
+    # Labelled pairs have a share of matches of their own.
+    offset = float(logit((same.sum() + 0.5) / (len(same) + 1)))
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        z, moved = A @ theta + offset, theta - start
+        value = np.sum(np.logaddexp(0, z) - same * z) + 0.5 * precision @ moved**2
+        return value, A.T @ (expit(z) - same) + precision * moved
+
+    theta = start
+    if len(same):
+        theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000}).x
+    (b, scale), w, v, g = np.split(theta, [2, 2 + n_fields, 2 + 2 * n_fields])
+    return float(b), scale + w, v, g
+
+
+def _frequencies(levels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Weighted counts of the levels of every field; missing ones are in none."""
+    counts = np.empty((levels.shape[1], N_LEVELS))
+    for field, column in enumerate(levels.T):
+        counts[field] = np.bincount(column + 1, weights, minlength=N_LEVELS + 1)[1:]
+    return counts
+
+
+def _normalized(counts: np.ndarray) -> np.ndarray:
+    return counts / counts.sum(axis=1, keepdims=True)

@@ -1,0 +1,300 @@
+"""From two tables to the records that they share: candidates, comparison, probability, links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GroupKFold
+
+from kernelmetric.compute import map_rows
+from kernelmetric.graphs import Pairs
+from kernelmetric.linkage._candidates import candidate_pairs
+from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
+from kernelmetric.linkage._evidence import LEVELS, MatchModel, learn
+from kernelmetric.linkage._fields import as_table
+from kernelmetric.linkage._links import Links, link
+
+_MOST_UNLABELLED = 200_000  # candidates that frequencies are learned from, evenly spread
+_DRAWN = 50_000  # pairs that stand for all
+_AT_ONCE = 200_000  # pairs whose comparisons are in memory
+_FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
+_FOLDS = 5
+
+
+class RecordLinker(BaseEstimator):
+    r"""Finds the records of two tables, or of one, that mean the same.
+
+    Candidates are compared field by field. How often fields agree among matches and among other
+    pairs is learned without labels (Fellegi and Sunter's model, by EM, beside other candidates and
+    beside random pairs: a mean of the two); the log odds of a match are
+
+    .. math:: b + \sum_f w_f \log \frac{m_f}{u_f} + \sum_f v_f s_f + g(s),
+
+    with m and u these frequencies at the field's level of agreement and s how alike the fields
+    are. Without labels w = 1, v = 0 and g = 0. Labelled pairs move w, v and b away from there,
+    against a penalty; from 50 of them on g is a kernel expansion (RBF) and learns which fields
+    must agree together.
+
+    Parameters
+    ----------
+    comparison : RecordComparison, default=None
+        How fields are compared; None sees from the values.
+    rules : sequence, default=None
+        Rules of :func:`candidate_pairs`; None means ``[NearestText()]``.
+    match_share : float, default=None
+        The part of the candidates that match, where it is known; None learns it.
+
+    Attributes
+    ----------
+    comparison_ : RecordComparison
+        The fields and their kinds.
+    candidates_ : ndarray of shape (n_candidates, 2)
+        Row numbers of the pairs compared.
+    probability_ : ndarray of shape (n_candidates,)
+        Of each that it is a match.
+    match_share_ : float
+        The part of the candidates that match.
+    model_ : MatchModel
+        What was learned: ``agreement`` with log(m / u), ``constant``, ``weights`` and
+        ``alike_weights``: b, w and v. See :meth:`weights`.
+    labelled_pairs_, labelled_same_ : ndarray of shape (n_labelled, 2) and (n_labelled,)
+        The pairs learned from, each once, and which match.
+    labelled_probability_ : ndarray of shape (n_labelled,), or None
+        For each labelled pair the probability from the others, none of which shares a record with
+        it: for thresholds. None where the labels are too few.
+
+    See Also
+    --------
+    kernelmetric.evaluation.threshold_for : Thresholds with intervals.
+    kernelmetric.evaluation.cluster_scores : Clusters beside the truth.
+
+    References
+    ----------
+    Fellegi and Sunter, "A theory for record linkage", JASA 1969.
+
+    Examples
+    --------
+    >>> from kernelmetric.datasets import make_records
+    >>> from kernelmetric.linkage import RecordLinker
+    >>> records, person = make_records(100, random_state=0)
+    >>> linker = RecordLinker().fit(records)  # doctest: +SKIP
+    >>> linker.links(threshold=0.9).to_frame().head()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        comparison: RecordComparison | None = None,
+        rules: Sequence[Any] | None = None,
+        *,
+        match_share: float | None = None,
+    ):
+        self.comparison = comparison
+        self.rules = rules
+        self.match_share = match_share
+
+    def fit(self, left: Any, right: Any = None, pairs: Any = None, same: Any = None) -> Any:
+        """Find candidates and learn what makes a match.
+
+        Parameters
+        ----------
+        left : DataFrame or list of dict
+            Records.
+        right : DataFrame or list of dict, default=None
+            Records of the other table; None looks for copies inside ``left``.
+        pairs : array-like of shape (n_labelled, 2) or Pairs, default=None
+            Pairs that are known; they need not be candidates. None learns without labels.
+        same : array-like of shape (n_labelled,), default=None
+            For arrays: 1 or True where the pair is a match, 0, -1 or False where it is not.
+
+        Returns
+        -------
+        RecordLinker
+            Itself.
+        """
+        if self.match_share is not None and not 0 < self.match_share < 1:
+            raise ValueError(
+                f"Got match_share={self.match_share!r}, but expected a number between 0 and 1."
+            )
+        left = as_table(left)
+        right = None if right is None else as_table(right)
+        known, same = _labelled(pairs, same, left, right)
+        given = self.comparison or RecordComparison()
+        comparison = RecordComparison(given.kinds).fit(left, right)
+        candidates = candidate_pairs(left, right, self.rules)
+        if not len(candidates):
+            raise ValueError("Got rules that find no candidates: try a wider one.")
+        step = -(-len(candidates) // _MOST_UNLABELLED)
+        S = comparison.similarities(left, right, candidates[::step])
+        S_known = comparison.similarities(left, right, known)
+        begin = min(0.5, min(len(left), len(left if right is None else right)) / len(candidates))
+        drawn, n_all = _drawn(left, right)
+        model = learn(
+            S, S_known, same, begin, self.match_share,
+            S_random=comparison.similarities(left, right, drawn),
+            candidate_share=len(candidates) / n_all,
+        )  # fmt: skip
+        self.comparison_, self.candidates_, self.model_ = comparison, candidates, model
+        self.match_share_ = model.match_share
+        self.labelled_pairs_, self.labelled_same_ = known, same
+        self.labelled_probability_ = _cross_fitted(model, S_known, same, known, right is not None)
+        self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
+        self.probability_ = (
+            model.probability(S) if step == 1 else self._probability(left, right, candidates)
+        )
+        return self
+
+    def predict_proba(self, left: Any, right: Any, pairs: Any) -> np.ndarray:
+        """Probabilities that pairs of records, perhaps of new tables, differ or match.
+
+        Parameters
+        ----------
+        left, right : DataFrame or list of dict
+            Tables with the columns of those of :meth:`fit`; ``right`` None for one.
+        pairs : array-like of shape (n_pairs, 2)
+            Row numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, 2)
+            Right where matches are as frequent as among the candidates of :meth:`fit`.
+        """
+        self._check_fitted()
+        left = as_table(left)
+        right = None if right is None else as_table(right)
+        p = self._probability(left, right, checked_pairs(pairs, len(left), _width(left, right)))
+        return np.column_stack([1 - p, p])
+
+    def links(
+        self,
+        left: Any = None,
+        right: Any = None,
+        *,
+        threshold: float = 0.5,
+        one_to_one: bool = False,
+    ) -> Links:
+        """Which records are taken for the same.
+
+        Parameters
+        ----------
+        left, right : DataFrame or list of dict, default=None
+            New tables, whose candidates the same rules find; None means those of :meth:`fit`.
+        threshold : float, default=0.5
+            The least probability of a link.
+        one_to_one : bool, default=False
+            For two tables: whether a record has at most one partner. Then the links are those of
+            the largest probability together.
+
+        Returns
+        -------
+        Links
+            With ``clusters()`` and ``to_frame()``.
+        """
+        self._check_fitted()
+        if not 0 <= threshold <= 1:
+            raise ValueError(f"Got threshold={threshold!r}, but expected a number from 0 to 1.")
+        if left is None:
+            pairs, p, sizes = self.candidates_, self.probability_, (self.n_left_, self.n_right_)
+        else:
+            left = as_table(left)
+            right = None if right is None else as_table(right)
+            pairs = candidate_pairs(left, right, self.rules)
+            p = self._probability(left, right, pairs)
+            sizes = (len(left), None if right is None else len(right))
+        return link(pairs, p, *sizes, threshold=float(threshold), one_to_one=one_to_one)
+
+    def weights(self) -> Any:
+        """What each level of agreement of each field adds to the log odds of a match.
+
+        Returns
+        -------
+        DataFrame
+            One row a field, one column a level. What the field adds within a level is not in it.
+        """
+        import pandas as pd
+
+        self._check_fitted()
+        return pd.DataFrame(
+            self.model_.agreement.weights * self.model_.weights[:, None],
+            index=self.comparison_.fields_,
+            columns=LEVELS,
+        )
+
+    def _probability(self, left: Any, right: Any, pairs: np.ndarray) -> np.ndarray:
+        def of(rows: slice) -> np.ndarray:
+            return self.model_.probability(self.comparison_.similarities(left, right, pairs[rows]))
+
+        return map_rows(of, len(pairs), 60.0 * len(self.comparison_.fields_), most=_AT_ONCE)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("This RecordLinker is not fitted yet: call fit with the tables.")
+
+
+def _drawn(left: Any, right: Any) -> tuple[np.ndarray, int]:
+    """Pairs drawn from all, and how many there are."""
+    rng = np.random.RandomState(0)
+    sizes = len(left), _width(left, right)
+    pairs = np.column_stack([rng.randint(size, size=_DRAWN) for size in sizes])
+    if right is not None:
+        return pairs, sizes[0] * sizes[1]
+    return pairs[pairs[:, 0] != pairs[:, 1]], sizes[0] * (sizes[0] - 1) // 2
+
+
+def _width(left: Any, right: Any) -> int:
+    return len(left if right is None else right)
+
+
+def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers of labelled pairs, and which are matches."""
+    if isinstance(pairs, Pairs):
+        if right is not None or pairs.n_samples != len(left) or same is not None:
+            raise ValueError(
+                f"Got {pairs!r} for {len(left)} records, but expected Pairs of the rows of one "
+                "table alone; for two tables pass row numbers and same=."
+            )
+        return pairs.rows, pairs.is_similar
+    if pairs is None:
+        return np.empty((0, 2), dtype=np.intp), np.empty(0, dtype=bool)
+    rows = checked_pairs(pairs, len(left), _width(left, right))
+    answers = np.asarray([] if same is None else same)
+    if answers.shape != (len(rows),) or not np.all(np.isin(answers, (-1, 0, 1))):
+        raise ValueError(
+            f"Got same={same!r} for {len(rows)} pairs, but expected for each 1 where it is a "
+            "match, 0 or -1 where it is not."
+        )
+    answers = answers > 0
+    ordered = rows if right is not None else np.sort(rows, axis=1)
+    distinct, place = np.unique(ordered, axis=0, return_inverse=True)
+    share = np.bincount(place.ravel(), answers) / np.bincount(place.ravel())
+    doubted = distinct[(share > 0) & (share < 1)]
+    if len(doubted):
+        raise ValueError(
+            f"Got {len(doubted)} pairs that are said both to match and not to, such as "
+            f"{doubted[0].tolist()}: correct one."
+        )
+    return distinct, share > 0.5
+
+
+def _cross_fitted(
+    model: MatchModel, S: np.ndarray, same: np.ndarray, pairs: np.ndarray, two: bool
+) -> np.ndarray | None:
+    """For each labelled pair a probability that neither it nor its records' pairs have taught."""
+    if min(same.sum(), (~same).sum()) < _FEWEST_OF_A_KIND:
+        return None
+    rows = pairs + np.array([0, pairs[:, 0].max() + 1 if two else 0])
+    n = int(rows.max()) + 1
+    graph = sparse.coo_array((np.ones(len(rows)), tuple(rows.T)), shape=(n, n)).tocsr()
+    groups = connected_components(graph, directed=False)[1][rows[:, 0]]
+    n_groups = len(np.unique(groups))
+    if n_groups < _FOLDS:
+        return None
+    p = np.empty(len(same))
+    for train, test in GroupKFold(_FOLDS).split(S, groups=groups):
+        p[test] = model.relearned(S[train], same[train]).probability(S[test])
+    return p

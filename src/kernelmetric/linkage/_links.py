@@ -1,0 +1,177 @@
+"""Links between records, and the clusters that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
+from scipy.special import logit
+
+
+@dataclass(frozen=True)
+class Links:
+    """Pairs of records taken for the same.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_links, 2)
+        Row numbers.
+    probability : ndarray of shape (n_links,)
+        Of each that it is a match.
+    others : ndarray of shape (n_others, 2)
+        Candidates that were not linked.
+    other_probability : ndarray of shape (n_others,)
+        Their probabilities.
+    n_left : int
+        Records of the left table.
+    n_right : int or None
+        Records of the right table; None where links are inside one.
+    """
+
+    pairs: np.ndarray
+    probability: np.ndarray
+    others: np.ndarray
+    other_probability: np.ndarray
+    n_left: int
+    n_right: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def clusters(self) -> Clusters:
+        """Records that links connect, directly or through others.
+
+        Returns
+        -------
+        Clusters
+            With what contradicts them.
+        """
+        shift = np.array([0, 0 if self.n_right is None else self.n_left])
+        n = self.n_left + (self.n_right or 0)
+        rows = self.pairs + shift
+        graph = sparse.coo_array((np.ones(len(rows)), tuple(rows.T)), shape=(n, n))
+        codes = connected_components(graph.tocsr(), directed=False)[1]
+        others = self.others + shift
+        inside = codes[others[:, 0]] == codes[others[:, 1]]
+        order = np.argsort(self.other_probability[inside], kind="stable")
+        # Of two tables, records of one are not compared with each other.
+        left = np.bincount(codes[: self.n_left], minlength=codes.max(initial=-1) + 1)
+        right = np.bincount(codes[self.n_left :], minlength=len(left))
+        total = left * (left - 1) // 2 if self.n_right is None else left * right
+        return Clusters(
+            codes,
+            self.others[inside][order],
+            self.other_probability[inside][order],
+            int(total.sum()) - len(self.pairs) - int(inside.sum()),
+        )
+
+    def to_frame(self, left_ids: Any = None, right_ids: Any = None) -> Any:
+        """The links as a table, the surest first.
+
+        Parameters
+        ----------
+        left_ids, right_ids : array-like, default=None
+            What records are called; None means by their row numbers.
+
+        Returns
+        -------
+        DataFrame
+            With the columns left, right, probability, cluster.
+        """
+        import pandas as pd
+
+        order = np.argsort(-self.probability, kind="stable")
+        pairs = self.pairs[order]
+        right_ids = left_ids if right_ids is None and self.n_right is None else right_ids
+        names = [
+            pairs[:, side] if ids is None else np.asarray(ids)[pairs[:, side]]
+            for side, ids in enumerate((left_ids, right_ids))
+        ]
+        return pd.DataFrame(
+            {
+                "left": names[0],
+                "right": names[1],
+                "probability": self.probability[order],
+                "cluster": self.clusters().codes[pairs[:, 0]],
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Groups of records, and which of their pairs contradict them.
+
+    If a is b and b is c, then a is c. A pair inside a cluster that was compared and not linked
+    contradicts that: one of the links around it is wrong, or it was wrongly left out.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_records,)
+        The cluster of every record, those of the right table after those of the left.
+    violations : ndarray of shape (n_violations, 2)
+        Row numbers of pairs inside a cluster that were compared and not linked, the least likely
+        first.
+    violation_probability : ndarray of shape (n_violations,)
+        Their probabilities.
+    n_unseen : int
+        How many pairs inside clusters were never compared.
+    """
+
+    codes: np.ndarray
+    violations: np.ndarray
+    violation_probability: np.ndarray
+    n_unseen: int
+
+
+def link(
+    pairs: np.ndarray,
+    probability: np.ndarray,
+    n_left: int,
+    n_right: int | None,
+    *,
+    threshold: float,
+    one_to_one: bool,
+) -> Links:
+    """Links from candidates: all that reach the threshold, or of these the best one-to-one."""
+    accepted = probability >= threshold
+    if one_to_one:
+        if n_right is None:
+            raise ValueError(
+                "Got one_to_one=True for one table, but expected two: inside a table take clusters."
+            )
+        chosen = np.flatnonzero(accepted)
+        accepted[chosen] = one_to_one_choice(
+            pairs[chosen], probability[chosen], n_left, n_right, threshold
+        )
+    return Links(
+        pairs[accepted], probability[accepted], pairs[~accepted], probability[~accepted],
+        n_left, n_right,
+    )  # fmt: skip
+
+
+def one_to_one_choice(
+    pairs: np.ndarray, probability: np.ndarray, n_left: int, n_right: int, threshold: float
+) -> np.ndarray:
+    """Which pairs to keep so that no record is in two, and their log odds are the most together.
+
+    An assignment in which every record of the left table has a partner, its own blank one where
+    that is better. All costs are shifted alike, as every record of the left has one partner.
+    """
+    if not len(pairs):
+        return np.zeros(0, dtype=bool)
+    used, rows = np.unique(pairs[:, 0], return_inverse=True)
+    columns = np.unique(pairs[:, 1], return_inverse=True)[1].ravel()
+    rows, n, width = rows.ravel(), len(used), int(columns.max()) + 1
+    odds = logit(np.clip(probability, 1e-12, 1 - 1e-12))
+    gain = odds - logit(np.clip(threshold, 1e-12, 1 - 1e-12)) + 1e-9  # linking beats a blank
+    top = float(gain.max()) + 1.0
+    costs = np.concatenate([top - gain, np.full(n, top)])
+    at = (np.concatenate([rows, np.arange(n)]), np.concatenate([columns, width + np.arange(n)]))
+    graph = sparse.coo_array((costs, at), shape=(n, width + n)).tocsr()
+    of_row, of_column = min_weight_full_bipartite_matching(sparse.csr_matrix(graph))
+    partner = np.empty(n, dtype=np.intp)
+    partner[of_row] = of_column
+    return partner[rows] == columns

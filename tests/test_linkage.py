@@ -1,0 +1,450 @@
+"""From tables to linked records: candidates, comparisons, probabilities, links."""
+
+import numpy as np
+import pytest
+
+from kernelmetric.compute import memory_budget
+from kernelmetric.datasets import make_records
+from kernelmetric.graphs import Pairs
+from kernelmetric.linkage import (
+    EqualKeys,
+    Links,
+    NearestPoints,
+    NearestText,
+    RecordComparison,
+    RecordLinker,
+    SortedNeighborhood,
+    candidate_pairs,
+    score_candidates,
+)
+from kernelmetric.linkage._evidence import frequencies, learn, levels_of
+from kernelmetric.linkage._links import link, one_to_one_choice
+
+pd = pytest.importorskip("pandas", reason="pandas comes with the extra `linkage`")
+
+
+@pytest.fixture
+def fuzzy():
+    return pytest.importorskip("rapidfuzz", reason="rapidfuzz comes with the extra `linkage`")
+
+
+@pytest.fixture(scope="module")
+def register():
+    """Records of one table, and the pairs that mean one person."""
+    records, person = make_records(120, random_state=0)
+    i, j = np.triu_indices(len(person), 1)
+    same = person[i] == person[j]
+    return pd.DataFrame(records), np.column_stack([i[same], j[same]]), person
+
+
+def listed(pairs):
+    return {tuple(pair) for pair in np.asarray(pairs).tolist()}
+
+
+def f1_of(links, truth):
+    hits = len(listed(links.pairs) & listed(truth))
+    return 2 * hits / (len(links) + len(truth))
+
+
+# --- candidates ----------------------------------------------------------------------------------
+
+
+def test_equal_keys_are_the_pairs_of_a_join():
+    rng = np.random.RandomState(0)
+    tables = [
+        pd.DataFrame({"a": rng.randint(5, size=n), "b": rng.choice(["x", "y", None], n)})
+        for n in (40, 30)
+    ]
+    expected = {
+        (i, j)
+        for i, p in enumerate(tables[0].itertuples())
+        for j, q in enumerate(tables[1].itertuples())
+        if p.a == q.a and p.b == q.b and p.b is not None
+    }
+    assert listed(candidate_pairs(*tables, [EqualKeys("a", "b")])) == expected
+    one = {(i, j) for i in range(40) for j in range(i + 1, 40)}
+    one = {(i, j) for i, j in one if tables[0].a[i] == tables[0].a[j]}
+    assert listed(candidate_pairs(tables[0], rules=[EqualKeys("a")])) == one
+
+
+def test_a_key_may_be_a_function_of_the_table():
+    people = [{"name": "Miller"}, {"name": "Millar"}, {"name": "Adams"}]
+    rule = EqualKeys(lambda table: table["name"].str[:3])
+    assert candidate_pairs(people, rules=[rule]).tolist() == [[0, 1]]
+
+
+def test_a_key_that_too_many_share_is_left_out_and_said():
+    people = pd.DataFrame({"city": ["Rome"] * 20 + ["Bern"] * 2})
+    with pytest.warns(UserWarning, match="190 pairs in all"):
+        pairs = candidate_pairs(people, rules=[EqualKeys("city", most=100)])
+    assert pairs.tolist() == [[20, 21]]
+
+
+def test_the_sorted_neighbourhood_joins_records_at_most_a_window_apart():
+    left = pd.DataFrame({"name": ["a", "d", None]})
+    right = pd.DataFrame({"name": ["b", "c", "e"]})
+    near = candidate_pairs(left, right, [SortedNeighborhood("name", 1)])
+    assert listed(near) == {(0, 0), (1, 1), (1, 2)}
+    assert listed(candidate_pairs(left, right, [SortedNeighborhood("name", 2)])) == {
+        (0, 0), (0, 1), (1, 0), (1, 1), (1, 2),
+    }  # fmt: skip
+
+
+def test_nearest_text_finds_what_the_full_products_find(register):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    table = register[0].head(100)
+    pairs = candidate_pairs(table[:50], table[50:], [NearestText(n_neighbors=3)])
+    lines = [" ".join(" ".join(map(str, row)).casefold().split()) for row in table.to_numpy()]
+    weigh = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 3))
+    W = weigh.fit_transform(lines)
+    P = (W[:50] @ W[50:].T).toarray()
+    assert np.bincount(pairs[:, 0]).tolist() == [3] * 50
+    third = np.sort(P, axis=1)[:, -3]
+    assert np.all(P[pairs[:, 0], pairs[:, 1]] >= third[pairs[:, 0]] - 1e-5)
+
+
+def test_small_blocks_find_the_same_nearest_texts(register):
+    whole = candidate_pairs(register[0])
+    with memory_budget("100kB"):
+        assert np.array_equal(candidate_pairs(register[0]), whole)
+
+
+def test_common_letters_are_passed_over_not_the_records():
+    table = pd.DataFrame({"name": [f"street {k:03d}" for k in range(30)]})
+    pairs = candidate_pairs(table, rules=[NearestText(n_neighbors=2, most=12)])
+    assert len(pairs)
+    assert len(np.unique(pairs)) == 30
+
+
+def test_nearest_points_are_those_of_the_metric():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.RandomState(0)
+    tables = [pd.DataFrame(rng.standard_normal((n, 3)), columns=list("abc")) for n in (20, 15)]
+    metric = make_pipeline(StandardScaler()).fit(tables[0])
+    D = np.linalg.norm(
+        metric.transform(tables[0])[:, None] - metric.transform(tables[1])[None], axis=2
+    )
+    pairs = candidate_pairs(*tables, [NearestPoints(metric, 2)])
+    expected = {(i, j) for i in range(20) for j in np.argsort(D[i])[:2]}
+    assert listed(pairs) == expected
+    own = candidate_pairs(tables[0], rules=[NearestPoints(metric, 2)])
+    assert np.all(own[:, 0] < own[:, 1])
+
+
+def test_a_union_of_rules_lists_every_pair_once(register):
+    rules = [EqualKeys("last"), SortedNeighborhood("born", 2), NearestText(n_neighbors=4)]
+    union = candidate_pairs(register[0], rules=rules)
+    parts = [listed(candidate_pairs(register[0], rules=[rule])) for rule in rules]
+    assert listed(union) == set.union(*parts)
+    assert len(union) == len(listed(union))
+
+
+def test_recall_and_reduction_are_those_counted_by_hand(register):
+    table, truth, _ = register
+    found = score_candidates(candidate_pairs(table), truth, len(table))
+    assert found.recall > 0.9
+    assert found.reduction > 0.95
+    assert score_candidates(truth[:, ::-1], truth, len(table)).recall == 1
+    with pytest.raises(ValueError, match="without a pair"):
+        score_candidates([[0, 1]], [], 3)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ([EqualKeys("nobody")], "Got the column 'nobody'"),
+        (["last"], "Got the rule 'last'"),
+        ([EqualKeys(lambda table: [1])], "Got a key of 1 values"),
+    ],
+    ids=["column", "rule", "function"],
+)
+def test_bad_rules_are_refused_in_a_sentence(register, rules, message):
+    with pytest.raises(ValueError, match=message):
+        candidate_pairs(register[0], rules=rules)
+
+
+# --- comparisons ---------------------------------------------------------------------------------
+
+
+def test_what_is_missing_on_either_side_is_a_state_of_its_own(fuzzy):
+    left = pd.DataFrame({"name": ["Ann", None, " "], "kind": ["x", "x", None]})
+    right = pd.DataFrame({"name": ["ann ", "Ann", "Ann"], "kind": ["y", None, None]})
+    compare = RecordComparison({"name": "text", "kind": "category"}).fit(left, right)
+    F = compare.features(left, right, [[0, 0], [1, 1], [2, 2], [0, 1]])
+    assert compare.feature_names() == ["name", "name missing", "kind", "kind missing"]
+    assert F.tolist() == [[1, 0, 0, 0], [0, 1, 0, 1], [0, 1, 0, 1], [1, 0, 0, 1]]
+
+
+def test_kinds_are_seen_from_the_values():
+    rng = np.random.RandomState(0)
+    n = 200
+    table = pd.DataFrame(
+        {
+            "name": [f"{a}son" for a in "abcdefghij"] * 20,
+            "born": [f"19{k % 90 + 10}-0{k % 9 + 1}-1{k % 9}" for k in range(n)],
+            "when": pd.date_range("2020-01-01", periods=n),
+            "zip": rng.randint(1000, 9999, n),
+            "height": rng.uniform(1.5, 2, n),
+            "sex": ["f", "m"] * 100,
+            "note": [f"a much longer remark about customer number {k}" for k in range(n)],
+            "empty": [None] * n,
+        }
+    )
+    assert RecordComparison().fit(table).kinds_ == {
+        "name": "category", "born": "date", "when": "date", "zip": "code", "height": "number",
+        "sex": "category", "note": "long_text",
+    }  # fmt: skip
+
+
+def test_a_day_and_a_month_in_each_others_place_are_nearly_equal(fuzzy):
+    left, right = [{"born": "1950-03-11"}], [{"born": "1950-11-03"}, {"born": "1987-06-25"}]
+    compare = RecordComparison({"born": "date"}).fit(left, right)
+    turned, other = compare.similarities(left, right, [[0, 0], [0, 1]])[:, 0]
+    assert turned == pytest.approx(0.9)
+    assert other < 0.5
+
+
+def test_numbers_are_alike_on_the_scale_of_their_column():
+    left = pd.DataFrame({"x": np.arange(101.0)})
+    compare = RecordComparison({"x": "number"}).fit(left)
+    near = compare.similarities(left, None, [[0, 0], [0, 5], [0, 100]])[:, 0]
+    assert near == pytest.approx([1, 0.5, 1 / 21])
+
+
+def test_comparing_texts_without_rapidfuzz_is_refused_in_a_sentence(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "rapidfuzz", None)
+    monkeypatch.setitem(__import__("sys").modules, "rapidfuzz.distance", None)
+    compare = RecordComparison({"name": "text"}).fit([{"name": "Ann"}])
+    with pytest.raises(ImportError, match=r"kernelmetric\[linkage\]"):
+        compare.similarities([{"name": "Ann"}], None, [[0, 0]])
+
+
+def test_pairs_outside_the_tables_are_refused():
+    compare = RecordComparison({"x": "number"}).fit([{"x": 1.0}, {"x": 2.0}])
+    with pytest.raises(ValueError, match="expected 0 to 1 on the left"):
+        compare.similarities([{"x": 1.0}, {"x": 2.0}], None, [[0, 2]])
+    with pytest.raises(ValueError, match="Got kinds"):
+        RecordComparison({"x": "name"}).fit([{"x": 1.0}])
+
+
+# --- what agreement is worth ---------------------------------------------------------------------
+
+
+def drawn_levels(rng, n, share, m, u):
+    """Similarities of fields that agree independently, given whether a pair matches."""
+    same = rng.uniform(size=n) < share
+    tops = np.array([0.0, 0.8, 0.9, 1.0])
+    S = np.empty((n, len(m)), dtype=np.float32)
+    for k in range(len(m)):
+        for kind, chances in ((same, m[k]), (~same, u[k])):
+            S[kind, k] = tops[rng.choice(4, kind.sum(), p=chances)]
+    return S, same
+
+
+def test_frequencies_are_found_without_labels():
+    rng = np.random.RandomState(0)
+    m = np.array([[0.05, 0.05, 0.1, 0.8], [0.1, 0.1, 0.2, 0.6], [0.05, 0.15, 0.2, 0.6]])
+    u = np.array([[0.8, 0.1, 0.05, 0.05], [0.7, 0.1, 0.1, 0.1], [0.9, 0.05, 0.04, 0.01]])
+    S, same = drawn_levels(rng, 20_000, 0.1, m, u)
+    S[rng.uniform(size=S.shape) < 0.1] = np.nan
+    none = np.empty((0, 3), dtype=np.int8)
+    patterns, counts = np.unique(levels_of(S), axis=0, return_counts=True)
+    found = frequencies(patterns, counts, none, np.empty(0, dtype=bool), 0.3)
+    assert found.match_share == pytest.approx(same.mean(), abs=0.02)
+    assert found.m == pytest.approx(m, abs=0.06)
+    assert found.u == pytest.approx(u, abs=0.03)
+
+
+def test_without_labels_the_odds_are_those_of_fellegi_and_sunter():
+    rng = np.random.RandomState(1)
+    S = rng.choice([0.0, 0.8, 1.0, np.nan], size=(500, 3))
+    model = learn(S, S[:0], np.empty(0, dtype=bool), 0.1, 0.2)
+    levels = levels_of(S)
+    patterns, counts = np.unique(levels, axis=0, return_counts=True)
+    found = frequencies(patterns, counts, levels[:0], np.empty(0, dtype=bool), 0.1, 0.2)
+    for row in range(20):
+        known = [(f, k) for f, k in enumerate(levels[row]) if k >= 0]
+        odds = sum(np.log(found.m[f, k] / found.u[f, k]) for f, k in known) + np.log(0.25)
+        one = model.odds(S[row : row + 1])[0] - model.constant
+        assert one == pytest.approx(odds - np.log(0.25))
+    assert model.probability(S).mean() == pytest.approx(0.2, abs=0.01)
+
+
+def test_the_opinion_of_random_pairs_finds_matches_among_candidates_that_are_alike():
+    rng = np.random.RandomState(0)
+    m, u = np.array([[0.1, 0.1, 0.1, 0.7]] * 6), np.array([[0.9, 0.05, 0.03, 0.02]] * 6)
+    S, same = drawn_levels(rng, 400_000, 2e-3, m, u)
+    near = same | (np.sum(S > 0.85, axis=1) >= 2)  # as rules of candidates choose them
+    none, beside = np.empty(0, dtype=bool), S[rng.permutation(len(S))[:20_000]]
+    alone = learn(S[near], S[:0], none, 0.1)
+    both = learn(S[near], S[:0], none, 0.1, S_random=beside, candidate_share=near.mean())
+    wrong = [np.sum((x.probability(S[near]) > 0.5) != same[near]) for x in (alone, both)]
+    assert wrong[1] < wrong[0]
+    assert both.match_share == pytest.approx(same[near].mean(), rel=0.2)
+
+
+def test_a_balanced_set_of_labels_does_not_move_the_share_of_matches():
+    rng = np.random.RandomState(0)
+    m = np.array([[0.1, 0.1, 0.1, 0.7]] * 4)
+    u = np.array([[0.7, 0.1, 0.1, 0.1]] * 4)
+    S, same = drawn_levels(rng, 20_000, 0.05, m, u)
+    chosen = np.concatenate([np.flatnonzero(same)[:100], np.flatnonzero(~same)[:100]])
+    p = learn(S, S[chosen], same[chosen], 0.1, None).probability(S)
+    assert p.mean() == pytest.approx(same.mean(), abs=0.015)
+    middle = (p > 0.2) & (p < 0.8)
+    assert p[middle].mean() == pytest.approx(same[middle].mean(), abs=0.15)
+
+
+def test_many_labels_teach_which_fields_must_agree_together():
+    rng = np.random.RandomState(0)
+    S = rng.choice([0.0, 1.0], size=(2000, 2))
+    same = S[:, 0] == S[:, 1]  # no sum of the two tells
+    model = learn(S, S[:200], same[:200], 0.5, 0.5)
+    assert np.mean((model.probability(S) > 0.5) == same) > 0.95
+
+
+# --- the linker ----------------------------------------------------------------------------------
+
+
+def test_links_without_labels_are_mostly_right_and_labels_improve_them(fuzzy, register):
+    table, truth, _ = register
+    without = RecordLinker().fit(table)
+    assert f1_of(without.links(), truth) > 0.7
+    matches = listed(truth)
+    rng = np.random.RandomState(0)
+    known = without.candidates_[rng.permutation(len(without.candidates_))[:300]]
+    same = [tuple(pair) in matches for pair in known.tolist()]
+    taught = RecordLinker().fit(table, pairs=known, same=same)
+    assert f1_of(taught.links(), truth) > f1_of(without.links(), truth)
+    assert len(taught.labelled_probability_) == 300
+    y = taught.labelled_same_
+    assert np.mean((taught.labelled_probability_ > 0.5) == y) > 0.9
+
+
+def test_two_tables_are_linked_one_to_one(fuzzy):
+    records, person = make_records(100, n_copies=2, random_state=1)
+    table = pd.DataFrame(records)
+    first = np.unique(person, return_index=True)[1]
+    second = np.setdiff1d(np.arange(len(person)), first)
+    second = second[np.argsort(person[second])]
+    left, right = table.iloc[first], table.iloc[second]
+    linker = RecordLinker().fit(left, right)
+    links = linker.links(one_to_one=True)
+    assert len(np.unique(links.pairs[:, 0])) == len(np.unique(links.pairs[:, 1])) == len(links)
+    assert f1_of(links, np.column_stack([np.arange(100)] * 2)) > 0.8
+    p = linker.predict_proba(left, right, linker.candidates_)
+    assert p[:, 1] == pytest.approx(linker.probability_)
+    again = linker.links(left, right, one_to_one=True)
+    assert np.array_equal(again.pairs, links.pairs)
+    assert linker.weights().loc["last", "equal"] > linker.weights().loc["last", "different"]
+
+
+def test_labels_may_come_as_pairs_and_contradictions_are_refused(fuzzy, register):
+    table, truth, _ = register
+    others = truth[:20] + np.array([0, 1])
+    known = Pairs(truth[:20], others[others[:, 1] < len(table)], len(table), faults="raise")
+    assert len(RecordLinker().fit(table, pairs=known).labelled_pairs_) == len(known)
+    with pytest.raises(ValueError, match="both to match and not to"):
+        RecordLinker().fit(table, pairs=[[0, 1], [1, 0]], same=[1, 0])
+    with pytest.raises(ValueError, match="Got same="):
+        RecordLinker().fit(table, pairs=[[0, 1]])
+    with pytest.raises(ValueError, match="not fitted yet"):
+        RecordLinker().links()
+
+
+def test_one_to_one_takes_the_best_links_together():
+    pairs = np.array([[0, 0], [0, 1], [1, 0]])
+    p = np.array([0.9, 0.8, 0.85])
+    # one of 0.9 alone is less than 0.8 and 0.85 together
+    assert one_to_one_choice(pairs, p, 2, 2, 0.5).tolist() == [False, True, True]
+    assert one_to_one_choice(pairs, p, 2, 2, 0.79).tolist() == [True, False, False]
+    with pytest.raises(ValueError, match="expected two"):
+        link(pairs, p, 2, None, threshold=0.5, one_to_one=True)
+
+
+def test_clusters_show_what_contradicts_them():
+    pairs, others = np.array([[0, 1], [1, 2], [4, 5]]), np.array([[0, 2], [3, 4]])
+    links = Links(pairs, np.array([0.9, 0.8, 0.7]), others, np.array([0.1, 0.2]), 7)
+    clusters = links.clusters()
+    assert clusters.codes[0] == clusters.codes[1] == clusters.codes[2] != clusters.codes[3]
+    assert clusters.violations.tolist() == [[0, 2]]
+    assert clusters.violation_probability.tolist() == [0.1]
+    assert clusters.n_unseen == 0
+    assert Links(pairs, links.probability, others[:0], np.empty(0), 7).clusters().n_unseen == 1
+
+
+def test_clusters_of_two_tables_count_records_of_the_right_after_those_of_the_left():
+    links = Links(np.array([[0, 0], [1, 0]]), np.ones(2), np.empty((0, 2), int), np.empty(0), 2, 2)
+    codes = links.clusters().codes
+    assert codes[0] == codes[1] == codes[2] != codes[3]
+    frame = links.to_frame(["a", "b"], ["x", "y"])
+    assert frame[["left", "right"]].to_numpy().tolist() == [["a", "x"], ["b", "x"]]
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path):
+    pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+    records, person = make_records(80, n_copies=2, random_state=2)
+    table = pd.DataFrame(records)
+    table.insert(0, "id", [f"r{k}" for k in range(len(table))])
+    first = np.unique(person, return_index=True)[1]
+    second = np.setdiff1d(np.arange(len(person)), first)
+    table.iloc[first].to_csv(tmp_path / "a.csv", index=False)
+    table.iloc[second].to_csv(tmp_path / "b.csv", index=False)
+    partner = second[np.argsort(person[second])]
+    known = [(i, j, 1) for i, j in zip(first[:30], partner[:30], strict=True)]
+    known += [(i, j, 0) for i, j in zip(first[:30], partner[1:31], strict=True)]
+    lines = [f"r{i},r{j},{sign}" for i, j, sign in known]
+    (tmp_path / "known.csv").write_text("left,right,same\n" + "\n".join(lines), encoding="utf-8")
+    return tmp_path, {f"r{i}": f"r{j}" for i, j in zip(first, partner, strict=True)}
+
+
+def test_one_command_links_two_tables(fuzzy, files, run):
+    folder, partner = files
+    said = run(
+        "link", folder / "a.csv", folder / "b.csv", "--id", "id", "--pairs", folder / "known.csv",
+        "--one-to-one", "--out", folder / "links.csv",
+    )  # fmt: skip
+    assert said.exit_code == 0, said.stderr
+    assert "links.csv" in said.stdout
+    links = pd.read_csv(folder / "links.csv")
+    assert list(links) == ["left", "right", "probability", "cluster"]
+    right = [partner[row.left] == row.right for row in links.itertuples()]
+    assert np.mean(right) > 0.9
+    assert np.sum(right) > 60
+
+
+def test_row_numbers_with_a_line_of_names_are_read(fuzzy, files, run):
+    folder, _ = files
+    (folder / "rows.csv").write_text("left,right,sign\n0,3,0\n1,5,0\n", encoding="utf-8")
+    said = run(
+        "link", folder / "a.csv", folder / "b.csv", "--pairs", folder / "rows.csv",
+        "--column", "first", "--column", "last", "--column", "born", "--json",
+        "--out", folder / "links.csv",
+    )  # fmt: skip
+    assert said.exit_code == 0, said.stderr
+    assert '"first": "text"' in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--precision", "0.9"], "Got --precision"),
+        (["--precision", "0.9", "--threshold", "0.4"], "Got --threshold beside"),
+        (["--id", "nobody"], "nobody"),
+        (["--id", "city"], "there twice"),
+    ],
+    ids=["no pairs", "two thresholds", "no column", "no id"],
+)
+def test_the_command_refuses_in_a_sentence(fuzzy, files, run, options, message):
+    folder, _ = files
+    said = run("link", folder / "a.csv", folder / "b.csv", "--out", folder / "l.csv", *options)
+    assert said.exit_code == 1
+    assert message in said.stderr
+    assert not (folder / "l.csv").exists()
