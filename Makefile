@@ -28,7 +28,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format typecheck docstrings pytest test-oldest test-torch test-peers test-paper \
-	test-slow test-mutation test-browser reproduce bench bench-quick import-time docs wheel hooks clean
+	test-slow test-mutation test-browser reproduce bench bench-quick import-time docs wheel release-check hooks clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,10 +38,11 @@ demo: $(RUN) ## Watch linear learners and their kernel versions compete (minutes
 
 test: lint typecheck pytest ## All that CI runs: lint, import layers, types, docstrings, tests, doctests
 
-lint: $(DEV) ## Check style, formatting and the import layers
+lint: $(DEV) ## Check style, formatting, the import layers and the spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/codespell
 
 format: $(DEV) ## Format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
@@ -110,12 +111,15 @@ docs: $(DOCS) ## Build the documentation into docs/_build/html and run its examp
 wheel: $(RUN) ## Build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
+release-check: .venv-release/.stamp ## Build a release, install it into an empty environment, and try it there
+	.venv-release/bin/python tools/release_check.py $(ARGS)
+
 hooks: $(DEV) ## Run the fast part of CI before each git commit
 	$(BIN)/python -m pip install --quiet --group hooks
 	$(BIN)/pre-commit install
 
 clean: ## Remove all that make created, environments included
-	rm -rf .venv .venv-oldest .venv-torch .venv-peers .venv-metric-learn dist build docs/_build docs/api docs/gallery \
+	rm -rf .venv .venv-oldest .venv-torch .venv-peers .venv-metric-learn .venv-release dist build docs/_build docs/api docs/gallery \
 		docs/sg_execution_times.rst docs/_api_by_room.md \
 		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo-output \
 		mutation-output
@@ -172,4 +176,9 @@ $(DOCS): $(RUN)
 	$(call create_venv,.venv-peers)
 	.venv-peers/bin/python -m pip install --quiet "metric-learn==0.7.0" "scikit-learn==1.5.2" "numpy<2" \
 		"pandas<2.3" mlpack
+	@touch $@
+
+.venv-release/.stamp: pyproject.toml
+	$(call create_venv,.venv-release)
+	.venv-release/bin/python -m pip install --quiet --group release
 	@touch $@

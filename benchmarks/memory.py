@@ -1,6 +1,6 @@
 """What a fit takes beside what its estimate says, for every estimator at three sizes.
 
-``python benchmarks/memory.py`` writes the table that the guide shows to docs/guide/_memory.md.
+``python benchmarks/memory.py`` writes the table of docs/measurements/memory.md, a file of its own.
 ``--limit 512MB`` instead fits each at growing sizes in a process that may take no more than that,
 by a control group where this user may make one, else by ``ulimit -v``, and says how each size
 ended: it fitted, or it was refused in a sentence. A process that is killed, or ends in any other
@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "guide" / "_memory.md"
+PAGE = HERE.parent / "docs" / "measurements" / "_memory.md"
 GROUPS = Path("/sys/fs/cgroup/memory")
 POINTS, FEATURES = (1_000, 3_000, 9_000), 20
 CUBIC = (500, 1_000, 2_000)  # for what takes n³ operations

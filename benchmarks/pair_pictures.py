@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.metrics import roc_curve
+from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import FunctionTransformer
 
 from kernelmetric import IdealizedKernel, Pairs, PairVerifier
@@ -28,7 +29,10 @@ def matching():
     X = np.hstack([letters.transform([r[f] for r in records]).toarray() for f in FIELDS])
 
     def candidates(rows):
-        return X[rows], Pairs.from_neighbors(X[rows], person[rows], n_neighbors=5, radius=None)
+        near = NearestNeighbors(n_neighbors=5).fit(X[rows]).kneighbors(return_distance=False)
+        found = np.unique(np.sort([(i, j) for i, row in enumerate(near) for j in row]), axis=0)
+        same = person[rows][found[:, 0]] == person[rows][found[:, 1]]
+        return X[rows], Pairs(found[same], found[~same], n_samples=len(X[rows]))
 
     X_known, known = candidates(person % 4 < 2)
     X_some, some = candidates(person % 4 == 2)

@@ -27,14 +27,14 @@ extensions = [
 ]
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "_templates", "_api_by_room.md", "guide/_memory.md"]
+exclude_patterns = ["_build", "_templates", "_api_by_room.md", "measurements/_memory.md"]
 templates_path = ["_templates"]
 
 html_theme = "furo"
 html_math_renderer = "mathml"  # browsers draw it themselves: no script, no network
 html_title = f"kernelmetric {release}"
 html_static_path = ["_static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["pages.css"]
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
@@ -68,6 +68,8 @@ def public_names_by_room():
         elif callable(thing):
             room = thing.__module__.split(".")[1]
             rooms.setdefault(room, []).append(name)
+    why = importlib.import_module("kernelmetric.inspection")
+    rooms["inspection"] = [f"inspection.{name}" for name in why.__all__]
     for name, room in kernelmetric._MOVED.items():
         rooms.setdefault(room, []).append(f"{room}.{name}")
     known = [room for room in ROOMS if room in rooms]

@@ -221,7 +221,9 @@ def test_what_cannot_be_learned_is_refused_in_a_sentence(run, table, arguments, 
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("command", ["fit", "evaluate", "transform", "neighbors", "datasets"])
+@pytest.mark.parametrize(
+    "command", ["fit", "evaluate", "transform", "neighbors", "explain", "datasets"]
+)
 def test_every_help_has_examples(run, command):
     result = run(command, "--help")
     assert result.exit_code == 0

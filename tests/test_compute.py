@@ -502,7 +502,7 @@ def test_points_ruled_out_in_few_coordinates_are_no_neighbours(k, dtype, elsewhe
     X = (rng.standard_normal((900, 20)) / np.arange(1, 21) + 3).astype(dtype)
     X[5] = X[3]  # duplicates are nearest neighbours
     queries = X[:300] + dtype(0.01) if elsewhere else None
-    assert _pruned.pays(X, X, k, _pruned.lower_bounds(X, X), same=True)
+    assert _pruned.worth_pruning(X, X, k, _pruned.lower_bounds(X, X), same=True)
     indices, squared = nearest_neighbors(X, k, queries=queries)
     monkeypatch.setattr(_pruned, "_MIN_ROWS", 10_000)
     plain_indices, plain_squared = nearest_neighbors(X, k, queries=queries)
@@ -516,4 +516,4 @@ def test_nothing_is_ruled_out_where_no_direction_stands_out(monkeypatch):
     monkeypatch.setattr(_pruned, "_N_LEADING", 4)
     monkeypatch.setattr(_pruned, "_MIN_FEATURES", 10)
     X = np.random.RandomState(0).standard_normal((900, 40))
-    assert not _pruned.pays(X, X, 5, _pruned.lower_bounds(X, X), same=True)
+    assert not _pruned.worth_pruning(X, X, 5, _pruned.lower_bounds(X, X), same=True)

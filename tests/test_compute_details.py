@@ -232,3 +232,6 @@ def test_impostors_are_listed_up_to_the_margin_and_its_slack():
         value, pairs = mine_impostors(E, targets, codes, 0.5, slack=slack)
         assert sorted(pairs.tolist()) == expected
         assert value == pytest.approx(4 * 1.0 + 0.5 * 2 * 1.0)  # whatever is listed
+    value, pairs = mine_impostors(E, targets, codes, 0.5, most=0)
+    assert value == pytest.approx(5.0)
+    assert pairs.shape == (0, 2)

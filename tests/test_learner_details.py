@@ -404,9 +404,12 @@ class Watched:
         extra = 0.0 if first or not self.missing else self.missing.pop(0)
         return 5.0 + extra, np.array([[0, 1]], dtype=np.int32)
 
-    def look(self, L, pairs, most):
+    def look(self, L, pairs, most, slack):
         exact, nearby = self.mine(L, most)
         return exact, 5.0, nearby
+
+    def listed(self, pairs, nearby):
+        return nearby
 
     def of_map(self, L, pairs, corner):
         return 5.0, 0.0 * L
@@ -415,7 +418,7 @@ class Watched:
 def test_a_list_that_was_too_short_doubles_and_another_stays():
     problem = Watched([1.0, 0.0, 1.0])
     _, good, corner = margin.descend(
-        problem, np.eye(2), SimpleNamespace(stopped=False), 99, 1e-6, 1.0
+        problem, np.eye(2), SimpleNamespace(stopped=False, loss_curve=[]), 99, 1e-6, 1.0
     )
     # Round by round: too short; near, but the stage was rough; too short; good.
     assert problem.watched == [50, 50, 100, 100, 200]
@@ -424,7 +427,8 @@ def test_a_list_that_was_too_short_doubles_and_another_stays():
 
 
 @pytest.mark.parametrize(("n", "listed"), [(300, False), (301, True)])
-def test_only_large_problems_keep_a_list_of_impostors(n, listed):
+def test_only_large_problems_keep_a_list_of_impostors(n, listed, monkeypatch):
+    monkeypatch.setattr(margin, "FEW_POINTS", 300)
     rng = np.random.RandomState(0)
     codes = np.repeat([0, 1], [n // 2, n - n // 2])
     targets = np.where(codes == 0, 0, n - 1)[:, None]
@@ -448,6 +452,58 @@ def test_the_first_map_of_large_margins_has_the_best_length_of_a_grid():
     assert 0 < np.argmin(values) < 6
     assert problem.best_length(L) == pytest.approx(lengths[np.argmin(values)])
     assert problem.best_length(0.0 * L) == 1.0
+
+
+@pytest.mark.parametrize("best", range(7))
+def test_the_best_length_is_found_wherever_it_is(best, monkeypatch):
+    codes = np.repeat([0, 1], 4)
+    points = np.arange(8.0)[:, None]
+    problem = MarginProblem(points, np.array([1, 0, 3, 2, 5, 4, 7, 6])[:, None], codes, 1.0, 0.0)
+    squares = 4.0 ** np.arange(-3, 4)  # targets are at a distance of one
+    asked = []
+
+    def convex(E, **options):
+        square = float(E[1, 0] - E[0, 0]) ** 2
+        asked.append(square)
+        return abs(square - squares[best]), None
+
+    monkeypatch.setattr(problem, "_mined", convex)
+    assert problem.best_length(np.eye(1)) == pytest.approx(np.sqrt(squares[best]))
+    assert len(asked) == len(set(asked)) <= 6
+
+
+def test_many_points_end_where_they_would_without_a_start_from_some(monkeypatch):
+    rng = np.random.RandomState(0)
+    y = np.arange(240) % 3
+    X = rng.standard_normal((240, 4)) + 0.8 * y[:, None]
+    plain = LMNN(tol=1e-5, max_iter=2000).fit(X, y)
+    monkeypatch.setattr(margin, "_MANY_POINTS", 200)
+    monkeypatch.setattr(margin, "_SOME_POINTS", 80)
+    sizes = []
+    real = margin._rounds
+
+    def watched(problem, *arguments):
+        sizes.append(len(problem.codes))
+        return real(problem, *arguments)
+
+    monkeypatch.setattr(margin, "_rounds", watched)
+    begun = LMNN(tol=1e-5, max_iter=2000).fit(X, y)
+    assert sizes == [80, 240]
+    assert begun.converged_
+    assert begun.n_iter_ == len(begun.loss_curve_)
+    assert begun.loss_ == pytest.approx(plain.loss_, rel=1e-3)
+    with pytest.warns(ConvergenceWarning):
+        short = LMNN(max_iter=3).fit(X, y)
+    assert short.n_iter_ == 3
+
+
+def test_an_objective_that_is_as_good_as_none_ends_the_descent():
+    rng = np.random.RandomState(0)
+    y = np.repeat([0, 1], 20)
+    X = 1e-3 * rng.standard_normal((40, 2)) + 100.0 * y[:, None]
+    learner = LMNN(tol=1e-2).fit(X, y)
+    assert learner.converged_
+    assert learner.loss_ <= 1e-2 * 3 * 40
 
 
 def counted_descents(monkeypatch, module, most):

@@ -107,9 +107,26 @@ def test_the_version_is_that_of_the_installed_package():
     )
 
 
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
 def test_the_changelog_knows_the_version():
     release = re.match(r"\d+\.\d+\.\d+", kernelmetric.__version__).group()
-    assert f"## {release}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{release}]" in CHANGELOG
+
+
+def test_the_changelog_keeps_its_form():
+    releases = re.findall(r"^## (.*)$", CHANGELOG, re.MULTILINE)
+    assert releases[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", r) for r in releases[1:])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.*)$", CHANGELOG, re.MULTILINE)) <= kinds
+
+
+def test_the_citation_names_the_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    release = re.match(r"\d+\.\d+\.\d+", kernelmetric.__version__).group()
+    assert f"\nversion: {release}\n" in citation
 
 
 def test_the_extra_all_installs_every_extra():
@@ -156,3 +173,21 @@ def test_no_large_file_is_tracked():
 @pytest.mark.parametrize("command", ["make demo", "make test"])
 def test_the_readme_names_the_first_commands(command):
     assert command in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_installed_package_says_that_it_is_typed():
+    assert (Path(kernelmetric.__file__).parent / "py.typed").is_file()
+
+
+def test_what_goes_away_warns_in_one_form_at_the_line_of_the_user():
+    call = "deprecated('Got tol=0, but it has no effect', 'max_iter=5', stacklevel=1)"
+    statement = compile(call, "script of a user.py", "exec")
+    with pytest.warns(DeprecationWarning, match="no effect: try max_iter=5. The next minor") as got:
+        exec(statement, {"deprecated": kernelmetric.compute.deprecated})  # noqa: S102, RUF100
+    assert got[0].filename == "script of a user.py"
+
+
+def test_every_way_out_is_through_the_one_mechanism():
+    sources = (ROOT / "src").rglob("*.py")
+    own = [path.name for path in sources if "DeprecationWarning" in path.read_text("utf-8")]
+    assert own == ["_deprecated.py"]

@@ -9,10 +9,19 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import DNE, NCA, KernelAlignment, Kernelized, LeaveOneOutRidge, Pairs
-from kernelmetric.evaluation import holdout
+from kernelmetric import (
+    DNE,
+    NCA,
+    KernelAlignment,
+    Kernelized,
+    LeaveOneOutRidge,
+    Pairs,
+)
+from kernelmetric.evaluation import ClassScores, holdout
+from kernelmetric.inspection import explain_pair
 from kernelmetric.report import plot_loss_curve, plot_neighbors, report_page, visible
-from kernelmetric.report._page_data import choose_points, hardness, in_planes, relevance
+from kernelmetric.report._page_charts import curve_svg
+from kernelmetric.report._page_data import choose_points, columns_of, hardness, in_planes, relevance
 
 
 @pytest.fixture(scope="module")
@@ -132,13 +141,56 @@ def test_of_many_points_a_sample_is_shown_and_said_to_be_one():
     assert "2,000 of 3,000 rows" in page
 
 
-def test_the_linear_metric_counts_features_by_the_columns_of_its_map(parts):
-    metric, _ = parts
-    np.testing.assert_allclose(
-        relevance(metric),
-        np.linalg.norm(metric.components_, axis=0)
-        / np.linalg.norm(metric.components_, axis=0).sum(),
+def test_the_linear_metric_counts_features_by_its_matrix_and_their_spread(parts):
+    metric, points = parts
+    expected = np.diag(metric.get_mahalanobis_matrix()) * points["X"].var(axis=0)
+    found = relevance(columns_of(metric, points["X"]), points["X"])
+    np.testing.assert_allclose(found.shares, expected / expected.sum(), rtol=1e-9)
+    assert found.names[0] == "feature 0"
+
+
+def test_features_of_one_name_count_as_one(parts):
+    metric, points = parts
+    names = ["a", "b", "b", *"cdefghijkl"]
+    assert columns_of(metric, points["X"], names).names == tuple("abcdefghijkl")
+    assert "How much each feature counts" in report_page(metric, **points, feature_names=names)
+
+
+def test_the_hardest_rows_say_what_parts_them_from_their_neighbours(parts):
+    metric, points = parts
+    n = len(points["X"])
+    data = data_of(report_page(metric, **points))
+    assert len(data["why"]) == min(40, len(points["X_test"]))
+    i = int(next(iter(data["why"])))
+    j = data["points"]["after"]["neighbors"][i][0]
+    why = explain_pair(metric, points["X_test"][i - n], points["X"][j])
+    column, percent = data["why"][str(i)][0][0]
+    assert data["whyColumns"][column] == f"feature {int(np.argmax(np.abs(why.shares)))}"
+    assert percent == round(100 * why.shares[column] / np.abs(why.shares).sum())
+
+
+def test_the_ends_of_the_loss_axis_are_within_the_picture():
+    for values in ([1.58e3, 1.2e3, 1.1e3], [1.234e-5, 1.1e-5], [-1.5e-13, -1.6e-13]):
+        texts = re.findall(r'<text x="(\d+)"[^>]*class="tick"[^>]*>([^<]*)<', curve_svg(values))
+        for place, text in texts[:2]:
+            assert int(place) >= 8 * len(text)  # pixels of a wide letter
+
+
+def test_scores_by_class_and_the_confusion_are_shown_with_a_warning_where_it_is_due(parts):
+    metric, points = parts
+    found = ClassScores(0.5, 0.4, 0.6, float("nan"), 0.7, "b<", ("a", "b<"), ((1, 2), (3, 44)))
+    page = report_page(
+        metric, **points, scores={"ours": [0.5]}, learned="ours", class_scores={"ours": found}
     )
+    assert "accuracy 50.0 % is below the 70.0 % of always answering" in page
+    assert "Class by class" in page
+    assert ">44</td>" in page
+    assert "b&lt;" in page
+    fine = found._replace(accuracy=0.8)
+    page = report_page(
+        metric, **points, scores={"ours": [0.8]}, learned="ours", class_scores={"ours": fine}
+    )
+    assert "Beware" not in page
 
 
 def test_planes_keep_two_dimensions_as_they_are(wine):

@@ -53,6 +53,8 @@ from kernelmetric import (
     Kernelized,
     KernelTrick,
     Laplacian,
+    MetricClassifier,
+    MetricRegressor,
     Nystroem,
     Pairs,
     PairVerifier,
@@ -63,6 +65,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.datasets import TableEncoder
+from kernelmetric.kernels import Columns
 from kernelmetric.learners import Learner
 from kernelmetric.shipping import SavedFileError, _checks
 from kernelmetric.shipping._allowed import names_of_classes
@@ -133,6 +136,10 @@ CASES = {
         ),
         frame(),
     ),
+    "columns": lambda: (
+        Kernelized(DNE(2), Columns(kernel="rbf"), KPCA(4)),
+        frame().to_numpy(dtype=object),
+    ),
     "scalers": lambda: (
         before(StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler(), Normalizer()),
         points()[0],
@@ -176,6 +183,8 @@ CASES = {
         points()[0],
     ),
     "verifier": lambda: (PairVerifier(NCA(2)), points()[0]),
+    "classifier": lambda: (MetricClassifier(DNE(2), cv=2), points()[0]),
+    "regressor": lambda: (MetricRegressor(Kernelized(PCA(2), "rbf"), cv=2), points()[0]),
 }
 
 
@@ -327,6 +336,10 @@ def outcome(path, X):
         try:
             if isinstance(model, PairVerifier):
                 answers = [model.predict_pairs([[0, 1], [2, 5]], X)]
+            elif isinstance(model, MetricClassifier | MetricRegressor):
+                answers = [model.predict(X), model.score_samples(X), *model.kneighbors(X)]
+                likely = getattr(model, "predict_proba", None) or model.predict_interval
+                answers.append(likely(X))
             else:
                 answers = [model.transform(X)]
             if isinstance(model, TransductiveDistance):

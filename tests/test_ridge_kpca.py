@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import KPCA, LDA, LMNN, NCA, Kernelized, load, save
+from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.kernels import RBF, Delta, Rescaled
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca, has_ridge
@@ -31,6 +33,13 @@ def problem():
 @pytest.fixture
 def by_landmarks(monkeypatch):
     """The way of many points, for few."""
+    monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 50)
+    monkeypatch.setattr(_ridge_kpca, "HELD_ROWS", 50)
+
+
+@pytest.fixture
+def in_single(monkeypatch):
+    """The way of up to 12,000 points, for few."""
     monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 50)
 
 
@@ -324,3 +333,44 @@ def test_few_different_points_among_many_have_their_eigenvalues():
     expected = KPCA(30, kernel="rbf", solver="dense").fit(X)
     np.testing.assert_allclose(found.eigenvalues_[:11], expected.eigenvalues_[:11], rtol=1e-6)
     assert found.rank_ == 11
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 0.1, 1.0])
+def test_single_precision_changes_no_distance(problem, ridge, in_single, monkeypatch):
+    X, y, X_new, _ = problem
+    kernel = RBF(gamma=0.5) + ridge * Delta()
+    single = RidgeKPCA(8, kernel=kernel)
+    Z = single.fit_transform(X, y)
+    monkeypatch.undo()
+    double = RidgeKPCA(8, kernel=kernel).fit(X, y)
+    assert single.n_landmarks_ == 0
+    assert single.rank_ == double.rank_
+    assert single.projection_.dtype == Z.dtype == np.float64
+    np.testing.assert_allclose(single.eigenvalues_, double.eigenvalues_, rtol=1e-3)
+    for points in (X, X_new):
+        D = pairwise_distances(double.transform(points))
+        found = pairwise_distances(single.transform(points))
+        np.testing.assert_allclose(found, D, atol=2e-3 * D.max())
+    np.testing.assert_allclose(Z, single.transform(X), atol=2e-3 * np.abs(Z).max())
+
+
+def test_copies_with_other_labels_have_one_place_in_single_precision(problem, in_single):
+    X, y, _, _ = problem
+    X, y = np.repeat(X[:60], 2, axis=0), np.repeat(y[:60], 2)
+    y[:10:2] = (y[:10:2] + 1) % 3
+    Z = RidgeKPCA(8, kernel=KERNEL).fit_transform(X, y)
+    assert np.all(np.isfinite(Z))
+    np.testing.assert_allclose(Z[::2], Z[1::2], atol=1e-3 * np.abs(Z).max())
+
+
+def test_where_memory_is_short_many_points_have_landmarks(problem, in_single):
+    X, y, _, _ = problem
+    held = RidgeKPCA(8, kernel=KERNEL, n_landmarks=20)
+    assert held.fit(X, y).n_landmarks_ == 0
+    with memory_budget(4 * len(X) ** 2):
+        assert held.fit(X, y).n_landmarks_ == 20
+
+
+def test_without_a_ridge_many_points_have_landmarks(problem, in_single):
+    X, y, _, _ = problem
+    assert RidgeKPCA(8, kernel=RBF(gamma=0.5), n_landmarks=20).fit(X, y).n_landmarks_ == 20

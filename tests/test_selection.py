@@ -23,7 +23,7 @@ from kernelmetric.selection import (
     automatic_kernel,
     leave_one_out_errors,
 )
-from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid
+from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid, left_out
 from kernelmetric.selection._relevance import relevance_loss, relevances
 from kernelmetric.selection._targets import coded_targets, few_columns
 
@@ -494,3 +494,28 @@ def test_auto_is_one_of_the_kernels_of_a_grid_search(wine):
         error_score="raise",
     )
     assert search.fit(X, y).best_score_ > 0.9
+
+
+def test_the_last_points_alone_are_left_out_where_so_many_are_judged():
+    rng = np.random.RandomState(0)
+    X, Y = rng.standard_normal((30, 2)), rng.standard_normal((30, 3))
+    K = RBF(gamma=0.5)(X)
+    G = np.linalg.inv(K + 1.0 + 0.1 * np.eye(30))
+    squares = (G @ Y / np.diag(G)[:, None]) ** 2
+    for judged in (1, 7, 30, None):
+        error, dimension = left_out(K, Y, 0.1, judged)
+        assert error == pytest.approx(squares[-(judged or 30) :].mean(), rel=1e-9)
+        assert np.isnan(dimension) == (judged in (1, 7))
+
+
+def test_a_grid_that_judges_some_points_ends_with_the_error_of_all(wine):
+    X, Y = wine[0], coded_targets(wine[1], wine[0]).columns()
+    some = Grid(X, Y, FAMILIES[0], judged=60).sweep()
+    place = some.best
+    estimate = some.errors.copy()
+    assert some.settle().best == place
+    K = RBF(gamma=float(some.gammas[place[0]]))(X)
+    expected = left_out(K, Y, RIDGES[place[1]])
+    assert (some.error, some.dimensions[place]) == pytest.approx(expected, rel=1e-9)
+    ratios = (some.errors / estimate)[np.isfinite(estimate)]
+    np.testing.assert_allclose(ratios, ratios[0])

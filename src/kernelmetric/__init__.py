@@ -18,10 +18,9 @@ What most tasks take is imported from here. What only specialists need lives in 
 ``kernelmetric.kernels``, ``kernelmetric.transductive``, ``kernelmetric.evaluation`` and so on.
 """
 
-from typing import Any
-
 from kernelmetric import datasets
 from kernelmetric.compute import memory_budget, use_device
+from kernelmetric.compute import moved as _moved
 from kernelmetric.evaluation import (
     PairVerifier,
     check_kernelizable,
@@ -33,6 +32,7 @@ from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
+    Columns,
     Cosine,
     Delta,
     Laplacian,
@@ -41,17 +41,19 @@ from kernelmetric.kernels import (
 )
 from kernelmetric.learners import LEARNERS as _LEARNERS
 from kernelmetric.learners._registry import *  # noqa: F403
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.selection import AlignedScales, KernelAlignment, LeaveOneOutRidge
 from kernelmetric.shipping import compress, load, save, to_faiss, to_onnx
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 from kernelmetric.transductive import TransductiveDistance
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "KPCA",
     "RBF",
     "AlignedScales",
+    "Columns",
     "Cosine",
     "Delta",
     "KernelAlignment",
@@ -61,6 +63,8 @@ __all__ = [
     "Laplacian",
     "LeaveOneOutRidge",
     "Linear",
+    "MetricClassifier",
+    "MetricRegressor",
     "Nystroem",
     "PairVerifier",
     "Pairs",
@@ -100,21 +104,8 @@ _MOVED = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-    import warnings
-
-    room = f"kernelmetric.{_MOVED[name]}"
-    warnings.warn(
-        f"Got {name} from kernelmetric, but it lives in {room} now: try from {room} import {name}. "
-        "The next version will not know the old place.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return getattr(importlib.import_module(room), name)
+__getattr__ = _moved(__name__, _MOVED)
 
 
 def __dir__() -> list[str]:
-    return sorted({"__version__", *(name for name in globals() if name[0] != "_")} - {"Any"})
+    return sorted({"__version__", *(name for name in globals() if name[0] != "_")})

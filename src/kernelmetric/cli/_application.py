@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # In the order of ``kernelmetric --help``; each is a file of this folder.
 COMMANDS = (
-    "demo", "fit", "evaluate", "transform", "neighbors", "link", "check", "datasets",
+    "demo", "fit", "evaluate", "transform", "neighbors", "explain", "link", "check", "datasets",
 )  # fmt: skip
 
 

@@ -36,19 +36,19 @@ def command() -> click.Command:
         "params",
         multiple=True,
         metavar="NAME=VALUE",
-        help="A parameter of the estimator; may be repeated.",
+        help="Set a parameter of the estimator. Repeat it for several.",
     )
     @click.option(
         "--data",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="A table of numbers with the label in the last column, to try it on.",
+        help="Try it on this table of numbers. The last column is the label.",
     )
     @click.option(
         "--tol",
         type=click.FloatRange(0),
         default=0.01,
         show_default=True,
-        help="Change that is none.",
+        help="The largest change that counts as no change.",
     )
     @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
     def check(
@@ -56,10 +56,11 @@ def command() -> click.Command:
     ) -> None:
         """Find out whether an ESTIMATOR becomes its kernel version on kernel coordinates.
 
-        ESTIMATOR is a dotted path such as sklearn.cluster.KMeans. It is fitted on points that
-        are moved, turned and embedded in more dimensions, and its answers are compared.
+        ESTIMATOR is a dotted path such as sklearn.cluster.KMeans. The command moves the points,
+        turns them, and puts them into more dimensions. It fits the estimator each time and
+        compares the answers.
 
-        Exit code: 0 yes, 1 no (or the data cannot tell), 2 an error.
+        The exit code is 0 for yes, 1 for no (or if the data cannot tell), and 2 for an error.
 
         \b
         Examples:

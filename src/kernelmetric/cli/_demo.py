@@ -30,8 +30,8 @@ def command() -> click.Command:
         show_default=True,
         help="Folder for the table and the pictures.",
     )
-    @click.option("--quick", is_flag=True, help="Fewer data sets and splits: seconds.")
-    @click.option("--quiet", is_flag=True, help="Write the files, print nothing.")
+    @click.option("--quick", is_flag=True, help="Use fewer data sets and splits. Takes seconds.")
+    @click.option("--quiet", is_flag=True, help="Write the files and print nothing.")
     @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
     @seed_option
     def demo(out: Path, quick: bool, quiet: bool, as_json: bool, seed: int) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 from kernelmetric.cli._options import data_argument, metric_options, output_options
 from kernelmetric.cli._study import Study, open_study
 from kernelmetric.cli._talk import Talk, count, sentences, visible
+from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
 from kernelmetric.datasets import TableError, features_of, labels_of, open_table
-from kernelmetric.evaluation import Trial, cross_validate_pairs, run_trials
+from kernelmetric.evaluation import Trial, cross_validate_pairs, is_uneven, run_trials
 from kernelmetric.report import Cell, rich_table
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def command() -> click.Command:
         "--test",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Judge on this table instead of folds of DATA.",
+        help="Judge on this table instead of on folds of DATA.",
     )
     @click.option(
         "--folds", type=click.IntRange(2), default=5, show_default=True, help="Number of folds."
@@ -40,9 +41,9 @@ def command() -> click.Command:
     ) -> None:
         """Compare a metric with k-NN and SVM on held-out rows.
 
-        Euclidean distance, the metric, tuned k-NN and a tuned SVM are judged by cross-validation
-        on the rows of DATA, or learned from DATA and judged on another table.
-        Everything, the filling of missing values included, is learned from training rows alone.
+        The command judges Euclidean distance, the metric, tuned k-NN and a tuned SVM by
+        cross-validation on the rows of DATA. With --test it learns from DATA and judges on another
+        table. Everything learns from training rows only, also the filling of missing values.
 
         \b
         Examples:
@@ -71,13 +72,19 @@ def command() -> click.Command:
             for split, value in enumerate(values)
         ]
         talk.show(rich_table(cells, title=visible(what)))
-        notes = {trial.method: trial.note for trial in trials if trial.note}
+        judged: dict[str, list[Any]] = {}
+        for trial in trials:
+            judged.setdefault(trial.method, []).append(trial.scores)
+        if trials and is_uneven(study.y):
+            tell_uneven(talk, judged, study.name)
+        notes = trial_notes(trials)
         talk.listed(f"{name}: {note}" for name, note in notes.items())
         talk.answer(
             {
                 "metric": study.name,
                 "score": what,
                 "scores": scores,
+                **uneven_summary(judged, study.name),
                 "seconds": {
                     name: round(sum(t.seconds for t in trials if t.method == name), 3)
                     for name in scores

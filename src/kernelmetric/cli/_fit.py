@@ -16,7 +16,9 @@ from kernelmetric.cli._options import data_argument, metric_options, output_opti
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._study import Study, open_study, telling_columns
 from kernelmetric.cli._talk import Talk, count, sentences
-from kernelmetric.evaluation import cross_validate_pairs, holdout
+from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
+from kernelmetric.evaluation import cross_validate_pairs, holdout, is_uneven
+from kernelmetric.inspection import feature_columns
 from kernelmetric.report import report_page, write_atomically
 
 if TYPE_CHECKING:
@@ -35,14 +37,16 @@ def command() -> click.Command:
     @click.command()
     @data_argument
     @metric_options
-    @click.option("--out", type=file, metavar="FILE", help="Write the model.")
-    @click.option("--report", type=file, metavar="FILE.html", help="Write a page about it.")
+    @click.option("--out", type=file, metavar="FILE", help="Write the model to this file.")
+    @click.option(
+        "--report", type=file, metavar="FILE.html", help="Write a report page for the browser."
+    )
     @click.option(
         "--test-size",
         type=click.FloatRange(0.05, 0.9),
         default=0.25,
         show_default=True,
-        help="Part of the rows held out for the comparison.",
+        help="Share of the rows to hold out for the comparison.",
     )
     @output_options
     def fit(
@@ -56,9 +60,11 @@ def command() -> click.Command:
     ) -> None:
         """Learn a metric from a table (CSV, Parquet or npz).
 
-        The metric is compared with Euclidean distance, tuned k-NN and a tuned SVM on rows held
-        out, then learned again from all rows and saved. Columns of names become zeros and ones,
-        missing values are filled, constant and identifier columns are left out; each is told.
+        The command holds out some rows and compares the metric on them with Euclidean distance,
+        tuned k-NN and a tuned SVM. Then it learns again from all rows and saves the model.
+
+        Columns of names become zeros and ones. Missing values are filled. Columns that are constant
+        or identify the row are left out. The command says what it does with each column.
 
         \b
         Examples:
@@ -98,7 +104,8 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool
                 begin(names[len(trials)] if len(trials) < len(names) else "all rows")
             found["judged"] = trials[1].estimator
             found["scores"] = {trial.method: [trial.accuracy] for trial in trials}
-            found["notes"] = {trial.method: trial.note for trial in trials if trial.note}
+            found["notes"] = trial_notes(trials)
+            found["class_scores"] = {trial.method: trial.scores for trial in trials}
             found["seconds"] = trials[1].seconds
             if keep:
                 found["model"] = _quietly(study.fitted)
@@ -139,6 +146,8 @@ def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
     for name, values in found["scores"].items():
         mean = float(np.mean(values))
         talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if mean == best else None)
+    if study.pairs is None and is_uneven(study.y):
+        tell_uneven(talk, {name: [s] for name, s in found["class_scores"].items()}, study.name)
     for name, note in found["notes"].items():
         talk.say(f"  {name}: {note}", style="dim")
 
@@ -179,10 +188,11 @@ def _page(study: Study, found: dict[str, Any]) -> str:
         X,
         **parts,
         scores=found["scores"],
+        class_scores=found.get("class_scores"),
         learned=study.name,
         title=f"{study.name} on {study.path.name}",
         label=study.label or "class",
-        feature_names=list(encoder.get_feature_names_out()),
+        feature_names=feature_columns(encoder),
         rows=study.rows[order],
         shown={name: study.frame[name].to_numpy()[order] for name in shown},
         facts={
@@ -206,6 +216,7 @@ def _summary(study: Study, found: dict[str, Any], files: dict[str, Path]) -> dic
         "left_out": list(study.plan.left_out),
         "notes": list(study.notes),
         "scores": {name: [float(v) for v in values] for name, values in found["scores"].items()},
+        **uneven_summary({n: [s] for n, s in found.get("class_scores", {}).items()}, study.name),
         "warnings": found["notes"],
         "seconds": round(found["total"], 3),
         "files": {name: str(path) for name, path in files.items()},

@@ -31,13 +31,23 @@ def command() -> click.Command:
     @click.argument("model", type=file)
     @data_argument
     @device_option
-    @click.option("--query", type=file, metavar="FILE", help="A table of queries.")
-    @click.option("--row", "rows", multiple=True, type=click.IntRange(0), help="Query this row.")
+    @click.option(
+        "--query", type=file, metavar="FILE", help="Find neighbours of the rows of this table."
+    )
+    @click.option(
+        "--row",
+        "rows",
+        multiple=True,
+        type=click.IntRange(0),
+        help="Ask for this row only. Repeat it for several.",
+    )
     @click.option(
         "-k", "--neighbors", "k", type=click.IntRange(1), default=5, show_default=True,
         help="How many neighbours to find.",
     )  # fmt: skip
-    @click.option("--show", multiple=True, metavar="COL", help="Columns to show beside them.")
+    @click.option(
+        "--show", multiple=True, metavar="COL", help="Show this column. Repeat it for several."
+    )
     @output_options
     def neighbors(
         model: Path,
@@ -51,10 +61,12 @@ def command() -> click.Command:
     ) -> None:
         """Find the nearest rows under a learned metric.
 
-        Queries are the rows of another table, all or those of --row; without --query they are
-        rows of DATA itself, the first five unless --row names others, and no row finds itself.
-        Columns that the model does not use, such as labels, are shown beside each neighbour; in
-        JSON they are under "columns".
+        With --query the queries are the rows of another table, and --row chooses some of them.
+        Without it the queries are the first five rows of DATA, or those of --row. A row does not
+        find itself.
+
+        The output shows the columns that the model does not use, such as labels, with each
+        neighbour. In JSON they are under "columns".
 
         \b
         Examples:

@@ -82,7 +82,7 @@ def seed_option(function: Callable) -> Callable:
         type=click.IntRange(0, LARGEST_SEED),
         default=0,
         show_default=True,
-        help="Seed of all draws and splits.",
+        help="Seed for everything random.",
     )(function)
 
 
@@ -107,28 +107,28 @@ def metric_options(function: Callable) -> Callable:
     import click
 
     options: list[Callable[[Callable], Callable]] = [
-        click.option("--label", metavar="COL", help="The column of classes; names are fine."),
+        click.option("--label", metavar="COL", help="The column of classes, numbers or names."),
         click.option(
             "--pairs",
             "pairs_file",
             type=click.Path(dir_okay=False, path_type=Path),
-            help="Pairs of row numbers, from 0, to learn from instead of labels: lines 'i,j' or "
-            "'i,j,sign', sign 1 for alike and -1 for different.",
+            help="Learn from pairs of row numbers instead of labels. Rows count from 0. A line is "
+            "'i,j' or 'i,j,sign', with sign 1 for alike and -1 for different.",
         ),
         click.option(
             "--learner",
             type=click.Choice(list(learner_classes())),
-            help="Default: nca with labels, idealized with pairs.",
+            help="The learner. Default: nca with labels, idealized with pairs.",
         ),
         click.option(
             "--kernel",
             type=click.Choice(KERNELS),
             default="auto",
             show_default=True,
-            help="auto: chosen from the data; none: a linear metric.",
+            help="The kernel. auto chooses it from the data. none learns a linear metric.",
         ),
-        click.option("--components", type=click.IntRange(1), help="Dimensions of the result."),
-        click.option("--use", multiple=True, metavar="COL", help="Use a column left out wrongly."),
+        click.option("--components", type=click.IntRange(1), help="Number of learned coordinates."),
+        click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
         click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
         seed_option,
         device_option,

@@ -29,7 +29,7 @@ def command() -> click.Command:
         "--out",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="A .csv, .tsv, .npz or .parquet file; without it, CSV is printed.",
+        help="Write a .csv, .tsv, .npz or .parquet file. Without it, print CSV.",
     )
     @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
     def transform(model: Path, data: Path, out: Path | None, quiet: bool) -> None:

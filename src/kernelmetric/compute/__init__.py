@@ -8,6 +8,7 @@ n × n array::
     _arrays.py      which namespace, which dtype, validation of X and y
     _device.py      NumPy arrays on a device, there and back
     _budget.py      how much memory a block may take, and what cannot fit
+    _deprecated.py  how something public goes away
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _machine.py     how much memory the machine, or its container, has
     _state.py       an estimator that a refused fit leaves as it was
@@ -45,6 +46,7 @@ from kernelmetric.compute._budget import (
     row_blocks,
     tile_bytes,
 )
+from kernelmetric.compute._deprecated import deprecated, moved
 from kernelmetric.compute._device import (
     DeviceMixin,
     device_in_use,
@@ -104,6 +106,7 @@ __all__ = [
     "check_points",
     "class_neighbors",
     "current_budget",
+    "deprecated",
     "device_in_use",
     "device_like",
     "device_of",
@@ -125,6 +128,7 @@ __all__ = [
     "memory_budget",
     "mine_impostors",
     "mine_softmax",
+    "moved",
     "multiplied",
     "namespace",
     "native",

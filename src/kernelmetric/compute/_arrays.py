@@ -169,6 +169,8 @@ def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.n
         raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
+    if not len(classes):
+        raise ValueError(f"Got no labels, but expected {needs}.")
     if len(classes) < 2:
         raise ValueError(
             f"Got 1 class ({classes[0]!r} for all {len(y)} samples), but expected {needs}: "

@@ -7,6 +7,7 @@
     _clusters.py       cluster_scores: clusters beside the true ones
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
     _baselines.py      what a user would pick instead, and trials on the same splits
+    _class_scores.py   balanced accuracy, ranking, log-loss and confusion, where classes are uneven
     _measure.py        one fit on one thread: its value, seconds, memory, warnings
     _scores.py         recall_at_k, map_at_r, pair_counting_accuracy
     _kernelizable.py   check_kernelizable: does an estimator meet the conditions of the KPCA trick?
@@ -18,6 +19,7 @@ Whoever has labels and a classifier needs none of it: scikit-learn's scores do.
 """
 
 from kernelmetric.evaluation._baselines import Trial, baselines, holdout, run_trials, with_metric
+from kernelmetric.evaluation._class_scores import ClassScores, class_scores, is_uneven
 from kernelmetric.evaluation._clusters import ClusterScores, cluster_scores
 from kernelmetric.evaluation._compare_tricks import TrickComparison, compare_tricks
 from kernelmetric.evaluation._kernelizable import assert_kernelizable, check_kernelizable
@@ -29,6 +31,7 @@ from kernelmetric.evaluation._thresholds import Estimate, Threshold, threshold_f
 from kernelmetric.evaluation._verification import PairVerifier
 
 __all__ = [
+    "ClassScores",
     "ClusterScores",
     "Condition",
     "Estimate",
@@ -41,10 +44,12 @@ __all__ = [
     "assert_kernelizable",
     "baselines",
     "check_kernelizable",
+    "class_scores",
     "cluster_scores",
     "compare_tricks",
     "cross_validate_pairs",
     "holdout",
+    "is_uneven",
     "map_at_r",
     "measured",
     "pair_counting_accuracy",

@@ -14,6 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 from sklearn.utils.metaestimators import _safe_split
 
+from kernelmetric.compute import one_thread
+from kernelmetric.evaluation._class_scores import ClassScores, class_scores
 from kernelmetric.evaluation._measure import measured
 
 NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
@@ -37,6 +39,8 @@ class Trial(NamedTuple):
         What the method warned about, or nothing.
     estimator : estimator
         The fitted method.
+    scores : ClassScores
+        What accuracy does not say.
     """
 
     method: str
@@ -45,6 +49,7 @@ class Trial(NamedTuple):
     seconds: float
     note: str
     estimator: Any
+    scores: ClassScores
 
 
 def baselines(y: Any, *, random_state: Any = 0) -> dict[str, Any]:
@@ -120,7 +125,9 @@ def run_trials(
             fitted = clone(method)
             parts = _safe_split(fitted, X, y, train), _safe_split(fitted, X, y, test, train)
             accuracy, seconds, _, note = measured(_fit_and_score, fitted, *parts)
-            yield Trial(name, number, accuracy, seconds, note, fitted)
+            with one_thread():
+                scores = class_scores(fitted, *parts[1])
+            yield Trial(name, number, accuracy, seconds, note, fitted, scores)
 
 
 def _fit_and_score(estimator: Any, train: tuple[Any, Any], test: tuple[Any, Any]) -> float:

@@ -59,11 +59,11 @@ def cross_validate_pairs(
     cv : int, splitter or iterable, default=5
         Number of shuffled folds; or a splitter; or (train, test) positions of points or pairs.
     by : {'point', 'pair'}, default='point'
-        'point': the points are parted; the learner sees training points and the pairs among
-        them, and is judged on the pairs among test points, all of which are new to it. Pairs
-        between the two parts are not used. 'pair': the pairs are parted; all points are seen,
-        and the question is whether pairs of them that were not named come out right. Then leave
-        the transitive closure to the end: it would name the pairs left out.
+        'point' cuts the points into folds. The learner sees training points and the pairs among
+        them. It is judged on pairs among test points, which are all new to it. Pairs between the
+        two parts are not used. 'pair' cuts the pairs into folds. The learner sees all points and is
+        judged on pairs that were not named. Then take no transitive closure before: it would name
+        the pairs left out.
     scoring : str, callable, list or dict, default='roc_auc'
         'roc_auc' and 'average_precision' ask whether similar pairs are the nearer ones;
         'accuracy' and 'f1' draw the line that is best on the training pairs. A callable gets

@@ -26,7 +26,7 @@ def recall_at_k(metric: Any, X: Any, y: Any, k: int | Sequence[int] = 1) -> floa
     y : array-like of shape (n_samples,)
         Their labels. Points alone in their class find nothing, and are no queries.
     k : int or sequence of int, default=1
-        Length of the list that is looked through.
+        How many nearest points to look at.
 
     Returns
     -------

@@ -24,9 +24,9 @@ CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 class PairVerifier(BaseEstimator):
     """Says of two points whether they are the same, by a threshold on a learned distance.
 
-    Two points are taken for the same where their distance is at most ``threshold_``, which
-    :meth:`calibrate` finds on pairs that are known: the best of all possible ones. Take pairs
-    that the metric has not learned from; on those it has, the threshold comes out too small.
+    It calls two points the same if their distance is at most ``threshold_``. :meth:`calibrate`
+    finds the best threshold on known pairs. Use pairs that the metric has not learned from. On its
+    own training pairs the threshold comes out too small.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ class PairVerifier(BaseEstimator):
         in one, whose Euclidean distance is then the metric. A copy by scikit-learn's ``clone``
         forgets what a metric has learned: there pass ``FrozenEstimator(metric)``.
     criterion : {'accuracy', 'f_beta', 'max_tpr', 'max_tnr'}, default='accuracy'
-        What the threshold is best for. 'f_beta' weighs recall beta times as much as precision;
-        'max_tpr' recognizes as many same pairs as possible while at least ``min_rate`` of the
-        different ones are told apart; 'max_tnr' the other way round.
+        What the threshold is best for. 'f_beta' gives recall beta times the weight of precision.
+        'max_tpr' recognizes as many same pairs as possible while it still separates at least
+        ``min_rate`` of the different ones. 'max_tnr' is the other way round.
     beta : float, default=1.0
         For 'f_beta'.
     min_rate : float, default=0.95
         For 'max_tpr' and 'max_tnr'.
     calibration : {'logistic', 'isotonic'}, default='logistic'
-        How probabilities depend on the distance: by a logistic curve (Platt's, which remains
-        finite where distances part the pairs perfectly), or by any falling steps, which wants
-        a thousand pairs or more.
+        How probabilities depend on the distance. 'logistic' is Platt's curve, which stays finite
+        where distances separate the pairs perfectly. 'isotonic' allows any falling steps, and
+        needs a thousand pairs or more.
 
     Attributes
     ----------

@@ -161,3 +161,10 @@ def _listed(rows: np.ndarray, where: np.ndarray) -> str:
     """'row 3 is (5, 5), row 7 is (9, 9), ...'."""
     shown = [f"row {i} is ({rows[i, 0]}, {rows[i, 1]})" for i in where[:_SHOWN].tolist()]
     return ", ".join(shown) + (", ..." if len(where) > _SHOWN else "")
+
+
+def points_of(X: Any, n_samples: int) -> Any:
+    """X as an array, refused where the pairs number other rows than it has."""
+    X = X if hasattr(X, "dtype") else np.asarray(X)  # lists, data frames
+    check_length(X.shape[0], n_samples)
+    return X

@@ -6,6 +6,7 @@ import codecs
 import io
 import re
 from collections.abc import Iterable
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import column_or_1d
 
-from kernelmetric.compute import require_memory, to_numpy
+from kernelmetric.compute import class_neighbors, require_memory, to_numpy
 from kernelmetric.graphs._pair_rows import components_of, unique_pairs
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -28,6 +29,29 @@ def class_codes(y: Any) -> np.ndarray:
         raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
     check_classification_targets(labels)
     return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+
+
+def chunk_codes(codes: Any) -> np.ndarray:
+    """Codes 0, 1, ... of chunks, whatever their numbers; -1 where a point belongs to none."""
+    codes = column_or_1d(np.asarray(codes))
+    if codes.dtype.kind not in "iu":
+        raise ValueError(
+            f"Got chunks of dtype {codes.dtype}, but expected integers, negative where a "
+            "point belongs to none."
+        )
+    known = codes >= 0
+    compact = np.full(len(codes), -1, dtype=np.intp)
+    compact[known] = np.unique(codes[known], return_inverse=True)[1]
+    return compact
+
+
+def near_pairs(
+    X: Any, codes: np.ndarray, n_neighbors: int, reach: float, *, same: bool
+) -> np.ndarray:
+    """Pairs of each point with its nearest of the same class, or of others, within a reach."""
+    neighbors, squares = class_neighbors(X, codes, n_neighbors, same=same)
+    rows, slots = np.nonzero((neighbors >= 0) & (np.sqrt(squares) <= reach))
+    return unique_pairs(np.column_stack([rows, neighbors[rows, slots]]), len(codes))
 
 
 def members_of(codes: np.ndarray) -> list[np.ndarray]:
@@ -72,7 +96,9 @@ def draw_until_connected(
     ----------
     .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
     """
-    target = round(fraction * n_samples)
+    if not isinstance(fraction, Real) or not 0 < fraction <= 1:
+        raise ValueError(f"Got components={fraction!r}, but expected 0 < components <= 1.")
+    target = round(float(fraction) * n_samples)
     if target < len(groups):
         raise ValueError(
             f"Got components={fraction}, but expected at least {len(groups) / n_samples:.3g}: "

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import column_or_1d
 
-from kernelmetric.compute import class_neighbors, median_squared_distance
+from kernelmetric.compute import median_squared_distance
 from kernelmetric.graphs._pair_rows import (
     check_count,
-    check_length,
     check_radius,
     check_rows,
     components_of,
     find_faults,
     nearest_of,
     pair_distances,
-    unique_pairs,
+    points_of,
 )
 from kernelmetric.graphs._pair_sources import (
+    chunk_codes,
     class_codes,
     draw_partners,
     draw_until_connected,
     members_of,
+    near_pairs,
     pairs_across,
     pairs_between,
     pairs_within,
@@ -44,12 +44,12 @@ class Pairs:
     dissimilar : array-like of shape (n_dissimilar, 2), default=None
         Row numbers of points that differ.
     n_samples : int
-        Number of rows of the X that the numbers count. Everything that takes pairs together with
-        an X of another length refuses them, so that pairs never count the wrong points.
+        Number of rows of X. Pairs are refused with an X of another length, so they never refer to
+        the wrong points.
     faults : {'raise', 'drop'}, default='raise'
-        What happens to a pair of a point with itself, a pair listed twice, and a pair said to be
-        both: an error that names them, or a warning that names them and pairs without them (the
-        first of duplicates stays, of a contradiction nothing).
+        What to do about a pair of a point with itself, a pair listed twice, and a pair said to be
+        both. 'raise' names them in an error. 'drop' names them in a warning and leaves them out;
+        the first of duplicates stays.
     labelled : bool, default=False
         Whether the pairs came from class labels, so that similar pairs may be far apart and
         :meth:`select` may leave those out.
@@ -130,9 +130,8 @@ class Pairs:
             Random partners of every point inside its class, and as many outside it; None makes
             all n (n - 1) / 2 pairs.
         components : float, default=None
-            Draw random similar pairs only until the points they connect form ``components * n``
-            components: 0.7 is the setting of section 4.1 of [1]_, where little is known. The
-            dissimilar pairs are as ``per_point`` says.
+            Draw random similar pairs until the points form ``components * n`` connected groups, as
+            in section 4.1 of [1]_ with 0.7. ``per_point`` still decides about dissimilar pairs.
         random_state : int, RandomState or None, default=None
             For the random pairs.
 
@@ -151,11 +150,7 @@ class Pairs:
         if per_point is not None:
             check_count("per_point", per_point)
         if components is not None:
-            if not isinstance(components, Real) or not 0 < components <= 1:
-                raise ValueError(
-                    f"Got components={components!r}, but expected 0 < components <= 1."
-                )
-            S = draw_until_connected(groups, n, float(components), rng)
+            S = draw_until_connected(groups, n, components, rng)
         elif per_point is not None:
             S = draw_partners(codes, per_point, rng, inside=True)
         else:
@@ -193,16 +188,11 @@ class Pairs:
         """
         check_count("n_neighbors", n_neighbors)
         codes = class_codes(y)
-        X = _points(X, len(codes))
+        X = points_of(X, len(codes))
         median = radius == "median"
         reach = np.sqrt(median_squared_distance(X)) if median else check_radius(radius)
-
-        def near(same: bool) -> np.ndarray:
-            neighbors, squares = class_neighbors(X, codes, n_neighbors, same=same)
-            rows, slots = np.nonzero((neighbors >= 0) & (np.sqrt(squares) <= reach))
-            return unique_pairs(np.column_stack([rows, neighbors[rows, slots]]), len(codes))
-
-        return cls(near(same=True), near(same=False), len(codes), labelled=True)
+        S, D = (near_pairs(X, codes, n_neighbors, reach, same=same) for same in (True, False))
+        return cls(S, D, len(codes), labelled=True)
 
     @classmethod
     def from_chunks(cls, codes: Any, *, between: bool = False) -> Pairs:
@@ -221,16 +211,8 @@ class Pairs:
         Pairs
             All pairs inside chunks, and between them where asked for.
         """
-        codes = column_or_1d(np.asarray(codes))
-        if codes.dtype.kind not in "iu":
-            raise ValueError(
-                f"Got chunks of dtype {codes.dtype}, but expected integers, negative where a "
-                "point belongs to none."
-            )
-        known = codes >= 0
-        compact = np.full(len(codes), -1, dtype=np.intp)
-        compact[known] = np.unique(codes[known], return_inverse=True)[1]
-        groups = members_of(compact)
+        codes = chunk_codes(codes)
+        groups = members_of(codes)
         return cls(pairs_within(groups), pairs_across(groups) if between else None, len(codes))
 
     @classmethod
@@ -361,8 +343,8 @@ class Pairs:
         metric : {'euclidean', 'precomputed'}, default='euclidean'
             What X is.
         limit_similar : bool, default=None
-            Whether the radius applies to similar pairs too. None: only where they came from
-            labels. Where similar pairs are all there is, the far ones are what teaches.
+            Whether the radius applies to similar pairs too. None: only if they come from labels.
+            If a person named them, the far ones teach most.
 
         Returns
         -------
@@ -374,7 +356,7 @@ class Pairs:
         .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
         """
         check_count("n_neighbors", n_neighbors)
-        X = _points(X, self.n_samples)
+        X = points_of(X, self.n_samples)
         if metric not in ("euclidean", "precomputed"):
             raise ValueError(f"Got metric={metric!r}, but expected 'euclidean' or 'precomputed'.")
         distances = pair_distances(X, self.rows, precomputed=metric == "precomputed")
@@ -416,9 +398,3 @@ class Pairs:
 
 def _rebuild(similar: np.ndarray, dissimilar: np.ndarray, n_samples: int, labelled: bool) -> Pairs:
     return Pairs(similar, dissimilar, n_samples, labelled=labelled)
-
-
-def _points(X: Any, n_samples: int) -> Any:
-    X = X if hasattr(X, "dtype") else np.asarray(X)  # lists, data frames
-    check_length(X.shape[0], n_samples)
-    return X

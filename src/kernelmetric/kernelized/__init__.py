@@ -11,6 +11,7 @@ cross-validation. Both are metrics, and predict where what they hold predicts::
     _folded.py       the maps of space and learner as one matrix, points checked once
     _parts.py        what may stand inside, and what is refused in a sentence
     _memory.py       what a whole fit takes
+    _new_points.py   points through space and learner, block by block
     _delegation.py   predict and its kin, from the estimator inside
     _arguments.py    what the learner's fit gets besides coordinates and labels
     _tuples.py       tuples of points, for learners from pairs or triplets that others wrote

@@ -12,23 +12,23 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
-    check_points,
     home,
-    map_rows,
     require_memory,
     unchanged_on_failure,
 )
 from kernelmetric.graphs import as_pairs
 from kernelmetric.kernelized._arguments import learner_arguments, naming
-from kernelmetric.kernelized._delegation import Predictions, attribute_of, in_dtype_of, inner_has
-from kernelmetric.kernelized._folded import FoldedMap, can_fold, coordinates, fit_coordinates
+from kernelmetric.kernelized._delegation import in_dtype_of, inner_has
+from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
+from kernelmetric.kernelized._new_points import NewPoints
 from kernelmetric.kernelized._parts import (
     checked_kernel,
     fresh_learner,
     fresh_space,
     metric_tags,
 )
+from kernelmetric.kernelized._tables import fit_points
 from kernelmetric.kernelized._tuples import (
     are_tuples,
     coordinates_of_tuples,
@@ -46,7 +46,7 @@ from kernelmetric.selection import automatic_kernel
 from kernelmetric.spaces import PairKPCA
 
 
-class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
+class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
     The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),
@@ -60,9 +60,9 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         clusters or fits on tuples of points; what it can do, its kernel version can.
         :func:`check_kernelizable` says whether that is what comes out.
     kernel : str, Kernel or callable, default='auto'
-        'auto': the kernel and ridge with which ridge regression predicts points left out best,
-        see :class:`LeaveOneOutRidge`; without y, the RBF of median width. 'aligned': the sum of
-        21 RBF widths best aligned with the labels, see :class:`KernelAlignment`. Otherwise a
+        'auto' compares kernels by how well ridge regression predicts left-out points, see
+        :class:`LeaveOneOutRidge`; without y it is the RBF of median width. 'aligned' is the sum
+        of 21 RBF widths best aligned with the labels, see :class:`KernelAlignment`. Otherwise a
         kernel; a name such as 'rbf', 'poly', 'linear', 'laplacian', 'cosine', 'precomputed' or
         any of scikit-learn's; or a function of two blocks of points.
     space : Space or 'auto', default='auto'
@@ -96,6 +96,8 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
+    schema_ : TableSchema
+        What the columns of X are, where X was a table of names, dates or gaps.
 
     See Also
     --------
@@ -154,8 +156,10 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel;
-            (n_tuples, t, n_features) for a learner from tuples.
+            Points; a data frame, also with columns of names or dates and with missing values, see
+            :class:`~kernelmetric.kernels.TableSchema`; the Gram matrix of shape
+            (n_samples, n_samples) for a precomputed kernel; (n_tuples, t, n_features) for a learner
+            from tuples.
         y : array-like of shape (n_samples,), default=None
             Labels, for learners that want them; those of the tuples, where there are tuples.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
@@ -270,24 +274,6 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         """
         return self.learner_.score(self._coordinates(X), *(() if y is None else (y,)))
 
-    components_ = attribute_of("learner_", "components_", "The learner's map on the coordinates.")
-    labels_ = attribute_of("learner_", "labels_", "Labels given by the wrapped clusterer.")
-
-    @property
-    def _inner(self) -> Any:
-        return getattr(self, "learner_", self.learner)
-
-    @property
-    def signature_(self) -> Any:
-        """Signs of the rows of ``components_``, where the learner has any; else None."""
-        return getattr(self.learner_, "signature_", None)
-
-    @property
-    def _n_features_out(self) -> int:
-        if hasattr(self.learner_, "_n_features_out"):
-            return self.learner_._n_features_out
-        return len(self.learner_.get_feature_names_out())
-
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
 
@@ -341,9 +327,7 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
         with unchanged_on_failure(self):
             if are_tuples(X):
                 X, tuples = points_of_tuples(X)
-            X = check_points(
-                self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
-            )
+            X, kernel = fit_points(self, X, kernel)
             require_memory(
                 self.estimate_memory(*X.shape),
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
@@ -394,34 +378,6 @@ class Kernelized(CallbackSupportMixin, Predictions, Metric, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
-
-    def _checked(self, X: Any) -> Any:
-        return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
-
-    def _coordinates(self, X: Any) -> Any:
-        check_is_fitted(self)
-        if are_tuples(X):
-            points, rows = points_of_tuples(X)
-            return coordinates_of_tuples(self._coordinates(points), rows)
-        return coordinates(self.space_, self._checked(X))
-
-    def _through(self, method: str, X: Any) -> Any:
-        return self._apply(lambda Z: getattr(self.learner_, method)(Z), X)
-
-    @config_context(transform_output="default")
-    def _apply(self, function: Any, X: Any) -> Any:
-        """Space, then a function of coordinates, one block of rows at a time."""
-        if are_tuples(X):
-            return function(self._coordinates(X))
-        check_is_fitted(self)
-        X = self._checked(X)
-        width = self.space_._n_features_out + X.shape[1]
-
-        def work(rows: slice) -> Any:
-            Z = coordinates(self.space_, X[rows, :])
-            return function(Z if isinstance(self.learner_, Metric) else home(Z))
-
-        return map_rows(work, X.shape[0], 4 * 8 * width)
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.

@@ -38,6 +38,7 @@ from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import fresh_space, is_estimator, metric_tags
 from kernelmetric.kernelized._results import cv_results, report_failures
+from kernelmetric.kernels import is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import automatic_kernel
 
@@ -47,11 +48,11 @@ _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator):
     """Kernelized, with its kernel and rank chosen by cross-validation.
 
-    Finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find, and writes
-    it into the same ``cv_results_``, but does the shared work once: in each fold the distances
-    once for all radial kernels, and the eigenvectors once for all ranks of a kernel. Afterwards
-    it is the metric of the best candidate, learned again from all points, and a classifier by the
-    nearest neighbour in that metric.
+    It finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find, and
+    writes the same ``cv_results_``. It does shared work once: in each fold it computes distances
+    once for all radial kernels, and eigenvectors once for all ranks of a kernel. After ``fit`` it
+    is the metric of the best candidate, learned again from all points. It is also a classifier by
+    the nearest neighbour in that metric.
 
     Parameters
     ----------
@@ -326,6 +327,12 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 "candidates are scored by it."
+            )
+        if is_table(X):
+            raise ValueError(
+                f"Got a table with names, dates or gaps, but {type(self).__name__} expected "
+                "numbers: put TableSchema() before it in a Pipeline, or search over Kernelized "
+                "with GridSearchCV."
             )
         probe, sparse = Kernelized(self.learner), get_tags(self).input_tags.sparse
         points = check_points(probe, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)

@@ -16,6 +16,9 @@ Kernels written here, all of them positive semi-definite for every legal paramet
     _laplacian.py     Laplacian, a function of the L1 distance
     _dot.py           Linear, Polynomial, Cosine, functions of the inner product
     _rescaled.py      Rescaled: features multiplied by scales first
+    _columns.py       Columns: columns of a table, of numbers, names, dates and gaps
+    _schema.py        TableSchema: from a table to features
+    _frames.py        data frames: what a column holds
     _families.py      the stock families: widths of RBF, degrees of Polynomial
     _idealized_gram.py  steps from a Gram matrix towards the ideal one
     _precomputed.py   Precomputed: X itself holds the kernel values
@@ -25,13 +28,12 @@ Kernels written here, all of them positive semi-definite for every legal paramet
 Kernels that learn from labels what they are, as ``KernelAlignment`` does, are in ``selection``.
 """
 
-import importlib
-import warnings
-from typing import Any
-
+from kernelmetric.compute import moved
 from kernelmetric.kernels._base import Kernel, Product, Sum
+from kernelmetric.kernels._columns import Columns
 from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
 from kernelmetric.kernels._families import polynomial_degrees, rbf_widths
+from kernelmetric.kernels._frames import is_frame, is_table
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
 from kernelmetric.kernels._idealized_gram import (
     form_alignment,
@@ -45,10 +47,12 @@ from kernelmetric.kernels._names import as_kernel
 from kernelmetric.kernels._precomputed import Precomputed
 from kernelmetric.kernels._radial import RBF, Delta, RadialKernel
 from kernelmetric.kernels._rescaled import Rescaled
+from kernelmetric.kernels._schema import TableSchema, reads_columns, with_schema
 from kernelmetric.kernels._terms import values_of
 
 __all__ = [
     "RBF",
+    "Columns",
     "Cosine",
     "Delta",
     "FunctionKernel",
@@ -62,27 +66,22 @@ __all__ = [
     "RadialKernel",
     "Rescaled",
     "Sum",
+    "TableSchema",
     "as_kernel",
     "form_alignment",
     "gram_alignment",
     "ideal_alignment",
     "ideal_gram",
     "idealized_gram",
+    "is_frame",
+    "is_table",
     "polynomial_degrees",
     "rbf_widths",
+    "reads_columns",
     "values_of",
+    "with_schema",
 ]
 
-_MOVED = ("AlignedScales", "AlignedSum", "KernelAlignment")
-
-
-def __getattr__(name: str) -> Any:
-    """What has moved to a room above, which no statement may import from here."""
-    if name not in _MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    room = "kernelmetric.selection"
-    message = (
-        f"Got {name} from {__name__}, but it lives in {room} now: try from {room} import {name}."
-    )
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
-    return getattr(importlib.import_module(room), name)
+# To a room above, which no statement may import from here.
+_MOVED = dict.fromkeys(["AlignedScales", "AlignedSum", "KernelAlignment"], "selection")
+__getattr__ = moved(__name__, _MOVED)

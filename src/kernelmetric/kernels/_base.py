@@ -22,7 +22,9 @@ from kernelmetric.compute import (
     namespace,
     take_rows,
 )
+from kernelmetric.kernels._frames import is_frame, is_table
 from kernelmetric.kernels._points import as_block, check_number, largest_entry, same_dtype
+from kernelmetric.kernels._schema import TableSchema, reads_columns, schema_of, with_schema
 from kernelmetric.kernels._terms import Terms, check_terms, values_of
 
 _DIAGONAL_ROWS = 64  # rows per block when only the diagonal of K is wanted
@@ -121,6 +123,8 @@ class Kernel(BaseEstimator):
             A new kernel, of the same class unless a class says otherwise; this one is unchanged.
             Binding a concrete kernel gives an equal one.
         """
+        if is_table(X) or (is_frame(X) and reads_columns(self)):
+            return self._bind_table(X, y)
         known, params = self._from_data(X, y), self.get_params(deep=False)
         others = {name: params[name] for name in params if name not in known}
         return type(self)(**known, **clone(others, safe=False))
@@ -140,6 +144,8 @@ class Kernel(BaseEstimator):
         array of shape (m, d)
             The chosen points themselves.
         """
+        if is_frame(X) or is_table(X):
+            X = as_block(X, self)
         return X if indices is None else take_rows(X, indices)
 
     def of_squared_distances(self, D2: Any) -> Any:
@@ -192,6 +198,16 @@ class Kernel(BaseEstimator):
             return xp.astype(xp.linalg.diagonal(K), K.dtype, copy=True)
 
         return map_rows(diagonal, A.shape[0], 1, most=_DIAGONAL_ROWS)
+
+    def _bind_table(self, X: Any, y: Any) -> Kernel:
+        """``bind`` on the features of a table, for a kernel of columns."""
+        if not reads_columns(self):
+            raise ValueError(
+                f"Got a table with names, dates or gaps, but {self!r} expected numbers: try "
+                "Columns(kernel=...), which takes the columns of a table."
+            )
+        schema = schema_of(self) or TableSchema().fit(X)
+        return with_schema(self, schema).bind(schema.transform(X), y)
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         """Parameters that ``bind`` sets; the others are copied."""

@@ -9,10 +9,15 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from kernelmetric.compute import device_of, is_sparse, namespace, to_numpy
+from kernelmetric.kernels._frames import is_frame, is_table
+from kernelmetric.kernels._schema import schema_of
 
 
 def as_block(A: Any, kernel: Any) -> Any:
     """Two-dimensional floating-point block; lists, frames and integers become float64."""
+    if is_frame(A) or is_table(A):
+        schema = schema_of(kernel)
+        A = A if schema is None else schema.transform(A)
     if is_sparse(A):
         if not kernel.accepts_sparse:
             raise TypeError(

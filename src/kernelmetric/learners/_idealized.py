@@ -24,8 +24,8 @@ _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 class IdealizedKernel(SpaceLearner):
     r"""A metric from similar and dissimilar pairs, by quadratic programming.
 
-    Similar pairs shall not be farther apart than they are in the prior metric, and dissimilar
-    ones farther by a margin γ, eq. (7) of [1]_, at the price of slacks ξ:
+    Similar pairs should not be farther apart than in the prior metric. Dissimilar pairs should be
+    farther apart by a margin γ, eq. (7) of [1]_. Slacks ξ have a price:
 
     .. math:: \min_{M, \gamma, \xi}\; \tfrac12\|M\|^2 + \frac{C_S}{N_S} \sum_S \xi
               + C_D \Bigl(-\nu\gamma + \frac{1}{N_D} \sum_D \xi\Bigr)
@@ -42,15 +42,15 @@ class IdealizedKernel(SpaceLearner):
         space, as ``Kernelized(IdealizedKernel(), kernel)``: all of them up to 2,000 points, 256
         beyond; from pairs of 101 to 2,000 points, the 24 of :class:`~kernelmetric.spaces.PairKPCA`.
     C : float or 'auto', default='auto'
-        Weight of the slacks, C_S and C_D, free of units. 'auto' takes a power of ten from 10 to
-        10⁸ whose metric tells best the similar from the dissimilar pairs of points left out: the
-        largest one within a standard error of the best.
+        Weight of the slacks, C_S and C_D, without units. 'auto' tries powers of ten from 10 to 10⁸
+        and judges them by pairs of left-out points. It takes the largest one within a standard
+        error of the best.
     C_similar, C_dissimilar : float, default=None
-        C_S and C_D where they shall differ from C.
+        C_S and C_D, if they differ from C.
     nu : float, default=0.2
-        ν in (0, 1]: dissimilar pairs in error are at most this fraction, if γ > 0, and those with
-        α > 0 at least this fraction (Proposition 3). Where γ is zero a large C gives back
-        the prior metric: try a larger ν.
+        ν in (0, 1]. If γ > 0, at most this fraction of dissimilar pairs is in error, and at least
+        this fraction has α > 0 (Proposition 3). If γ is zero, a large C gives back the prior
+        metric. Then try a larger ν.
     psd : {'solve', 'clip', 'none'}, default='solve'
         The dual of [1]_ leaves out that M must be positive semi-definite. 'solve' keeps the
         constraint; 'clip' sets negative eigenvalues of the solution to zero; 'none' leaves them,

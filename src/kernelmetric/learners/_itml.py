@@ -22,8 +22,8 @@ _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
 class ITML(PairLearner):
     r"""Information-theoretic metric learning: the metric nearest to a prior that respects pairs.
 
-    Similar pairs shall be within a squared distance u, dissimilar ones beyond l, at the price of
-    slacks ξ [1]_:
+    Similar pairs should be within a squared distance u, and dissimilar ones beyond l. Slacks ξ
+    have a price [1]_:
 
     .. math:: \min_{M \succeq 0,\, \xi}\; D(M, M_0) + \gamma \sum_p D(\xi_p, \xi^0_p)
               \quad\text{s.t.}\quad
@@ -37,7 +37,7 @@ class ITML(PairLearner):
     Parameters
     ----------
     gamma : float, default=1.0
-        Price γ of slacks: small ones keep near the prior, large ones near the bounds.
+        Price γ of slacks. A small price stays near the prior, a large one near the bounds.
     prior : array of shape (n_features, n_features), default=None
         Matrix M₀ of the prior metric, positive definite where the points vary; None is the
         identity.

@@ -29,7 +29,7 @@ class LMCA(LargeMargin):
         Tolerance on the objective, relative to it or to one for each target pair, whichever is
         larger: the margin is one, and costs far below it are as good as none.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
+        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         n_components, the shape of init or the number of features has changed.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.

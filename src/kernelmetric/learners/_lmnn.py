@@ -22,6 +22,7 @@ from kernelmetric.learners._checks import (
 from kernelmetric.learners._descent import Descent, Found, GradientLearner, in_float32, in_single
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._margin import (
+    FEW_POINTS,
     FIRST_CORNER,
     MarginProblem,
     descend,
@@ -120,7 +121,8 @@ class LargeMargin(GradientLearner):
         k = min(self.n_neighbors, n_samples)
         # of a block, which every thread has: distances, and margins and slopes for every target
         threads = available_threads(2.0 * n_samples**2 * self._start_rank(n_features))
-        at_once = min(threads * BLOCK_BYTES, 2 * n_samples**2)
+        # the pairs of few points are looked at all at once
+        at_once = min(threads * BLOCK_BYTES if n_samples > FEW_POINTS else np.inf, 6 * n_samples**2)
         blocks = (1 + 3 * k) * at_once
         listed = 24 * n_samples * min(100, n_samples)
         return super()._fit_bytes(n_samples, n_features) + blocks + listed
@@ -200,10 +202,10 @@ class LMNN(LargeMargin):
     max_iter : int, default=500
         The most iterations.
     tol : float, default=1e-3
-        Tolerance on the objective, relative to it or to one for each target pair, whichever is
-        larger: the margin is one, and costs far below it are as good as none.
+        Stop when the objective changes by less than this share of itself, or of the number of
+        target pairs if that is larger. The margin is one, so much smaller costs do not matter.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
+        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         the number of features has changed.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
@@ -227,7 +229,8 @@ class LMNN(LargeMargin):
 
     Notes
     -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory. From 6,000 points on, the
+    descent begins where one on some 4,000 of them ended.
 
     References
     ----------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import (
+    class_neighbors,
     in_library_of,
     like,
     lists_help,
@@ -31,10 +32,13 @@ FIRST_CORNER = 1.0
 _CORNER_FACTOR = 0.1
 _FIRST_ROUND = 10  # iterations before the impostors are looked for again; doubles every round
 _WATCHED = 50  # impostors of a point on the first list; doubles whenever a list was too short
+_SLACK = 0.5  # how much farther than the margin an impostor on the first list may be
 _ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimate will do
+_MANY_POINTS = 6_000  # from here a descent begins with some of the points,
+_SOME_POINTS = 4_000  # at most so many
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
-_FEW_POINTS = 300  # up to here, looking at all impostors costs less than keeping a list
+FEW_POINTS = 1000  # up to here, looking at all impostors costs less than keeping a list
 _ROUNDING = 1e-14  # eigenvalues of M below this share of the largest are no part of it
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 
@@ -48,7 +52,8 @@ class MarginProblem:
         # The margin is 1, so a cost well below 1 for each target pair is as good as none:
         # tolerances are relative to the objective or to that, whichever is larger.
         self.unit = float(np.count_nonzero(targets >= 0))
-        self.few = len(codes) <= _FEW_POINTS or not lists_help(points)
+        self.few = len(codes) <= FEW_POINTS or not lists_help(points)
+        self.most_pairs = _DENSE_ABOVE * len(codes) ** 2
         self.there = in_library_of(targets, points), in_library_of(codes, points)
         self.xp = namespace(points)
 
@@ -56,19 +61,29 @@ class MarginProblem:
         """The same problem, its points in another precision."""
         return MarginProblem(points, self.targets, self.codes, self.c, self.reg)
 
+    def thinned(self) -> MarginProblem:
+        """The problem of some of the points, their targets among them."""
+        rows = np.arange(0, len(self.codes), -(-len(self.codes) // _SOME_POINTS))
+        points, codes = take_rows(self.points, rows), self.codes[rows]
+        k = min(self.targets.shape[1], len(rows))
+        targets = to_numpy(class_neighbors(points, codes, k, same=True)[0])
+        return MarginProblem(points, targets, codes, self.c, self.reg * len(rows) / len(self.codes))
+
     def value(self, L: np.ndarray) -> float:
         """The objective with the plain hinge, over all impostors."""
-        return self.mine(L)[0]
+        return self.mine(L, most=0)[0]
 
     def mine(self, L: np.ndarray, most: int = _WATCHED) -> tuple[float, np.ndarray]:
         """The objective, and the impostor pairs worth watching near L."""
         value, pairs = self._mined(self._embedded(L), most=most)
         return value + self.reg * frobenius(L, None)[0], pairs
 
-    def look(self, L: np.ndarray, pairs: np.ndarray, most: int) -> tuple[float, float, np.ndarray]:
+    def look(
+        self, L: np.ndarray, pairs: np.ndarray, **which: float
+    ) -> tuple[float, float, np.ndarray]:
         """The objective, what the listed impostors show of it, and pairs worth watching near L."""
         E = self._embedded(L)
-        exact, nearby = self._mined(E, most=most)
+        exact, nearby = self._mined(E, **which)
         seen = exact if self.few else self._hinge(E, E[:, :0], pairs, 0.0)[0]
         penalty = self.reg * frobenius(L, None)[0] if self.reg else 0.0
         return exact + penalty, seen + penalty, nearby
@@ -107,14 +122,21 @@ class MarginProblem:
             return 1.0
         squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
         every = max(1, len(self.codes) // _ROWS_FOR_LENGTH)
-        values = [
-            self._mined(E * float(np.sqrt(s)), every=every)[0]
-            + self.reg * s * frobenius(L, None)[0]
-            for s in squares
-        ]
-        return float(np.sqrt(squares[int(np.argmin(values))]))
+        penalty = self.reg * frobenius(L, None)[0]
 
-    def _mined(self, E: Any, **options: int) -> tuple[float, np.ndarray]:
+        @cache
+        def value(k: int) -> float:
+            if not 0 <= k < len(squares):
+                return np.inf
+            longer = E * float(np.sqrt(squares[k]))
+            return self._mined(longer, every=every, most=0)[0] + penalty * squares[k]
+
+        best = len(squares) // 2
+        while value(lower := min((best - 1, best + 1), key=value)) < value(best):
+            best = lower
+        return float(np.sqrt(squares[best]))
+
+    def _mined(self, E: Any, **options: Any) -> tuple[float, np.ndarray]:
         """Objective without the penalty, and pairs worth watching: none where all are looked at."""
         if self.few:
             value, _ = lmnn_hinge(E, E[:, :0], *self.there, self.c)
@@ -123,9 +145,14 @@ class MarginProblem:
 
     def _hinge(self, E: Any, V: Any, pairs: np.ndarray, corner: float) -> tuple[float, Any]:
         """The hinge over the listed impostors or, if many, over all, and its Laplacian times V."""
-        if self.few or len(pairs) > _DENSE_ABOVE * len(self.codes) ** 2:
+        if self.few or len(pairs) > self.most_pairs:
             return lmnn_hinge(E, V, *self.there, self.c, corner)
         return lmnn_hinge_on(pairs, E, V, self.targets, self.c, corner)
+
+    def listed(self, pairs: np.ndarray, nearby: np.ndarray) -> np.ndarray:
+        """What to watch next: all that was ever worth it or, if too much, what is now."""
+        both = _union(pairs, nearby, len(self.codes))
+        return both if len(both) <= self.most_pairs else nearby
 
     def _embedded(self, L: np.ndarray) -> Any:
         return product(self.points, like(L, self.points).T)
@@ -143,9 +170,37 @@ def descend(
 
     A round ends in the exact objective, which shows what the round could not see: impostors not
     on its list, and the corner of the hinge. The larger of the two is mended before the next.
+
+    Many points begin where some of them end: a look at all takes time as the square of their
+    number, and most rounds are far from the end.
     """
-    done, round_length, finish = 0, _FIRST_ROUND, False
+    done = 0
+    if len(problem.codes) > _MANY_POINTS and corner == FIRST_CORNER:
+        some = problem.thinned()
+        if some.unit:
+            how = report, problem.unit, max_iter, tol
+            L, _, corner, done = _rounds(some, L, corner, done, *how)
+    if report.stopped or done >= max_iter:
+        return L, False, corner
+    return _rounds(problem, L, corner, done, report, problem.unit, max_iter, tol)[:3]
+
+
+def _rounds(
+    problem: MarginProblem,
+    L: np.ndarray,
+    corner: float,
+    done: int,
+    report: Iterations,
+    scale: float,
+    max_iter: int,
+    tol: float,
+) -> tuple[np.ndarray, bool, float, int]:
+    """Rounds on one problem, reported for so many target pairs as ``scale`` says.
+
+    Returns the map, whether it is good, the last corner, and the iterations done.
+    """
     unit = problem.unit
+    round_length, finish = _FIRST_ROUND, False
     most = _WATCHED
     _, pairs = problem.mine(L)
     for _ in range(_MAX_ROUNDS):
@@ -154,23 +209,27 @@ def descend(
             L,
             max_iter=max(1, min(round_length, max_iter - done)),
             tol=0.1 * tol if finish else max(0.1 * tol, _STAGE_TOL * corner),
-            report=lambda L, value: report(L, value * unit),
+            report=lambda L, value: report(L, value * scale),
         )
         L, done = minimum.x, done + minimum.n_iter
-        exact, seen, nearby = problem.look(L, pairs, most)
+        # The narrower the corner, the shorter the steps, and the nearer impostors that matter.
+        exact, seen, nearby = problem.look(L, pairs, most=most, slack=_SLACK * corner ** (1 / 3))
         missing, rounded = exact - seen, seen - minimum.value * unit
         near = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
-        good = near and (finish or _STAGE_TOL * corner <= 0.1 * tol)
+        # No objective is below zero: one that is as good as none is near enough to the best.
+        good = (near and (finish or _STAGE_TOL * corner <= 0.1 * tol)) or exact <= tol * unit
         stuck = minimum.n_iter == 0 and not minimum.converged  # no step leads to a finite value
         if good or report.stopped or done >= max_iter or stuck:
-            return L, good, corner
+            return L, good, corner, done
         finish = finish or near
         if minimum.converged and not near and missing <= rounded:
             corner *= _CORNER_FACTOR
-        most *= 1 + (missing > rounded)
-        pairs = _union(pairs, nearby, len(problem.codes))
+        # What was worth watching is kept where a list was too short, lest two lists take turns.
+        too_short = missing > rounded
+        most *= 1 + too_short
+        pairs = problem.listed(pairs, nearby) if too_short else nearby
         round_length *= 2
-    return L, False, corner
+    return L, False, corner, done
 
 
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:

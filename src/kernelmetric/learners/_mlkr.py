@@ -45,7 +45,7 @@ class MLKR(GradientLearner):
         Decrease of the objective in one iteration at which the fit has converged, relative to the
         objective or to a tenth of what it is without learning, whichever is larger.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
+        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         n_components, the shape of init or the number of features has changed.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.

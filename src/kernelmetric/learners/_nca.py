@@ -84,7 +84,7 @@ class NCA(GradientLearner):
         iterations brought nothing better. 'auto' does so from 5,000 points on, where iterations
         cost most and gain least.
     warm_start : bool, default=False
-        Begin at the ``components_`` of the last fit, also of one that Ctrl-C ended; refused where
+        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         n_components, the shape of init or the number of features has changed.
     random_state : int, RandomState or None, default=None
         For ``init='random'``, the batches, and the points held out; with None these are the same

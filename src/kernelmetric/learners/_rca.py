@@ -24,10 +24,10 @@ from kernelmetric.spaces import orthonormal
 class RCA(SpectralLearner):
     r"""Relevant component analysis: what varies inside chunks does not matter.
 
-    Chunks are small groups of points known to be alike, of whatever class. With the covariance C
-    of the points about the means of their chunks, the metric is :math:`M = C^{-1}`
-    [1]_; of fewer dimensions, it is that of the directions with the largest ratio of the total
-    variance to that inside chunks.
+    Chunks are small groups of points known to be alike, of whatever class. Let C be the covariance
+    of the points about the means of their chunks. The metric is :math:`M = C^{-1}` [1]_. With
+    fewer dimensions it keeps the directions with the largest ratio of the total variance to the
+    variance inside chunks.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ not at all::
     _text.py      text of users, made safe to show
     _plots.py     embeddings, the grid of Fig. 2, accuracies of linear and kernelized learners
     _fit_plots.py  loss curves, neighbours before and after
+    _why_plots.py  shares of features, of a metric or of a pair's distance
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
     _page.py      report_page: one self-contained HTML file; its parts are _page_*.py and page/
 
@@ -26,6 +27,7 @@ from kernelmetric.report._plots import (
 from kernelmetric.report._records import Cell, Panel, Summary
 from kernelmetric.report._tables import csv_text, markdown_table, rich_table, summarize
 from kernelmetric.report._text import STEERING, visible
+from kernelmetric.report._why_plots import plot_shares
 from kernelmetric.shipping import MissingExtraError, write_atomically
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "plot_kernel_weights",
     "plot_loss_curve",
     "plot_neighbors",
+    "plot_shares",
     "png_bytes",
     "report_page",
     "rich_table",

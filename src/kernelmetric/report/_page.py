@@ -12,16 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from kernelmetric.evaluation import ClassScores
+from kernelmetric.inspection._columns import Reading
 from kernelmetric.report._page_data import (
     Points,
     choose_points,
+    columns_of,
     gram_picture,
     in_planes,
     neighbors_of,
     predictions,
+    reasons,
+    relevance,
 )
 from kernelmetric.report._page_sections import (
     comparison_section,
+    confusion_section,
     details_section,
     error_section,
     gram_section,
@@ -47,6 +53,7 @@ def report_page(
     scores: Mapping[str, Sequence[float]] | None = None,
     learned: str = "learned metric",
     score_name: str = "accuracy",
+    class_scores: Mapping[str, ClassScores] | None = None,
     pairs: Any = None,
     title: str = "A learned metric",
     label: str = "class",
@@ -80,6 +87,9 @@ def report_page(
         Which of the methods is the learned metric.
     score_name : str, default="accuracy"
         What the scores are.
+    class_scores : mapping of str to ClassScores, default=None
+        Of every method, what its accuracy does not say; of the learned metric, the confusion is
+        shown.
     pairs : Pairs, default=None
         Pairs of training points that were learned from, to list those that came out wrong.
     title : str, default="A learned metric"
@@ -121,14 +131,16 @@ def report_page(
     points = choose_points(metric, X, y, X_test, y_test)
     numbers = np.arange(len(X) + (0 if X_test is None else len(X_test)))
     numbers = numbers if rows is None else np.asarray(rows)
-    data, shares = _data(points, numbers, label, shown or {})
+    reading = columns_of(metric, X, feature_names)
+    data, shares = _data(points, numbers, label, shown or {}, reading)
     total = {"train": len(X), "test": 0 if X_test is None else len(X_test)}
     scores = {name: [float(value) for value in values] for name, values in (scores or {}).items()}
     parts = [
         comparison_section(scores, learned, score_name, total["test"]),
+        confusion_section(class_scores or {}, learned, label),
         map_section(points, shares, total),
         gram_section(points, label),
-        learned_section(metric, feature_names),
+        learned_section(metric, relevance(reading, X)),
         error_section(points, data, label),
         pairs_section(metric, X, pairs, numbers),
         details_section(metric, facts or {}, notes, command, versions()),
@@ -137,7 +149,7 @@ def report_page(
         "page.html",
         title=html_text(title),
         version=html_text(versions()["kernelmetric"]),
-        lead=verdict(scores, learned, score_name, total),
+        lead=verdict(scores, learned, score_name, total, class_scores),
         tiles=tiles(scores, learned, score_name, total),
         sections="\n".join(filter(None, parts)),
         css=_read("page.css"),
@@ -166,7 +178,11 @@ def _script(data: Any) -> str:
 
 
 def _data(
-    points: Points, numbers: np.ndarray, label: str, shown: Mapping[str, Sequence[Any]]
+    points: Points,
+    numbers: np.ndarray,
+    label: str,
+    shown: Mapping[str, Sequence[Any]],
+    reading: Reading | None,
 ) -> tuple[dict[str, Any], tuple[float, float]]:
     """What the scripts of the page read."""
     before, after, shares = in_planes(points)
@@ -184,7 +200,10 @@ def _data(
         name: np.asarray(values, dtype=object)[points.rows] for name, values in shown.items()
     }
     cells = [[_cell(values[i]) for values in columns.values()] for i in range(len(points.codes))]
+    names = () if reading is None else reading.names
     return {
+        "why": reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
+        "whyColumns": [visible(name, most=_LONGEST) for name in names],
         "classes": [visible(name, most=_LONGEST) for name in points.classes],
         "label": visible(label, most=_LONGEST),
         "nTrain": points.n_train,

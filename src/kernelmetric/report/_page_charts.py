@@ -118,15 +118,18 @@ def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") 
         return ""
     logarithmic = y.min() > 0 and y.max() > 10 * y.min()
     heights = np.log10(y) if logarithmic else y
-    left, right, top, bottom, height = 70, 14, 14, 34, 240
+    ticks = {height: f"{height:.4g}" for height in (y.max(), y.min())}
+    left = 16 + _LETTER * max(map(len, ticks.values()))
+    right, top, bottom, height = 14, 14, 34, 240
     span = max(float(np.ptp(heights)), 1e-12)
     xs = left + (width - left - right) * np.arange(len(y)) / max(len(y) - 1, 1)
     ys = top + (height - top - bottom) * (heights.max() - heights) / span
     path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(xs, ys, strict=True))
     floor = height - bottom
     grid = "".join(
-        f'<path d="M{left} {at:.0f}H{width - right}" class="grid"/>'
-        f'<text x="{left - 8}" y="{at + 4:.0f}" class="tick" text-anchor="end">{value:.3g}</text>'
+        f'<path d="M{left:.0f} {at:.0f}H{width - right}" class="grid"/>'
+        f'<text x="{left - 8:.0f}" y="{at + 4:.0f}" class="tick" text-anchor="end">{ticks[value]}'
+        "</text>"
         for at, value in ((top, y.max()), (floor, y.min()))
     )
     scale = ", log scale" if logarithmic else ""
@@ -134,7 +137,7 @@ def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") 
         grid
         + f'<path d="{path}" class="curve"/>'
         + f'<circle cx="{xs[-1]:.1f}" cy="{ys[-1]:.1f}" r="4" class="end"/>'
-        + f'<text x="{left}" y="{height - 8}" class="tick">1</text>'
+        + f'<text x="{left:.0f}" y="{height - 8}" class="tick">1</text>'
         + f'<text x="{width - right}" y="{height - 8}" class="tick" text-anchor="end">'
         + f"{len(y)} iterations{scale}</text>",
         width,

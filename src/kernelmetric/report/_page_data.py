@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +13,21 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric.compute import nearest_neighbors, to_numpy
+from kernelmetric.inspection import FeatureImportance
+from kernelmetric.inspection._columns import Reading, read
+from kernelmetric.inspection._features import importance_by
+from kernelmetric.inspection._maps import map_of
+from kernelmetric.inspection._pairs import explain_features
 from kernelmetric.metric import refuse_signed
 
 MOST_POINTS = 2_000  # drawn: more hide each other, and the page grows by 200 bytes for each
 GRAM_ROWS = 150  # a matrix of them has about a pixel for each pair
 LISTED = 6  # neighbours of a point
+_FEWEST_PAIRS = 50  # of rows, for shares that are worth showing
+EXPLAINED = 40  # points whose distances to their neighbours are split over the columns
+_OPERATIONS = 10**9  # for reasons, some seconds: of large kernels less is explained
+_NODES = 40  # gradients that a pair takes
+_NAMED = 3  # columns that are named as the reason
 VOTERS = 3  # of them that decide, as in the trials
 
 
@@ -256,27 +268,98 @@ def gram_picture(points: Points) -> dict[str, Any]:
     }
 
 
-def relevance(metric: Any) -> np.ndarray | None:
-    """How much each feature counts, as a share of the whole; None where that has no one answer.
+def columns_of(metric: Any, X: Any, feature_names: Sequence[str] | None = None) -> Reading | None:
+    """The metric with the columns that its features are of; None where it has none.
 
     Parameters
     ----------
     metric : fitted metric
-        A linear one counts feature j by the length of column j of L; a kernel on rescaled
-        features by its scale.
+        What was learned.
+    X : array of shape (n, d)
+        Training points.
+    feature_names : sequence of str, default=None
+        Names of the features; those of one name are of one column.
 
     Returns
     -------
-    ndarray of shape (d,) or None
-        Shares.
+    Reading or None
+        None for a metric of given kernel values, or one that is no function of features.
     """
-    kernel: Any = getattr(metric, "kernel_", None)
-    if kernel is None and hasattr(metric, "components_"):
-        lengths = np.linalg.norm(to_numpy(metric.components_), axis=0)
-    elif hasattr(kernel, "scales") and hasattr(kernel, "kernel"):
-        lengths = np.abs(np.asarray(kernel.scales, dtype=np.float64))
-    else:
+    names = [f"feature {j}" for j in range(np.shape(X)[1])]
+    names = names if feature_names is None else list(map(str, feature_names))
+    columns = tuple(dict.fromkeys(names))
+    places = {name: i for i, name in enumerate(columns)}
+    try:
+        return replace(read(metric), names=columns, groups=np.array([places[n] for n in names]))
+    except ValueError:
         return None
-    if len(lengths) != getattr(metric, "n_features_in_", len(lengths)) or not lengths.sum() > 0:
+
+
+def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
+    """How much each column counts, as a share of the whole; None where that has no answer.
+
+    Parameters
+    ----------
+    reading : Reading or None
+        What :func:`columns_of` returned.
+    X : array of shape (n, d)
+        Training points.
+
+    Returns
+    -------
+    FeatureImportance or None
+        Shares by name. None for a large kernel of many columns, where it would take long.
+    """
+    if reading is None:
         return None
-    return lengths / lengths.sum()
+    pairs = int(_OPERATIONS // (len(reading.names) * map_of(reading.metric).cost))
+    if pairs < _FEWEST_PAIRS and hasattr(reading.metric, "kernel_"):
+        return None
+    try:
+        return importance_by(reading, X, min(500, max(pairs, 1)))
+    except ValueError:  # all rows are the same to it
+        return None
+
+
+def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
+    """Which columns part some points from their neighbours.
+
+    Parameters
+    ----------
+    reading : Reading or None
+        What :func:`columns_of` returned.
+    points : Points
+        The points; held-out ones are explained where there are any, the hardest first.
+    neighbors : ndarray of shape (n, LISTED)
+        Neighbours of all points in the learned metric, -1 where there is none.
+
+    Returns
+    -------
+    dict of int to list
+        By point, for every neighbour the columns with the largest shares of the squared distance,
+        each with its part of the sum of their sizes in percent; negative where it brings nearer.
+    """
+    if reading is None:
+        return {}
+    most = min(EXPLAINED, int(_OPERATIONS // (LISTED * _NODES * map_of(reading.metric).cost)))
+    n, n_test = points.n_train, len(points.codes) - points.n_train
+    chosen = np.arange(n)
+    if n_test:
+        hard = hardness(points) if points.classes else np.zeros(n_test)
+        chosen = n + np.argsort(-hard, kind="stable")
+    found = {}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The shares miss", UserWarning)
+        for i in chosen[:most].tolist():
+            found[i] = [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
+    return found
+
+
+def _largest(reading: Reading, points: Points, i: int, j: int) -> list[tuple[int, int]]:
+    why = explain_features(reading, points.before[[i, j]])
+    size = np.abs(why.shares).sum()  # of near points, shares may cancel but for a millionth
+    if not size > 0:
+        return []
+    percent = np.round(100 * why.shares / size).astype(int)
+    order = np.argsort(-np.abs(percent), kind="stable")[:_NAMED]
+    return [(int(c), int(percent[c])) for c in order if percent[c]]

@@ -8,22 +8,38 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import to_numpy
+from kernelmetric.evaluation import ClassScores
+from kernelmetric.inspection import FeatureImportance
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_charts import bars_svg, curve_svg
-from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, relevance
+from kernelmetric.report._page_data import MOST_POINTS, Points, hardness
 from kernelmetric.report._text import html_text
 from kernelmetric.selection import AlignedSum
 
 _LISTED_ERRORS = 12
 _LISTED_FEATURES = 12
 _LISTED_NOTES = 200
+_MOST_CLASSES = 20  # of a confusion matrix
 _LONGEST = 300  # characters of a note
 _HALF = 460  # pixels of a picture beside another
 Scores = Mapping[str, Sequence[float]]
 
 
-def verdict(scores: Scores, learned: str, score_name: str, total: Mapping[str, int]) -> str:
-    """What came out, in two sentences."""
+def verdict(
+    scores: Scores,
+    learned: str,
+    score_name: str,
+    total: Mapping[str, int],
+    class_scores: Mapping[str, ClassScores] | None = None,
+) -> str:
+    """What came out, in two sentences, and a third where the largest class would do better."""
+    judged = (class_scores or {}).get(learned)
+    warning = "" if judged is None or not judged.warning else judged.warning
+    said = _verdict(scores, learned, score_name, total)
+    return f"{said} <b>Beware: {html_text(warning)}</b>" if warning else said
+
+
+def _verdict(scores: Scores, learned: str, score_name: str, total: Mapping[str, int]) -> str:
     if learned not in scores:
         return f"Learned from {total['train']:,} rows."
     mean = {name: float(np.mean(values)) for name, values in scores.items()}
@@ -85,6 +101,52 @@ def comparison_section(scores: Scores, learned: str, score_name: str, n_test: in
     )
 
 
+def confusion_section(class_scores: Mapping[str, ClassScores], learned: str, label: str) -> str:
+    """Scores that uneven classes do not flatter, and what was taken for what."""
+    if not class_scores:
+        return ""
+    lines = "".join(
+        f"<tr><td>{html_text(name)}</td>"
+        + "".join(
+            f'<td class="n">{text}</td>'
+            for text in (
+                _percent(found.accuracy),
+                _percent(found.balanced_accuracy),
+                _percent(found.roc_auc),
+                "" if np.isnan(found.log_loss) else f"{found.log_loss:.3f}",
+            )
+        )
+        + "</tr>"
+        for name, found in class_scores.items()
+    )
+    heads = ("accuracy", "balanced accuracy", "ROC-AUC", "log-loss")
+    body = _table(["method"], heads, lines)
+    judged = class_scores.get(learned)
+    if judged is not None and len(judged.classes) <= _MOST_CLASSES:
+        counts = "".join(
+            f"<tr><td>{html_text(name, most=_LONGEST)}</td>"
+            + "".join(
+                f'<td class="n{" wrong" if i != j and value else ""}" style="background: '
+                f"color-mix(in srgb, var(--{'warn' if i != j else 'c0'}) "
+                f'{45 * value / max(sum(row), 1):.0f}%, transparent)">{value}</td>'
+                for j, value in enumerate(row)
+            )
+            + "</tr>"
+            for i, (name, row) in enumerate(zip(judged.classes, judged.confusion, strict=True))
+        )
+        names = [html_text(name, most=_LONGEST) for name in judged.classes]
+        table = _table([f"{html_text(label, most=_LONGEST)}, and was taken for"], names, counts)
+        body = f'<div class="two">{body}<div id="confusion">{table}</div></div>'
+    return _section(
+        "Class by class",
+        "Balanced accuracy is the mean over the classes, ROC-AUC says how well rows of a class are "
+        "ranked before others, log-loss how good the probabilities are: lower is better there. "
+        "Always answering the largest class is right for "
+        f"{_percent(next(iter(class_scores.values())).majority)} of the rows held out.",
+        body,
+    )
+
+
 def map_section(points: Points, shares: tuple[float, float], total: Mapping[str, int]) -> str:
     """The two planes, to be filled by the script."""
     n, n_test = len(points.codes), len(points.codes) - points.n_train
@@ -117,7 +179,8 @@ def map_section(points: Points, shares: tuple[float, float], total: Mapping[str,
         f'<div class="two">{plane("before", "Before: Euclidean distance", shares[0])}'
         f"{plane('after', 'After: the learned metric', shares[1])}</div>"
         '<div id="picked" aria-live="polite"><p class="note">Click a point, or press an arrow key '
-        "in a plane, to see its nearest neighbours before and after.</p></div>"
+        "in a plane, to see its nearest neighbours before and after, and of the hardest rows what "
+        "parts them from their neighbours.</p></div>"
     )
     return _section(
         "Before and after",
@@ -147,7 +210,7 @@ def gram_section(points: Points, label: str) -> str:
     )
 
 
-def learned_section(metric: Any, feature_names: Sequence[str] | None) -> str:
+def learned_section(metric: Any, found: FeatureImportance | None) -> str:
     """What the kernel and the features count, and the loss as it fell."""
     boxes = []
     kernel: Any = getattr(metric, "kernel_", None)
@@ -169,18 +232,17 @@ def learned_section(metric: Any, feature_names: Sequence[str] | None) -> str:
             label="errors of the kernels that were tried",
         )
         boxes.append(_box("Kernels that were tried, by leave-one-out error", bars))
-    shares = relevance(metric)
-    if shares is not None:
-        names = list(feature_names or [f"feature {j}" for j in range(len(shares))])
-        order = np.argsort(-shares)[:_LISTED_FEATURES]
+    if found is not None:
+        ranked = found.ranked()
+        listed = ranked[:_LISTED_FEATURES]
         bars = bars_svg(
-            [str(names[j]) for j in order],
-            shares[order].tolist(),
-            texts=[_percent(shares[j]) for j in order],
+            [name for name, _ in listed],
+            [share for _, share in listed],
+            texts=[_percent(share) for _, share in listed],
             width=_HALF,
             label="how much each feature counts",
         )
-        rest = f" (the first {len(order)} of {len(shares)})" if len(order) < len(shares) else ""
+        rest = f" (the first {len(listed)} of {len(ranked)})" if len(listed) < len(ranked) else ""
         boxes.append(_box(f"How much each feature counts{rest}", bars))
     loss = getattr(getattr(metric, "learner_", metric), "loss_curve_", None)
     if loss is not None and len(loss) > 1:
@@ -291,12 +353,22 @@ def _section(title: str, note: str, body: str, name: str = "") -> str:
     return f"<section{identity}><h2>{title}</h2>{said}{body}</section>"
 
 
+def _table(left: Sequence[str], right: Sequence[str], lines: str) -> str:
+    """A table; its heads are HTML already."""
+    heads = "".join(f"<th>{name}</th>" for name in left)
+    heads += "".join(f'<th class="n">{name}</th>' for name in right)
+    return (
+        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{lines}</tbody></table></div>"
+    )
+
+
 def _box(title: str, picture: str) -> str:
     return f"<figure><h3>{html_text(title)}</h3>{picture}</figure>"
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return "" if np.isnan(share) else f"{100 * share:.1f} %"
 
 
 def _spread(values: Sequence[float], n_test: int) -> float:

@@ -24,7 +24,7 @@ from kernelmetric.compute import (
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
 from kernelmetric.selection._alignment import sample_rows
 from kernelmetric.selection._ideal import Block, ideal_kernel
-from kernelmetric.selection._relevance import descend
+from kernelmetric.selection._relevance import checked_groups, descend
 
 Rows = Callable[[slice], np.ndarray]
 
@@ -45,12 +45,13 @@ class AlignedScales(Kernel):
        - 0.015 \sum_f \left( \log s_f^2 - \overline{\log s^2} \right)^2,
        \qquad K_{ij} = e^{-\|s \circ (x_i - x_j)\|^2}
 
-    where the alignment is centred and counts no point with itself: by chance it is zero on
-    average, however narrow the kernel, and within :math:`1 / \sqrt n`.
-    ``bind(X, y)`` climbs to such scales from the best common one, and returns
-    ``Rescaled(kernel, scales)`` with the kernel bound to the rescaled points. In their units the
-    aligned Gaussian is ``RBF(gamma=1.0)``. The second term keeps features together unless the
-    labels speak against it.
+    where the alignment is centred and leaves out pairs of a point with itself. So it is zero on
+    average for random labels, within :math:`1 / \sqrt n`, however narrow the kernel. The second
+    term keeps the scales together unless the labels contradict.
+
+    ``bind(X, y)`` starts at the best common scale and returns ``Rescaled(kernel, scales)``, with
+    the kernel bound to the rescaled points. In their units the aligned Gaussian is
+    ``RBF(gamma=1.0)``.
 
     Parameters
     ----------
@@ -62,6 +63,9 @@ class AlignedScales(Kernel):
         Learn the scales from so many random rows; None: from all.
     random_state : int, RandomState or None, default=0
         For the choice of the rows.
+    groups : array-like of int of shape (d,), default=None
+        The group of each feature, such as the column of a table it was made of, from 0 on: those
+        of one group have one scale. None: each feature has its own.
 
     See Also
     --------
@@ -98,11 +102,13 @@ class AlignedScales(Kernel):
         *,
         max_samples: int | None = 1000,
         random_state: Any = 0,
+        groups: Any = None,
     ):
         self.kernel = kernel
         self.target = target
         self.max_samples = max_samples
         self.random_state = random_state
+        self.groups = groups
 
     def bind(self, X: Any, y: Any = None) -> Rescaled:
         """Learn the scales, then bind the kernel to the rescaled points.
@@ -123,12 +129,12 @@ class AlignedScales(Kernel):
         rows = sample_rows(X.shape[0], self.max_samples, self.random_state)
         ideal = ideal_kernel(y, X, self.target, rows)
         points = to_numpy(X if rows is None else take_rows(X, rows)).astype(np.float64)
-        scales = aligned_scales(points, ideal)
+        scales = aligned_scales(points, ideal, checked_groups(self.groups, X.shape[1]))
         kernel = RBF() + 0.1 * Delta() if self.kernel is None else as_kernel(self.kernel)
         return Rescaled(kernel, scales).bind(X, y)
 
 
-def aligned_scales(X: np.ndarray, ideal: Block) -> np.ndarray:
+def aligned_scales(X: np.ndarray, ideal: Block, groups: np.ndarray | None = None) -> np.ndarray:
     """Scales of features under which one Gaussian aligns best with an ideal kernel.
 
     Parameters
@@ -137,6 +143,8 @@ def aligned_scales(X: np.ndarray, ideal: Block) -> np.ndarray:
         Points.
     ideal : callable
         From two slices to a block of the ideal kernel.
+    groups : ndarray of int of shape (d,), default=None
+        The group of each feature; None: each is one.
 
     Returns
     -------
@@ -158,7 +166,8 @@ def aligned_scales(X: np.ndarray, ideal: Block) -> np.ndarray:
 
     common = [np.full(d, log) for log in np.log(gamma / _WIDTHS)]
     start = min(common, key=lambda logs: loss(logs)[0])
-    return np.exp(0.5 * descend(loss, start, d, prior=_PRIOR)[1])
+    groups = np.arange(d) if groups is None else groups
+    return np.exp(0.5 * descend(loss, start, groups, prior=_PRIOR)[1])
 
 
 def u_centred(ideal: Block, n: int) -> Rows:

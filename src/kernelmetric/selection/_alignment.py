@@ -112,8 +112,8 @@ class KernelAlignment(Kernel):
 
     ``bind(X, y)`` solves this quadratic program, eq. (12) of [1]_, and returns an
     :class:`AlignedSum`. The sum is scaled to unit total variance of the training points in its
-    feature space, since alignment leaves the scale open. Kernels that centring leaves without
-    digits, and all but the best of kernels that are numerically equal, get weight 0.
+    feature space, since alignment leaves the scale open. A kernel gets weight 0 if centring leaves
+    it without digits, or if it is numerically equal to a better one.
 
     Parameters
     ----------

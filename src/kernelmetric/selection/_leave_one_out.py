@@ -16,14 +16,16 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled
-from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid
-from kernelmetric.selection._relevance import relevances
+from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid, evenly
+from kernelmetric.selection._relevance import checked_groups, relevances
 from kernelmetric.selection._targets import coded_targets
 
 FALLBACK_RIDGE = 0.1  # where labels cannot choose
 _GAIN = 0.9  # scales must lower the error this far on points they were not learned from
+_GROUP_GAIN = 0.96  # where columns have one scale for several features: fewer, so safer
 _CLEAR, _HOPELESS = 0.83, 0.97  # gains after which no second judgement is asked for
 _FEW_ROWS = 160  # to find out where to look
+_JUDGED = 400  # rows that tell widths and ridges apart, each predicted from all others
 _ROWS_FOR_SCALES = 250  # to find out whether scales help
 _FIRST_STEPS, _MORE_STEPS, _LAST_STEPS = 4, 6, 5  # of the descent on scales
 _STEPS = 2  # over the grid, with all rows
@@ -52,19 +54,20 @@ class Choice(NamedTuple):
 
 
 class LeaveOneOutRidge(Kernel):
-    r"""The kernel, width and ridge with which ridge regression predicts points left out best.
+    r"""The kernel, width and ridge for which ridge regression predicts left-out points best.
 
-    RBF and Laplacian kernels are tried. The residuals of all points left out, one at a time, have
-    a closed form:
+    It compares RBF and Laplacian kernels of several widths. Each point is left out in turn, and
+    the residual of its prediction has a closed form:
 
     .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = (K + 1 + \lambda I)^{-1},
 
     where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns
-    ``kernel + λ Delta()`` with the smallest mean squared residual. A grid of widths and ridges is
-    swept on 160 rows; on all, the search goes on from the best, to better neighbours. Where a
-    scale for each feature, learned on some points, lowers the error on others by a tenth, it
-    returns that kernel on rescaled features. m³ time and some m × m arrays for m rows, on one
-    thread: the number of threads changes nothing.
+    ``kernel + λ Delta()`` with the smallest mean squared residual. The search tries a grid of
+    widths and ridges on 160 rows. On all rows it starts at the best of these and moves to better
+    neighbours, by the errors on 400 of them. It also learns a scale for each feature on some of
+    the points. If the scales lower the error on other points by a tenth, it returns the kernel on
+    rescaled features. If several features share a scale, a twenty-fifth is enough. It takes m³ time
+    and some m × m arrays for m rows, on one thread. The number of threads changes nothing.
 
     Parameters
     ----------
@@ -72,6 +75,9 @@ class LeaveOneOutRidge(Kernel):
         The most rows to look at; of more, a stratified sample is drawn.
     random_state : int, RandomState or None, default=0
         For the sample.
+    groups : array-like of int of shape (d,), default=None
+        The group of each feature, such as the column of a table it was made of, from 0 on: those
+        of one group have one scale. None: each feature has its own.
 
     Notes
     -----
@@ -83,9 +89,9 @@ class LeaveOneOutRidge(Kernel):
 
     What ``bind`` returns carries what was tried: ``candidates_`` (the error of each family, and of
     each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and the grid
-    ``loo_errors_``, NaN where the search did not go. ``effective_dimension_`` is the sum of
-    w / (w + λ) over the eigenvalues w of K + 1 on the rows looked at: so many directions carry the
-    prediction.
+    ``loo_errors_``, NaN where the search did not go; all but the best are told from 400 rows.
+    ``effective_dimension_`` is the sum of w / (w + λ) over the eigenvalues w of K + 1 on the rows
+    looked at: so many directions carry the prediction.
 
     Examples
     --------
@@ -100,9 +106,10 @@ class LeaveOneOutRidge(Kernel):
     accepts_sparse = True
     is_bound = False
 
-    def __init__(self, max_samples: int = 500, random_state: Any = 0):
+    def __init__(self, max_samples: int = 500, random_state: Any = 0, *, groups: Any = None):
         self.max_samples = max_samples
         self.random_state = random_state
+        self.groups = groups
 
     def bind(self, X: Any, y: Any = None) -> Kernel:
         """Return the chosen kernel.
@@ -134,7 +141,8 @@ class LeaveOneOutRidge(Kernel):
         # One thread, whatever there are: another number of them rounds differently, and those of
         # a BLAS cost more than they give on so few rows. Far points may underflow.
         with np.errstate(all="ignore"), one_thread():
-            choice = choose(sample, Y, targets.key[rows])
+            groups = checked_groups(self.groups, X.shape[1])
+            choice = choose(sample, Y, targets.key[rows], groups)
         bound = choice.kernel.bind(X)
         bound.__dict__.update(
             candidates_=choice.candidates,
@@ -184,7 +192,7 @@ class LeaveOneOutRidge(Kernel):
         return by_key[np.linspace(0, n - 1, m).round().astype(np.intp)]
 
 
-def choose(X: Any, Y: np.ndarray, key: np.ndarray) -> Choice:
+def choose(X: Any, Y: np.ndarray, key: np.ndarray, groups: np.ndarray | None = None) -> Choice:
     """The kernel with the smallest error on points left out.
 
     Few rows say where to look, all of them which is best.
@@ -197,6 +205,8 @@ def choose(X: Any, Y: np.ndarray, key: np.ndarray) -> Choice:
         Targets.
     key : ndarray of shape (n,)
         Class codes, or the target, for parts that resemble each other.
+    groups : ndarray of int of shape (d,), default=None
+        The group of each feature; None: each is one.
 
     Returns
     -------
@@ -205,33 +215,34 @@ def choose(X: Any, Y: np.ndarray, key: np.ndarray) -> Choice:
     """
     order, columns = _spread(X, key, Y.shape[1])
     X, Y = X[order], Y[np.ix_(order, columns)]
-    few = _evenly(len(Y), _FEW_ROWS)
+    few = evenly(len(Y), _FEW_ROWS)
     families = FAMILIES[:1] if is_sparse(X) else FAMILIES
     coarse = [Grid(X[few], Y[few], family).sweep() for family in families]
-    grids = [Grid(X, Y, grid.family).look(grid.valleys) for grid in coarse]
+    grids = [Grid(X, Y, grid.family, _JUDGED).look(grid.valleys) for grid in coarse]
     common = min(grids, key=lambda grid: grid.error)
     candidates = {grid.name: grid.error for grid in grids}
     scales = None
     if not is_sparse(X) and X.shape[0] >= _LEAST_ROWS and X.shape[1] > 1:
-        learned = _learned_scales(X, Y, coarse[0].starts(X.shape[1]), common)
+        learned = _learned_scales(X, Y, coarse[0].starts(X.shape[1]), common, groups)
         errors = common.error * learned.gains
         candidates |= {f"{g.name}, rescaled": float(e) for g, e in zip(grids, errors, strict=True)}
-        if learned.gains.min() < _GAIN:
+        grouped = groups is not None and groups.max() + 1 < X.shape[1]
+        if learned.gains.min() < (_GROUP_GAIN if grouped else _GAIN):
             # Two blocks of half the points take a quarter of the time of one of all.
             halves = [(X[k::2], Y[k::2]) for k in (0, 1)]
-            scales = _scales(relevances(halves, learned.logs, _LAST_STEPS)[1])
+            scales = _scales(relevances(halves, learned.logs, _LAST_STEPS, groups)[1])
             grids = [
-                Grid(X * scales, Y, grid.family).look([place])
+                Grid(X * scales, Y, grid.family, _JUDGED).look([place])
                 for grid, place in zip(grids, learned.places, strict=True)
             ]
     least = min(grid.error for grid in grids)
     racing = [grid for grid in grids if grid.error <= _IN_THE_RACE * least]
-    grid = min((grid.climb(_STEPS) for grid in racing), key=lambda grid: grid.error).settle()
-    i, j = grid.best
-    kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i])) + float(RIDGES[j]) * Delta()
+    grid = min((grid.climb(_STEPS).settle() for grid in racing), key=lambda grid: grid.error)
     if scales is None:
         candidates |= {grid.name: grid.error for grid in racing}
-    else:
+    i, j = grid.best
+    kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i])) + float(RIDGES[j]) * Delta()
+    if scales is not None:
         kernel = Rescaled(kernel, scales)
     return Choice(kernel, candidates, grid)
 
@@ -248,18 +259,22 @@ class _Learned(NamedTuple):
 
 
 def _learned_scales(
-    X: np.ndarray, Y: np.ndarray, starts: list[np.ndarray], common: Grid
+    X: np.ndarray,
+    Y: np.ndarray,
+    starts: list[np.ndarray],
+    common: Grid,
+    groups: np.ndarray | None,
 ) -> _Learned:
     after, before = np.zeros(len(FAMILIES)), 0.0
     for k in range(2):
         judge = slice(k, None, 3)
         others = np.delete(np.arange(len(Y)), judge)
-        learn = others[_evenly(len(others), _ROWS_FOR_SCALES)]
+        learn = others[evenly(len(others), _ROWS_FOR_SCALES)]
         block = [(X[learn], Y[learn])]
-        ends = [relevances(block, start, _FIRST_STEPS) for start in starts]
+        ends = [relevances(block, start, _FIRST_STEPS, groups) for start in starts]
         lead = int(np.argmin([loss for loss, _ in ends]))
         starts = [starts[lead]]
-        logs = relevances(block, ends[lead][1], _MORE_STEPS)[1]
+        logs = relevances(block, ends[lead][1], _MORE_STEPS, groups)[1]
         ridge = int(np.argmin(np.abs(np.log(RIDGES) - logs[-1])))
         scaled = X[judge] * _scales(logs)
         grids = [Grid(scaled, Y[judge], family).sweep([ridge]) for family in FAMILIES]
@@ -289,8 +304,3 @@ def _spread(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.nda
     first = np.full(n_columns, np.inf)
     np.minimum.at(first, key, along)
     return np.lexsort((along, key, np.bincount(key)[key], first[key])), np.argsort(first)
-
-
-def _evenly(n: int, most: int) -> np.ndarray:
-    """At most so many of n rows, evenly spaced."""
-    return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)

@@ -7,11 +7,12 @@ distance, and no width removes them. A scale for each feature can.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
 
-from kernelmetric.selection._grid import FARTHEST, cholesky_inverse
+from kernelmetric.selection._grid import FARTHEST, cholesky_factor, inverse_of
 from kernelmetric.selection._targets import few_columns
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
@@ -50,9 +51,10 @@ def relevance_loss(
     ridge = float(np.exp(parameters[-1]))
     Z = ((X - X.mean(axis=0)) * np.exp(0.5 * parameters[:-1])).astype(dtype)
     K = np.exp(-np.clip(_squared_distances(Z), 0.0, FARTHEST))
-    G = cholesky_inverse(K + 1.0, ridge, "potri")
-    G = np.tril(G) + np.tril(G, -1).T
+    G = inverse_of(cholesky_factor(K + 1.0, ridge), "potri")
+    np.copyto(G, G.T, where=np.tri(len(G), k=-1, dtype=bool).T)
     F, signs, own = few_columns(Y)
+    signs = signs.astype(dtype)
     alpha, diagonal = G @ F.astype(dtype), np.diag(G)[:, None]
     residuals = alpha / diagonal
     squares = np.sum(residuals**2 * signs, axis=1)
@@ -76,7 +78,10 @@ def relevance_loss(
 
 
 def relevances(
-    blocks: Sequence[tuple[np.ndarray, np.ndarray]], start: np.ndarray, max_iter: int
+    blocks: Sequence[tuple[np.ndarray, np.ndarray]],
+    start: np.ndarray,
+    max_iter: int,
+    groups: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
     r"""Logarithms of relevances and ridge, by descent on the leave-one-out error.
 
@@ -93,6 +98,8 @@ def relevances(
         Where to begin.
     max_iter : int
         The most iterations.
+    groups : ndarray of int of shape (d,), default=None
+        Features of one group have one relevance; None: each has its own.
 
     Returns
     -------
@@ -101,7 +108,7 @@ def relevances(
     parameters : ndarray of shape (d + 1,)
         The logarithms.
     """
-    n, d = sum(len(Y) for _, Y in blocks), blocks[0][0].shape[1]
+    n = sum(len(Y) for _, Y in blocks)
 
     dtype = np.float32 if n <= _ROWS_OF_FLOAT32 else np.float64
 
@@ -111,13 +118,14 @@ def relevances(
         )
         return float(np.mean(values)), np.mean(gradients, axis=0)
 
-    return descend(loss, start, d, prior=_PRIOR / n, max_iter=max_iter)
+    groups = np.arange(len(start) - 1) if groups is None else groups
+    return descend(loss, start, groups, prior=_PRIOR / n, max_iter=max_iter)
 
 
 def descend(
     loss: Callable[[np.ndarray], tuple[float, np.ndarray]],
     start: np.ndarray,
-    n_features: int,
+    groups: np.ndarray,
     *,
     prior: float,
     max_iter: int = 30,
@@ -127,13 +135,13 @@ def descend(
     Parameters
     ----------
     loss : callable
-        From parameters to its value and a gradient of its own, which is changed.
+        From parameters to its value and a gradient.
     start : ndarray of shape (d,) or (d + 1,)
         Logarithms of the relevances of features; then perhaps that of a ridge.
-    n_features : int
-        The number d of features.
+    groups : ndarray of int of shape (d,)
+        The group of each feature, from 0 on: those of one group have one relevance.
     prior : float
-        Weight of the squared distance of the logarithms from their mean.
+        Weight of the squared distance of the logarithms from their mean, one for each group.
     max_iter : int, default=30
         The most iterations of L-BFGS.
 
@@ -144,20 +152,39 @@ def descend(
     parameters : ndarray
         Where it is so small.
     """
+    n_groups = int(groups.max()) + 1
+    # every parameter of the loss is one of these; the ridge is of no group
+    place = np.append(groups, np.full(len(start) - len(groups), n_groups)).astype(np.intp)
 
-    def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = loss(parameters)
-        away = parameters[:n_features] - parameters[:n_features].mean()
-        gradient[:n_features] += 2.0 * prior * away
+    def objective(few: np.ndarray) -> tuple[float, np.ndarray]:
+        value, by_feature = loss(few[place])
+        gradient = np.bincount(place, by_feature, minlength=len(few))
+        away = few[:n_groups] - few[:n_groups].mean()
+        gradient[:n_groups] += 2.0 * prior * away
         return value + prior * float(away @ away), gradient
 
-    middle = float(np.mean(start[:n_features]))
-    bounds = [(middle + _LOG_BOUNDS[0], middle + _LOG_BOUNDS[1])] * n_features
-    bounds += [_LOG_RIDGE_BOUNDS] * (len(start) - n_features)
+    first = np.empty(place.max() + 1)
+    first[place] = start  # those of one group begin alike
+    middle = float(np.mean(first[:n_groups]))
+    bounds = [(middle + _LOG_BOUNDS[0], middle + _LOG_BOUNDS[1])] * n_groups
+    bounds += [_LOG_RIDGE_BOUNDS] * (len(first) - n_groups)
     found = optimize.minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter}
+        objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter}
     )
-    return float(found.fun), found.x
+    return float(found.fun), found.x[place]
+
+
+def checked_groups(groups: Any, n_features: int) -> np.ndarray:
+    """The group of each feature, from 0 on without gaps; each its own where None are given."""
+    if groups is None:
+        return np.arange(n_features)
+    found = np.asarray(groups)
+    if found.shape != (n_features,) or found.dtype.kind not in "iu":
+        raise ValueError(
+            f"Got groups={groups!r} for points with {n_features} features, but expected the number "
+            "of a group for each: try groups=None."
+        )
+    return np.unique(found, return_inverse=True)[1].reshape(-1)
 
 
 def _squared_distances(Z: np.ndarray) -> np.ndarray:

@@ -23,21 +23,29 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
     widened,
+    worth_keeping,
 )
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.selection._known_points import KnownPoints
 from kernelmetric.selection._targets import coded_targets
-from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
+from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs, solve_in_place
 from kernelmetric.spaces import Nystroem, Space
 from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zero, times
 from kernelmetric.spaces._centred_gram import CentredGram
 
 N_COMPONENTS = 32
-ALL_ROWS = 4_000  # up to here every point is an anchor, and ridge regression is solved exactly
+ALL_ROWS = 4_000  # up to here ridge regression is solved in float64
+HELD_ROWS = 12_000  # up to here in float32, and refined; every point is an anchor
 N_LANDMARKS = 2_000
 _DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
 _LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies most
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
+_CALM = 0.05  # of n³: what many small products leave to the threads of a BLAS
+_HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in float32
+_INDEFINITE = (
+    "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
+    "kernel: try another kernel, or add a multiple of Delta()."
+)
 _JITTER = 1e-8  # of the mean eigenvalue: for copies of a point, which make K singular
 _RELATIVE_CUT = 1e-10
 
@@ -53,9 +61,11 @@ class RidgeKPCA(Space):
     coordinates is that in the whole feature space, and a learner of metrics has what it needs to
     set noisy labels aside.
 
-    Up to 4,000 points that is exact, in O(n³) time. Beyond, the kernel without its ridge is that of
-    landmarks, O(n m²) time, and the ridge of the training points is remembered with them: a point
-    is known again where it lies within 1e-5 of the typical distance. Sparse points are not.
+    Up to 4,000 points that is exact, in O(n³) time. Up to 12,000 it is so in single precision, with
+    one n × n array, where the kernel has a ridge and the memory budget room for it. Beyond, the
+    kernel without its ridge is that of landmarks, O(n m²) time, and the ridge of the training
+    points is remembered with them: a point is known again where it lies within 1e-5 of the typical
+    distance. Sparse points are not.
 
     Parameters
     ----------
@@ -64,7 +74,7 @@ class RidgeKPCA(Space):
     kernel : Kernel, str or callable, default=None
         The kernel, with its ridge; None is the RBF of median width, which has none.
     n_landmarks : int, default=2000
-        Landmarks for more than 4,000 points.
+        Landmarks where points are too many.
     random_state : int, RandomState or None, default=0
         For the start of the eigensolver, and the landmarks.
 
@@ -73,9 +83,9 @@ class RidgeKPCA(Space):
     kernel_ : Kernel
         The kernel, bound to the training points.
     anchors_ : array of shape (n, d) or (m + n', d)
-        The training points; for more than 4,000, the landmarks before them, and no copies.
+        The training points; where there are landmarks, these before them, and no copies.
     n_landmarks_ : int
-        Number m of landmarks; 0 up to 4,000 points.
+        Number m of landmarks; 0 where every training point is an anchor.
     projection_ : array of as many rows as there are anchors, and rank_ columns
         The matrix P of z(x) = f(x)ᵀ P - o. Beside landmarks, the rows of the training points are
         where each of them lies apart from new points at its place.
@@ -138,6 +148,8 @@ class RidgeKPCA(Space):
         n, width = n_samples, self.most_rank
         if n <= ALL_ROWS:
             return 8.0 * n * (3 * n + 4 * min(width, n) + 2 * n_features)
+        if self._held(n):
+            return _HELD_BYTES * n * n + 8.0 * n * (6 * width + 2 * n_features)
         landmarks = self._landmarks(None)._peak_bytes(n, n_features)
         return landmarks + 8.0 * n * (4 * width + 3 * n_features)
 
@@ -152,8 +164,11 @@ class RidgeKPCA(Space):
             )
         Y = _few_columns(coded_targets(y, X).columns())
         self.__dict__.pop("_known_points", None)  # of an earlier fit
-        if X.shape[0] <= ALL_ROWS:
-            return self._learn_exactly(X, Y)
+        n = X.shape[0]
+        has_ridge = without_ridge(self.kernel_)[1] > 0
+        if n <= ALL_ROWS or (has_ridge and not is_sparse(X) and self._held(n)):
+            with calm_if_small(_CALM * n**3):
+                return self._learn_exactly(X, Y)
         if self.kernel_.pairwise:
             raise ValueError(
                 f"Got the Gram matrix of {X.shape[0]} points, but RidgeKPCA expected at most "
@@ -161,20 +176,38 @@ class RidgeKPCA(Space):
             )
         return self._learn_by_landmarks(X, Y)
 
+    @staticmethod
+    def _held(n: int) -> bool:
+        """Whether K of more points is kept in float32, and ridge regression solved with it."""
+        return n <= HELD_ROWS and worth_keeping(_HELD_BYTES * n * n)
+
     def _learn_exactly(self, X: Any, Y: np.ndarray) -> Callable[[], Any]:
         single = is_single(X) and self.kernel_.pairwise
+        narrow = X.shape[0] > ALL_ROWS
+        targets = _independent_columns(Y, self._seen(X)) if narrow else Y
         X = widened(X)
         trace = float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
-        gram = CentredGram(self.kernel_, X, hold=True, narrow=False, trace=trace, single=single)
+        gram = CentredGram(self.kernel_, X, hold=True, narrow=narrow, trace=trace, single=single)
+        total = gram.centred_trace
         U = self._leading(gram)
-        alpha = _solution(gram, Y)
-        B = np.hstack([U, alpha / np.maximum(linalg.norm(alpha, axis=0), np.finfo(float).tiny)])
-        image = to_numpy(gram.centred_times(gram.array(B)))
-        T = self._principal(B.T @ image, image, gram.centred_trace, U.shape[1])
+        if narrow:
+            image = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
+            alpha, fitted = _solution_in_place(gram, targets)
+        else:
+            alpha = _solution(gram, targets)
+        length = np.maximum(linalg.norm(alpha, axis=0), np.finfo(float).tiny)
+        B = np.hstack([U, alpha / length])
+        image = (
+            np.hstack([image, fitted / length])
+            if narrow
+            else to_numpy(gram.centred_times(gram.array(B)))
+        )
+        T = self._principal(B.T @ image, image, total, U.shape[1])
         self.anchors_, self.n_landmarks_ = own(gram.anchors), 0
-        self.projection_ = gram.centre(gram.array(B @ T))
-        self.offset_ = gram.column_means @ self.projection_
-        return lambda: gram.array(image @ T)
+        projection = B @ T
+        self.projection_ = like(projection - projection.mean(axis=0), X)
+        self.offset_ = like(to_numpy(gram.column_means).astype(np.float64) @ projection, X)
+        return lambda: like(image @ T, X)
 
     def _leading(self, gram: CentredGram) -> np.ndarray:
         """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
@@ -197,14 +230,17 @@ class RidgeKPCA(Space):
         size = block_size(X, inner.projection_.shape[0])
         Y = Y - Y.mean(axis=0)
 
-        def coordinates(rows: slice) -> np.ndarray:
-            return to_numpy(inner._coordinates(X[rows, :])).astype(np.float64, copy=False)
+        def values(rows: slice) -> np.ndarray:
+            return to_numpy(inner._features(X[rows, :])).astype(np.float64, copy=False)
 
-        # The scatter of these coordinates is diagonal, so ridge regression is a division.
-        beta = sum_rows(lambda rows: coordinates(rows).T @ Y[rows], n, **size)
+        # Coordinates are these values times P. Their scatter is diagonal, so ridge regression is a
+        # division; and all that is asked of them has few columns, so P meets those first.
+        P, offset = (to_numpy(a).astype(np.float64) for a in (inner.projection_, inner.offset_))
+        beta = P.T @ sum_rows(lambda rows: values(rows).T @ Y[rows], n, **size)
         beta /= (inner.eigenvalues_ + (ridge or _JITTER * inner.eigenvalues_[0]))[:, None]
         W = np.hstack([np.eye(inner.rank_, r), beta])
-        F = map_rows(lambda rows: coordinates(rows) @ W, n, **size)
+        P, offset = P @ W, offset @ W
+        F = map_rows(lambda rows: values(rows) @ P - offset, n, **size)
         rest, G = np.zeros_like(F), W.T @ W
         self.n_landmarks_, self.anchors_, apart = inner.anchors_.shape[0], inner.anchors_, rest[:0]
         if ridge and not is_sparse(X):
@@ -219,7 +255,6 @@ class RidgeKPCA(Space):
             self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
         total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n - 1)
         T = self._principal(G, F + rest, total, r)
-        P, offset = (to_numpy(a).astype(np.float64) @ W for a in (inner.projection_, inner.offset_))
         kind = inner.projection_
         self.projection_ = like(np.vstack([P, apart]) @ T, kind)
         self.offset_ = like(offset @ T, kind)
@@ -309,6 +344,34 @@ def _centred(gram: CentredGram) -> np.ndarray:
     return Kc
 
 
+def _independent_columns(Y: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Orthonormal columns that span the centred ones of Y, the same for copies of a point.
+
+    Copies have no direction in which they differ, so ridge regression sees no more of them than
+    their mean.
+    """
+    first, group, counts = _copies(X)
+    means = np.zeros((len(first), Y.shape[1]))
+    np.add.at(means, group, Y)
+    Y = (means / counts[:, None])[group]
+    U, values, _ = linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
+    return U[:, values > _RELATIVE_CUT * max(values[0], np.finfo(float).tiny)]
+
+
+def _solution_in_place(gram: CentredGram, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ridge regression of orthonormal columns, and what it fits; K, in float32, is no more."""
+    means = to_numpy(gram.column_means)
+    K, gram.K = np.ascontiguousarray(to_numpy(gram.K)), None
+    K -= means
+    K -= means.T - means.mean()
+    K += np.float32(max(gram.centred_trace, np.finfo(float).tiny) / gram.n**2)
+    try:
+        alpha, image = solve_in_place(K, Y)
+    except linalg.LinAlgError:
+        raise ValueError(_INDEFINITE) from None
+    return alpha, image
+
+
 def _solution(gram: CentredGram, Y: np.ndarray) -> np.ndarray:
     """Ridge regression of centred columns: (HKH)⁻¹ HY on the centred vectors."""
     Kc = _centred(gram)
@@ -318,10 +381,7 @@ def _solution(gram: CentredGram, Y: np.ndarray) -> np.ndarray:
     try:
         factor = linalg.cho_factor(Kc, lower=True, overwrite_a=True, check_finite=False)
     except linalg.LinAlgError:
-        raise ValueError(
-            "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
-            "kernel: try another kernel, or add a multiple of Delta()."
-        ) from None
+        raise ValueError(_INDEFINITE) from None
     Y = Y - Y.mean(axis=0)
     alpha = linalg.cho_solve(factor, Y, check_finite=False)
     # Copies of a point with other labels have weights against each other that mean nothing. What

@@ -38,13 +38,14 @@ from kernelmetric import (
     kernelized,
     kernels,
     learners,
+    prediction,
     selection,
     spaces,
     transductive,
 )
 from kernelmetric.spaces import Gram
 
-ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, evaluation)
+ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, prediction, evaluation)
 # A function is code, and a scorer is a function.
 REFUSED = {
     kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's",

@@ -16,7 +16,9 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
+from kernelmetric.kernels import TableSchema
 from kernelmetric.learners import Learner
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._cross_checks import FURTHER
 from kernelmetric.shipping._require import check_array, is_count, require
@@ -98,7 +100,25 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "classes_": "any c",
         "transduction_": "any n",
     },
+    MetricClassifier: {
+        "embedding_": "finite n r",
+        "_codes": "count n",
+        "classes_": "any c",
+        "coef_": "finite r c",
+        "intercept_": "finite c",
+        "weights_": "finite 2",
+        "biases_": "finite c",
+    },
+    MetricRegressor: {
+        "embedding_": "finite n r",
+        "targets_": "finite n",
+        "coef_": "finite r 1",
+        "intercept_": "finite 1",
+        "weights_": "finite 2",
+        "residuals_": "finite m",
+    },
     Gram: {"matrix": "finite n n"},
+    TableSchema: {"centres_": "finite d", "scales_": "scale d"},
 }
 
 

@@ -17,6 +17,7 @@ from kernelmetric.compute import like, map_rows, sum_rows, take_rows, to_numpy
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.learners import Learner
 from kernelmetric.metric import refuse_signed
+from kernelmetric.shipping._maps import refuse_table
 from kernelmetric.spaces import Nystroem
 
 _HELD_OUT = 5  # every so many-th point measures the loss
@@ -29,14 +30,14 @@ _LEAST_VARIANCE = 1e-9
 def compress(metric: Any, n_landmarks: int, X: Any = None, *, random_state: Any = 0) -> Any:
     r"""A smaller metric of the same kind, which is nearly the same map.
 
-    A metric with a kernel holds all points it was fitted on, and every new point is compared with
-    each. Here m landmarks l take their place: with kernel values :math:`k_m(x)`,
+    A metric with a kernel holds all its training points and compares every new point with each of
+    them. Here m landmarks take their place. With kernel values :math:`k_m(x)` it solves
 
     .. math:: \min_{A, b} \sum_i \| z(x_i) - k_m(x_i)^\top A - b \|^2,
 
-    solved by least squares in the coordinates of a :class:`Nystroem` space, whose landmarks are
-    centres of k-means. The loss is measured on a fifth of the points, which neither landmarks nor
-    A have seen.
+    by least squares in the coordinates of a :class:`Nystroem` space, whose landmarks are centres of
+    k-means. The loss is measured on a fifth of the points. Neither the landmarks nor A have seen
+    these.
 
     Parameters
     ----------
@@ -132,6 +133,7 @@ def _without_delta(kernel: Kernel) -> Kernel:
 
 def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
     """The points to learn from, once the metric is seen to be one that can be compressed."""
+    refuse_table(metric, "compress")
     if getattr(metric, "space_", None) is None:
         raise ValueError(
             f"Got {metric!r}, but expected a metric with a kernel: others hold no points, and are "

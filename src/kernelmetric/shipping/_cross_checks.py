@@ -21,8 +21,10 @@ from kernelmetric.datasets import TableEncoder
 from kernelmetric.evaluation import PairVerifier
 from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized
-from kernelmetric.kernels import Kernel
+from kernelmetric.kernels import Kernel, TableSchema
+from kernelmetric.kernels._frames import NAMES, QUANTITIES
 from kernelmetric.learners import Learner
+from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.spaces import Space
 from kernelmetric.transductive import TransductiveDistance
@@ -127,8 +129,13 @@ def _check_kernelized(metric: Any, name: str, sides: dict[str, int]) -> None:
     space, learner, kernel = (state.get(part) for part in ("space_", "learner_", "kernel_"))
     if space is not None:
         require(isinstance(space, Space), metric, "space_", space, "a space")
-        found = getattr(space, "n_features_in_", None)
-        require(found == sides.get("d"), metric, "space_", found, f"{sides.get('d')} features")
+        found, width = getattr(space, "n_features_in_", None), sides.get("d")
+        schema = state.get("schema_")
+        if schema is not None:
+            require(isinstance(schema, TableSchema), metric, "schema_", schema, "a TableSchema")
+            require(schema.n_features_in_ == width, metric, "schema_", schema, f"{width} columns")
+            width = len(schema.groups_)
+        require(found == width, metric, "space_", found, f"{width} features")
     if kernel is not None:
         require(isinstance(kernel, Kernel), metric, "kernel_", kernel, "a kernel")
     if space is not None and learner is not None:
@@ -160,6 +167,30 @@ def _check_table(encoder: Any, name: str, sides: dict[str, int]) -> None:
     columns = state.get("columns_")
     good = columns is None or isinstance(columns, ColumnTransformer)
     require(good, encoder, "columns_", columns, "a ColumnTransformer")
+
+
+def _check_schema(schema: Any, name: str, sides: dict[str, int]) -> None:
+    """A kind, a median, a spread and names for every column, and features that follow from them."""
+    state, d = vars(schema), sides.get("d")
+    if d is None:
+        return
+    for part in ("kinds_", "names_", "rare_", "gaps_", "notes_"):
+        found = state.get(part)
+        good = isinstance(found, list) and (len(found) == d or part == "notes_")
+        require(good, schema, part, found, f"an entry for each of {d} columns")
+    good = set(state["kinds_"]) <= {"", NAMES, *QUANTITIES}
+    require(good, schema, "kinds_", state["kinds_"], "kinds of columns")
+    for part in ("names_", "rare_"):
+        good = all(isinstance(names, list) and _are_texts(names) for names in state[part])
+        require(good, schema, part, state[part], "lists of texts")
+    good = all(isinstance(gap, bool) for gap in state["gaps_"]) and _are_texts(state["notes_"])
+    require(good, schema, "gaps_", state["gaps_"], "true or false")
+    good = "feature_names_in_" in state and len(set(state["feature_names_in_"])) == d
+    require(good, schema, "feature_names_in_", state.get("feature_names_in_"), "different names")
+    expected = schema.groups()
+    good = isinstance(state.get("groups_"), np.ndarray)
+    good = good and np.array_equal(state["groups_"], expected)
+    require(good, schema, "groups_", state.get("groups_"), f"{expected}")
 
 
 def _are_texts(items: Any) -> bool:
@@ -253,6 +284,37 @@ def _check_verifier(verifier: Any, name: str, sides: dict[str, int]) -> None:
         require(good, verifier, attribute, found, "a number")
 
 
+def _check_predictor(model: Any, name: str, sides: dict[str, int]) -> None:
+    """The metric maps to the coordinates of the training points, and numbers are what fit finds."""
+    state = vars(model)
+    index = state.get("index")
+    require(index is None or isinstance(index, str), model, "index", index, "a text or None")
+    if "metric_" not in state:
+        return
+    metric, n = state["metric_"], sides.get("n", 0)
+    for attribute in ("embedding_", "coef_", "intercept_", "weights_"):
+        require(state.get(attribute) is not None, model, attribute, None, "an array")
+    require(hasattr(metric, "transform"), model, "metric_", metric, "a metric")
+    width = getattr(metric, "_n_features_out", None)
+    good = width is None or sides.get("r") == width
+    require(good, model, "embedding_", sides.get("r"), f"{width} columns, those of its metric")
+    k = state.get("n_neighbors_")
+    require(is_count(k) and 1 <= k <= n, model, "n_neighbors_", k, f"a number from 1 to {n}")
+    for attribute in ("temperature_", "usual_distance_", "floor_", "bias_"):
+        found = state.get(attribute, 1.0)
+        good = isinstance(found, float) and np.isfinite(found)
+        good = good and (attribute == "bias_" or found > 0)
+        require(good, model, attribute, found, "a number that a fit leaves")
+    codes = state.get("_codes")
+    if codes is not None:
+        good = bool(np.all(codes < sides.get("c", 0)))
+        require(good, model, "_codes", codes, f"numbers of {sides.get('c', 0)} classes")
+    residuals = state.get("residuals_")
+    if residuals is not None:
+        good = not np.any(np.diff(residuals) < 0)
+        require(good, model, "residuals_", residuals, "ascending numbers")
+
+
 # Which checks a class is given, beside the table of its attributes.
 FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     ((preprocessing.OneHotEncoder, preprocessing.OrdinalEncoder), _check_encoder),
@@ -267,6 +329,8 @@ FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     (Kernelized, _check_kernelized),
     (TransductiveDistance, _check_transductive),
     (TableEncoder, _check_table),
+    (TableSchema, _check_schema),
     (Pairs, _check_pairs),
     (PairVerifier, _check_verifier),
+    ((MetricClassifier, MetricRegressor), _check_predictor),
 )

@@ -105,6 +105,7 @@ def metric_map(metric: Any) -> MetricMap:
     """
     check_is_fitted(metric)
     refuse_signed(metric)
+    refuse_table(metric, "export")
     n_features = int(metric.n_features_in_)
     if isinstance(metric, Space):
         features, P, offset = _parts(metric)
@@ -127,6 +128,23 @@ def metric_map(metric: Any) -> MetricMap:
     if P is None:  # the basis is that of the anchors
         return MetricMap(n_features, features, Affine(L, row))
     return MetricMap(n_features, features, Affine(P @ L, row - offset @ L))
+
+
+def refuse_table(metric: Any, what: str) -> None:
+    """Refuse a metric of a table, where only one of numbers will do.
+
+    Parameters
+    ----------
+    metric : estimator
+        A fitted metric.
+    what : str
+        What was asked for.
+    """
+    if getattr(metric, "schema_", None) is not None:
+        raise ValueError(
+            f"Got a metric of a table to {what}, but expected one of numbers: fit Kernelized to "
+            "TableSchema().fit_transform(X), and do the schema's work where the model is used."
+        )
 
 
 def linear_map(step: Any) -> Affine:

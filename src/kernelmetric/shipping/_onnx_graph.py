@@ -123,7 +123,7 @@ class OnnxGraph:
         operator = "MatMul" if x.width == 1 else "Mul"
         return Columns(self.add(operator, x.name, self.constant(row)), x.width)
 
-    def beside(self, parts: list[Columns]) -> Columns:
+    def concatenated(self, parts: list[Columns]) -> Columns:
         """The columns of several arrays in one."""
         if len(parts) == 1:
             return parts[0]

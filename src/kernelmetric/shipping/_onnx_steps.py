@@ -89,7 +89,7 @@ def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
         shifted = graph.add("Add", angles, graph.constant(np.pi / 2))
         n = parts.features.frequencies.shape[1]
         waves = [graph.add("Mul", graph.add("Sin", a), amplitudes) for a in (shifted, angles)]
-        x = graph.beside([Columns(wave, n) for wave in waves])
+        x = graph.concatenated([Columns(wave, n) for wave in waves])
     return graph.affine(x, parts.after)
 
 
@@ -169,7 +169,7 @@ def _imputed(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
         parts = [graph.take(parts[0], np.flatnonzero(~np.isnan(statistics)))]
     if step.indicator_ is not None:
         parts.append(graph.take(graph.numbers(missing), step.indicator_.features_))
-    return graph.beside(parts)
+    return graph.concatenated(parts)
 
 
 def _one_hot(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
@@ -191,7 +191,7 @@ def _one_hot(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
             del kept[dropped[i]]
         if kept:
             parts.append(_equal(step, graph, graph.take(x, [i]), kept))
-    return graph.numbers(graph.beside(parts))
+    return graph.numbers(graph.concatenated(parts))
 
 
 def _equal(step: Any, graph: OnnxGraph, x: Columns, values: list[Any]) -> Columns:
@@ -209,7 +209,7 @@ def _equal(step: Any, graph: OnnxGraph, x: Columns, values: list[Any]) -> Column
                 "such value: try to_onnx(metric, dtype='float64')."
             )
         found.append(graph.add("Equal", x.name, graph.constant(float(value))))
-    return graph.beside([Columns(name, x.width) for name in found])
+    return graph.concatenated([Columns(name, x.width) for name in found])
 
 
 def _no_numbers(step: Any) -> ValueError:
@@ -248,7 +248,7 @@ def _side_by_side(
         if name in weights:
             out = graph.times(out, float(weights[name]))
         made.append(out)
-    return graph.beside(made)
+    return graph.concatenated(made)
 
 
 def _unchanged(step: Any, graph: OnnxGraph, x: Columns) -> Columns:

@@ -23,15 +23,16 @@ from kernelmetric.shipping._tree import TreeReader, TreeWriter, refuse
 def save(metric: Any, path: str | os.PathLike) -> Path:
     """Write a fitted metric to a file that can be opened without trusting it.
 
-    The file is a zip archive of JSON and plain arrays; see the guide, "Shipping". It is there as
-    a whole or not at all, and equal metrics make equal files. Callbacks, metadata requests and the
-    cache of a pipeline, which concern a later fit only, are left out.
+    The file is a zip archive of JSON and plain arrays; see the guide, "Shipping". It is written
+    whole or not at all, and equal metrics make equal files. Callbacks, metadata requests and the
+    cache of a pipeline are left out, because they only matter for a later fit.
 
     Parameters
     ----------
     metric : estimator
-        A fitted metric of this library, a :class:`PairVerifier`, or a pipeline of them and
-        scikit-learn's scalers, imputers, encoders and column transformers.
+        A fitted metric of this library, a :class:`PairVerifier`, :class:`MetricClassifier` or
+        :class:`MetricRegressor`, or a pipeline of them and scikit-learn's scalers, imputers,
+        encoders and column transformers.
     path : path-like
         The file; replaced where it exists. Any name will do, such as "digits.metric".
 
@@ -82,9 +83,9 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
 def load(path: str | os.PathLike) -> Any:
     """Read a metric that :func:`save` wrote.
 
-    Nothing in a file is ever run: only numbers, text and the attributes of a closed list of
-    classes are restored, whatever the file says, and only if they fit together as a fit leaves
-    them. What is damaged, changed or of another kind is refused with a sentence.
+    Nothing in a file is ever run. Only numbers, text and the attributes of a closed list of
+    classes are restored, and only if they fit together. A file that is damaged, changed or of
+    another kind is refused with a sentence.
 
     Parameters
     ----------

@@ -4,7 +4,8 @@ L-BFGS on a matrix (:func:`minimize_lbfgs`), accelerated projected gradient for 
 (:func:`minimize_projected`), quadratic programs over non-negative vectors
 (:func:`nonnegative_qp`), the program of metrics learned from pairs (:class:`PairDual`,
 :func:`solve_pairs`), the leading eigenvectors of a matrix known by its products
-(:func:`krylov_eigenpairs`), the smallest ones of a large sparse matrix
+(:func:`krylov_eigenpairs`), equations with one that fills the memory (:func:`solve_in_place`), the
+smallest ones of a large sparse matrix
 (:func:`smallest_eigenvectors`), and the positive part of a small one (:func:`positive_part`).
 """
 
@@ -20,6 +21,7 @@ from kernelmetric.solvers._nonnegative import kkt_residual, nonnegative_qp
 from kernelmetric.solvers._pair_dual import PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
+from kernelmetric.solvers._refined import solve_in_place
 from kernelmetric.solvers._smallest_eigenvectors import Eigenpairs, smallest_eigenvectors
 from kernelmetric.solvers._symmetric import column_signs, positive_part, right_singular
 
@@ -43,5 +45,6 @@ __all__ = [
     "right_singular",
     "smallest_eigenvectors",
     "smallest_ritz_value",
+    "solve_in_place",
     "solve_pairs",
 ]

@@ -14,6 +14,7 @@ from kernelmetric.kernels import Kernel
 
 _POOL = 20_000  # rows that k-means and RPCholesky look at
 _POOL_PER_LANDMARK = 20
+_MANY = 1_000  # landmarks
 _ITERATIONS = 10  # k-means need not converge: landmarks a little off are as good
 
 
@@ -32,7 +33,9 @@ def kmeans_centres(X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
         return np.unique(there, axis=0)
     sample = to_numpy(sample)
     scale = _scale(sample)
-    kmeans = KMeans(m, n_init=1, max_iter=_ITERATIONS, random_state=rng)
+    # With many clusters a careful start takes longer than all iterations, and little is gained.
+    start = "random" if m >= _MANY else "k-means++"
+    kmeans = KMeans(m, init=start, n_init=1, max_iter=_ITERATIONS, random_state=rng)
     with warnings.catch_warnings():  # fewer distinct points than clusters: the centres repeat
         warnings.simplefilter("ignore", ConvergenceWarning)
         centres = kmeans.fit(sample / scale).cluster_centers_ * scale

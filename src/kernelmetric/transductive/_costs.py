@@ -13,11 +13,11 @@ from kernelmetric.transductive._parameters import check_amount, check_count
 
 
 class PaperCost(BaseEstimator):
-    """The cost of section 3.1 of [1]_: near points of one class together, of two classes apart.
+    """The cost of the paper: near points of one class together, of two classes apart.
 
-    ``c_ij = 1/k`` for the k neighbours in the class of a point, ``-1/k`` for the k outside it.
-    It is unbounded: a labelled point that is a neighbour of many others carries a large negative
-    weight, and where λ is small an eigenvector of its own.
+    ``c_ij = 1/k`` for the k neighbours in the class of a point, ``-1/k`` for the k outside it
+    (section 3.1 of [1]_). It is unbounded: a labelled point that is a neighbour of many others
+    carries a large negative weight, and where λ is small an eigenvector of its own.
 
     Parameters
     ----------

@@ -50,9 +50,9 @@ class TransductiveDistance(Metric, BaseEstimator):
         many as there are labels, where these are too few to judge; where the points remain as they
         are, it is theirs.
     lam : float or 'auto', default='auto'
-        Weight λ of the penalty, used as it is. 'auto' is infinity, which leaves labels to the
-        vote, unless with one of 2⁵ to 2¹⁴ over the scale of the penalty clearly more of the
-        labels that are hidden in turn are found again.
+        Weight λ of the penalty, used as it is. 'auto' hides labels in turn and compares infinity,
+        which leaves labels to the vote, with 2⁵ to 2¹⁴ over the scale of the penalty. A finite λ
+        wins only if it finds clearly more of the hidden labels.
     n_neighbors : int or 'auto', default='auto'
         Neighbours of each point in the graph, and in the interpolation of new points. 'auto'
         chooses 5, 10 or 20, and interpolates between 5 where the graph is another.
@@ -71,12 +71,12 @@ class TransductiveDistance(Metric, BaseEstimator):
         or row numbers of neighbours, of shape (n, k); or a function that makes either from the
         points.
     prior : fitted metric or callable, default=None
-        The metric to begin with: points are replaced by ``prior.transform(X)``, or by
-        ``prior(X)``. None is the Euclidean one. A search clones estimators, and so forgets what
-        they learned: pass ``metric.transform`` there.
+        The metric to start with. Points are replaced by ``prior.transform(X)``, or by
+        ``prior(X)``. None is the Euclidean metric. A search clones estimators, and clones forget
+        what was learned: pass ``metric.transform`` there.
     cost : {'robust', 'paper'} or cost, default='robust'
-        'paper' is the cost of [1]_, which can take the embedding over where λ is small; 'robust'
-        bounds it. Or an object, ``RobustCost(n_neighbors=10)``.
+        'paper' is the cost of [1]_. With a small λ it can dominate the embedding. 'robust' bounds
+        it. Or an object such as ``RobustCost(n_neighbors=10)``.
     n_votes : int, default=1
         Labelled neighbours that vote, in the embedding, on the class of a point.
     cv : int, default=5

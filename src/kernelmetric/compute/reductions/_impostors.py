@@ -17,7 +17,7 @@ from scipy import sparse
 
 from kernelmetric.compute._arrays import is_sparse, like, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
-from kernelmetric.compute._execute import over_tiles, sum_tiles
+from kernelmetric.compute._execute import over_tiles, sum_tiles, worth_keeping
 from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
@@ -25,15 +25,16 @@ from kernelmetric.compute.reductions._hinge_there import hinge_there, huber_hing
 from kernelmetric.compute.reductions._products import BlockProduct
 from kernelmetric.compute.reductions._selection import true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
-from kernelmetric.compute.reductions._table import Ranges
 
 _TILE_BYTES = 8 * 2**20
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _PAIR_CHUNK_BYTES = 2**20
+_WORTH_SHARING = 1e7  # operations of a sparse product
 _FLOPS_OF_ONE = 100.0  # what takes as long as one number of a gathered row
 _LARGE = 8  # a class with this part of all points is worth a table of the others
 _SHARED_ROWS = 128  # of small classes in one block
-_WHOLE_ROWS = 600  # up to here all pairs at once: no block, list or sparse matrix is worth its cost
+_WHOLE_BYTES = 60.0  # for each pair of points, where all cost something
+_WHOLE_ROWS = 1000  # up to here all pairs at once: no block or list is worth its cost
 
 
 class Block(NamedTuple):
@@ -50,12 +51,16 @@ class Block(NamedTuple):
             runs.append((slice(first, n - width), slice(first + width, n)))
         return runs
 
+    def of_all(self, columns: np.ndarray) -> np.ndarray:
+        """Which of all rows columns of the block stand for."""
+        return columns + (self.unseen.stop - self.unseen.start) * (columns >= self.unseen.start)
+
 
 class Points(NamedTuple):
-    """Embedded points about a centre, their squared lengths, and class codes."""
+    """Embedded points about a centre: ``left @ right.T`` are their squared distances."""
 
-    E: Any
-    squares: Any
+    left: Any
+    right: Any
     codes: np.ndarray
 
 
@@ -105,9 +110,15 @@ def lmnn_hinge(
     class_slices(codes)  # refuses unsorted rows
     value, thresholds, pull = _targets_part(E, targets)
     n, p = V.shape
-    if n <= _WHOLE_ROWS:
+    i, slot = np.nonzero(targets >= 0)
+    if n <= _WHOLE_ROWS and worth_keeping(_WHOLE_BYTES * n * n):
         with calm_if_small(2.0 * n * n * (E.shape[1] + p)):
-            hinge, product = _whole_hinge(E, V, targets, codes, thresholds, pull, c, smoothing)
+            D2 = _distances(_points(E, codes), Block(slice(0, n), slice(0, 0)))
+            hinge, rows, others, values, per_target = _active_weights(D2, thresholds, c, smoothing)
+            weights = (pull + per_target)[i, slot]
+            lists = (i, rows), (targets[i, slot], others), (weights, -values)
+            first, second, both = map(np.concatenate, lists)
+            product = _laplacian_product(first, second, both, V)
         return value + hinge, product
     hinge, per_target, product = sum_tiles(
         partial(_hinge_sums, _points(E, codes), V, thresholds, c, smoothing),
@@ -115,9 +126,7 @@ def lmnn_hinge(
         flops=2.0 * n * n * E.shape[1],
         entries=n * p,
     )
-    i, slot = np.nonzero(targets >= 0)
-    weights = (pull + per_target)[i, slot]
-    product += _laplacian_product(i, targets[i, slot], weights, V)
+    product += _laplacian_product(i, targets[i, slot], (pull + per_target)[i, slot], V)
     return value + hinge, product
 
 
@@ -146,7 +155,7 @@ def mine_impostors(
     slack : float, default=0.5
         A pair is listed when its squared distance is below (1 + slack) times the row's margin.
     most : int, default=200
-        The nearest impostors of a row to list, at most.
+        The nearest impostors of a row to list, at most; with 0, the objective is all.
     every : int, default=1
         Look at one block of rows in so many, and count its hinge so many times: an estimate.
 
@@ -177,18 +186,19 @@ def _mined(
     points: Points, thresholds: np.ndarray, reach: np.ndarray, c: float, most: int, block: Block
 ) -> tuple[float, np.ndarray]:
     """The tile: the hinge of some rows, and their near pairs."""
-    rows, unseen = block
+    rows = block.rows
     D2 = to_numpy(_distances(points, block))
-    near = D2 < reach[rows][:, None]
-    loss = _hinge_of_near(D2, near, thresholds[rows], c)
+    loss = _plain_hinge(D2, thresholds[rows], c)
+    if not most:
+        return loss, np.empty((0, 2), dtype=np.int32)
+    near = D2 < reach[rows][:, None].astype(D2.dtype)
     crowded = np.flatnonzero(np.count_nonzero(near, axis=1) > most)
     if len(crowded):
         nearest = np.argpartition(D2[crowded], most, axis=1)[:, :most]
         near[crowded] = False
         near[crowded[:, None], nearest] = True
     i, impostor = true_entries(near)
-    impostor += (unseen.stop - unseen.start) * (impostor >= unseen.start)
-    return loss, np.stack([i + rows.start, impostor], axis=1).astype(np.int32)
+    return loss, np.stack([i + rows.start, block.of_all(impostor)], axis=1).astype(np.int32)
 
 
 def lmnn_hinge_on(
@@ -233,40 +243,10 @@ def lmnn_hinge_on(
     for j in range(k):
         pull[:, j] += c * np.bincount(i, weights=slope[:, j], minlength=n)
     ti, slot = np.nonzero(targets >= 0)
-    product = _laplacian_product(
-        np.concatenate([ti, i]),
-        np.concatenate([targets[ti, slot], impostor]),
-        np.concatenate([pull[ti, slot], -c * slope.sum(axis=1)]),
-        V,
-    )
-    return value, product
-
-
-def _whole_hinge(
-    E: np.ndarray,
-    V: np.ndarray,
-    targets: np.ndarray,
-    codes: np.ndarray,
-    thresholds: np.ndarray,
-    pull: np.ndarray,
-    c: float,
-    smoothing: float,
-) -> tuple[float, np.ndarray]:
-    """The hinge, and the whole Laplacian times V, for few points."""
-    E = E - robust_center(E)
-    squares = np.einsum("ij,ij->i", E, E)
-    D2 = E @ E.T
-    D2 *= -2.0
-    D2 += squares
-    D2 += squares[:, None]
-    D2[codes[:, None] == codes] = np.inf  # farther than any margin
-    hinge, row, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
-    weights = np.zeros_like(D2)
-    weights[row, impostor] = -values
-    i, slot = np.nonzero(targets >= 0)
-    weights[i, targets[i, slot]] += (pull + per_target)[i, slot]
-    weights += weights.T
-    return hinge, weights.sum(axis=1)[:, None] * V - weights @ V
+    weights = pull[ti, slot], -c * slope.sum(axis=1)
+    lists = (ti, i), (targets[ti, slot], impostor), weights
+    first, second, both = map(np.concatenate, lists)
+    return value, _laplacian_product(first, second, both, V)
 
 
 def _targets_part(E: Any, targets: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -302,22 +282,25 @@ def _impostor_blocks(codes: np.ndarray, E: Any) -> list[Block]:
 
 
 def _points(E: Any, codes: np.ndarray) -> Points:
+    xp = namespace(E)
     E = E - robust_center(E)
-    return Points(E, squared_lengths(E), codes)
+    squares, one = squared_lengths(E)[:, None], xp.ones_like(E[:, :1])
+    # One product gives |a|² - 2ab + |b|²: passes over its result cost as much again.
+    left, right = xp.concat([-2.0 * E, squares, one], axis=1), xp.concat([E, one, squares], axis=1)
+    return Points(left, right, codes)
 
 
 def _distances(points: Points, block: Block) -> Any:
     """Squared distances of a block to what it looks at; infinite within a class."""
-    E, squares, codes = points
+    left, right, codes = points
     rows, unseen = block
-    others = [other for _, other in block.spans(len(codes))]
-    D2 = backend_of(E).times_each(-2.0 * E[rows, :], [E[other, :].T for other in others])
-    D2 += namespace(E).concat([squares[other] for other in others])[None, :]
-    D2 += squares[rows][:, None]
+    others = [right[other, :].T for _, other in block.spans(len(codes))]
+    D2 = backend_of(left).times_each(left[rows, :], others)
     if unseen.start == unseen.stop:
-        own = codes[rows]
-        start, stop = np.searchsorted(codes, own), np.searchsorted(codes, own, side="right")
-        D2 = Ranges(start, stop).forbid(D2)
+        for start, stop in class_slices(codes[rows]):
+            own = np.searchsorted(codes, codes[rows.start + start], side="left")
+            last = np.searchsorted(codes, codes[rows.start + start], side="right")
+            D2[start:stop, int(own) : int(last)] = np.inf
     return D2
 
 
@@ -334,42 +317,40 @@ def _hinge_sums(
     for block in blocks:
         rows = block.rows
         D2 = _distances(points, block)
-        loss, weights, per_target[rows] = _block_weights(D2, thresholds[rows], c, smoothing)
+        loss, weights, per_target[rows] = _block_weights(D2, thresholds[rows], c, smoothing, block)
         total += loss
         V_rows = V[rows, :]
-        product[rows, :] -= _sums(weights, 1)[:, None] * V_rows
-        columns = _sums(weights, 0)
-        for seen, others in block.spans(V.shape[0]):
-            part = weights[:, seen]
+        product[rows, :] -= like(per_target[rows].sum(axis=1), V)[:, None] * V_rows
+        for part, others in weights:
+            columns = part.sum(axis=0) if is_sparse(part) else namespace(V).sum(part, axis=0)
             product[rows, :] += part @ V[others, :]
-            product[others, :] += part.T @ V_rows - columns[seen][:, None] * V[others, :]
+            product[others, :] += part.T @ V_rows - columns[:, None] * V[others, :]
     return total, per_target, product
 
 
-def _sums(weights: Any, axis: int) -> Any:
-    if is_sparse(weights):
-        return weights.sum(axis=axis)
-    return namespace(weights).sum(weights, axis=axis)
-
-
-def _hinge_of_near(D2: np.ndarray, near: np.ndarray, thresholds: np.ndarray, c: float) -> float:
-    """Plain hinge of a block, from the pairs that can have one."""
-    i, impostor = true_entries(near)
+def _plain_hinge(D2: np.ndarray, thresholds: np.ndarray, c: float) -> float:
+    """Plain hinge of a block."""
+    i, impostor = true_entries(D2 < thresholds.max(axis=1, keepdims=True).astype(D2.dtype))
     margin = thresholds[i] - D2[i, impostor][:, None]
     return c * float(np.sum(margin, where=margin > 0))
 
 
 def _block_weights(
-    D2: np.ndarray, thresholds: np.ndarray, c: float, smoothing: float
-) -> tuple[float, Any, np.ndarray]:
-    """Hinge value, weight of each pair (i, l), and weight each target pair collects."""
+    D2: np.ndarray, thresholds: np.ndarray, c: float, smoothing: float, block: Block
+) -> tuple[float, list[tuple[Any, slice]], np.ndarray]:
+    """Hinge value, weights of the pairs (i, l) for runs of l, and what each target pair collects.
+
+    Where few pairs have a weight, they are in one sparse matrix for all l.
+    """
+    n_rows, n = len(thresholds), D2.shape[1] + block.unseen.stop - block.unseen.start
     loss, i, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
-    if len(i) > _SPARSE_BELOW * D2.shape[0] * D2.shape[1]:
-        weights: Any = np.zeros_like(D2)
-        weights[i, impostor] = values
-    else:
-        weights = sparse.csr_array((values, (i, impostor)), shape=D2.shape)
-    return loss, weights, per_target
+    if len(i) <= _SPARSE_BELOW * D2.size:
+        ends = np.searchsorted(i, np.arange(n_rows + 1))
+        parts = values, block.of_all(impostor), ends
+        return loss, [(sparse.csr_array(parts, shape=(n_rows, n)), slice(0, n))], per_target
+    weights = np.zeros_like(D2)
+    weights[i, impostor] = values
+    return loss, [(weights[:, seen], others) for seen, others in block.spans(n)], per_target
 
 
 def _active_weights(
@@ -377,7 +358,8 @@ def _active_weights(
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hinge value, the pairs that have one, their weights, and weight each target pair collects."""
     n_rows, k = thresholds.shape
-    i, impostor = true_entries(D2 < thresholds.max(axis=1)[:, None])
+    farthest = thresholds.max(axis=1, keepdims=True).astype(D2.dtype)  # rounded: a cost of nothing
+    i, impostor = true_entries(D2 < farthest)
     margin = thresholds[i] - D2[i, impostor][:, None]
     h, slope = huber_hinge(margin, smoothing, np)
     per_target = np.empty((n_rows, k))
@@ -390,13 +372,23 @@ def _active_weights(
 def _laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any) -> Any:
     """Laplacian of the symmetric graph with these pair weights, times V."""
     n = V.shape[0]
-    W = sparse.coo_array(
-        (np.concatenate([weights, weights]), (np.concatenate([i, j]), np.concatenate([j, i]))),
-        shape=(n, n),
-    ).tocsr()
     values = to_numpy(V)
-    product = W.sum(axis=1)[:, None].astype(values.dtype) * values
-    product -= BlockProduct(W, values.dtype)(values)
+    degrees = np.bincount(i, weights, n) + np.bincount(j, weights, n)
+    product = degrees[:, None].astype(values.dtype) * values
+    weights = weights.astype(values.dtype)
+    if len(i) > _SPARSE_BELOW * n * n:
+        W = np.zeros((n, n), dtype=values.dtype)
+        np.add.at(W, (i, j), weights)
+        product -= W @ values + W.T @ values
+    else:
+        order = np.argsort(i, kind="stable")
+        ends = np.searchsorted(i[order], np.arange(n + 1))
+        index = np.int32 if len(i) < 2**31 else np.int64
+        parts = weights[order], j[order].astype(index), ends.astype(index)
+        W = sparse.csr_array(parts, shape=(n, n))
+        for A in (W, W.T):
+            small = A.nnz * values.shape[1] < _WORTH_SHARING
+            product -= A @ values if small else BlockProduct(A, values.dtype)(values)
     return product if backend_of(V).host else like(product, V)
 
 

@@ -32,7 +32,7 @@ _N_LEADING = 128
 _MIN_FEATURES = 2 * _N_LEADING
 _MIN_ROWS = 10_000
 _SAMPLE = 5_000  # rows from which the coordinates are learned
-_TRIALS = 64  # queries on which it is tried whether it pays
+_TRIALS = 64  # queries on which it is tried whether it is worth it
 _WORTH = 0.01  # share of points left to look at: each costs many times its part of a GEMM
 _TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
 _GATHER_BYTES = 4 * 2**20
@@ -91,7 +91,7 @@ def lower_bounds(P: np.ndarray, Q: np.ndarray) -> LowerBounds | None:
     return LowerBounds(points, queries, part * lengths[1].astype(np.float64))
 
 
-def pays(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool) -> bool:
+def worth_pruning(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool) -> bool:
     """Whether few enough points are left to look at, tried on some queries."""
     rows = np.linspace(0, len(Q) - 1, _TRIALS).astype(np.intp)
     left, _ = _left_to_look_at(P, Q, rows, k, bounds, same)

@@ -174,6 +174,7 @@
     if (data.classes.length) head.append(element("th", { scope: "col" }, data.label));
     data.columns.forEach((column) => head.append(element("th", { scope: "col" }, column)));
     head.append(element("th", { scope: "col", class: "n" }, "distance"));
+    const why = side === "after" ? data.why[i] : undefined;
     const body = element("tbody");
     P[side].neighbors[i].forEach((j, rank) => {
       if (j < 0) return;
@@ -181,9 +182,15 @@
       if (data.classes.length) row.append(element("td", {}, label(j)));
       data.cells[j].forEach((cell) => row.append(element("td", {}, cell)));
       row.append(element("td", { class: "n" }, P[side].distances[i][rank].toPrecision(3)));
-      if (data.classes.length && P.codes[j] !== P.codes[i]) row.className = "wrong";
+      if (data.classes.length && P.codes[j] !== P.codes[i]) row.classList.add("wrong");
       row.addEventListener("click", () => pick(j));
       body.append(row);
+      if (!why || !why[rank].length) return;
+      const named = (sign) => why[rank].filter(([, share]) => sign * share > 0)
+        .map(([c, share]) => `${data.whyColumns[c]} ${sign * share}\u00a0%`).join(", ");
+      const reasons = [["apart by", named(1)], ["nearer by", named(-1)]].filter(([, list]) => list).map((part) => part.join(" ")).join("; ");
+      row.classList.add("reasoned");
+      body.append(element("tr", { class: "why" }, element("td", { colspan: head.childElementCount }, reasons)));
     });
     return element("div", { class: "scroll", id: `neighbors-${side}` }, element("h3", {}, title),
       element("table", {}, element("thead", {}, head), body));

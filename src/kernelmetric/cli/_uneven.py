@@ -1,0 +1,81 @@
+"""What there is to say of scores where some classes are much larger than others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.cli._talk import Talk
+from kernelmetric.evaluation import ClassScores, Trial
+
+Judged = Mapping[str, Sequence[ClassScores]]
+_MOST_CLASSES = 10  # of a confusion matrix that fits a terminal
+_MEASURES = ("balanced_accuracy", "roc_auc", "log_loss")
+
+
+def trial_notes(trials: Sequence[Trial]) -> dict[str, str]:
+    """What methods warned about, and whether answering the largest class would have done better."""
+    notes = {trial.method: trial.note for trial in trials if trial.note}
+    for method in dict.fromkeys(trial.method for trial in trials):
+        scores = [trial.scores for trial in trials if trial.method == method]
+        accuracy, majority = _mean(scores, "accuracy"), _mean(scores, "majority")
+        warning = scores[0]._replace(accuracy=accuracy, majority=majority).warning
+        if warning:
+            notes[method] = f"{notes.get(method, '')} {warning}".strip()
+    return notes
+
+
+def tell_uneven(talk: Talk, judged: Judged, learned: str) -> None:
+    """Print the scores that uneven classes do not flatter, and the confusion of the metric."""
+    rows = []
+    for name, scores in judged.items():
+        balanced, area, loss = (_mean(scores, measure) for measure in _MEASURES)
+        rows.append([name, _percent(balanced), _percent(area), _number(loss)])
+    head: list[tuple[str, Any]] = [("", "left")]
+    head += [(name, "right") for name in ("balanced", "ROC-AUC", "log-loss")]
+    talk.table("The classes are uneven, so accuracy flatters", head, rows)
+    classes, table = _confusion(judged[learned])
+    if len(classes) <= _MOST_CLASSES:
+        head = [("is, and was taken for", "left"), *((name, "right") for name in classes)]
+        lines = [[name, *map(str, row)] for name, row in zip(classes, table, strict=True)]
+        talk.table(f"Confusion by {learned}", head, lines)
+
+
+def uneven_summary(judged: Judged, learned: str) -> dict[str, Any]:
+    """The same for JSON, whatever the classes; nothing where there was nothing to judge."""
+    if not judged:
+        return {}
+    found: dict[str, Any] = {
+        measure: {name: [getattr(s, measure) for s in scores] for name, scores in judged.items()}
+        for measure in _MEASURES
+    }
+    classes, table = _confusion(judged[learned])
+    found["confusion"] = {"classes": list(classes), "rows": [list(row) for row in table]}
+    return found
+
+
+def _confusion(scores: Sequence[ClassScores]) -> tuple[list[str], list[list[int]]]:
+    """Classes and counts, over all splits."""
+    classes = sorted({name for score in scores for name in score.classes})
+    place = {name: i for i, name in enumerate(classes)}
+    total = np.zeros((len(classes), len(classes)), dtype=int)
+    for score in scores:
+        at = [place[name] for name in score.classes]
+        total[np.ix_(at, at)] += np.array(score.confusion)
+    return classes, total.tolist()
+
+
+def _mean(scores: Sequence[ClassScores], measure: str) -> float:
+    values = np.array([getattr(score, measure) for score in scores])
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if np.isfinite(share) else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else ""

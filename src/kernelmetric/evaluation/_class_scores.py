@@ -1,0 +1,146 @@
+"""Scores of a classifier that uneven classes do not flatter."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, roc_auc_score
+
+_UNEVEN = 2.0  # the largest class has more than so many times the rows of the smallest
+
+
+class ClassScores(NamedTuple):
+    """What accuracy does not say about predicted classes.
+
+    Parameters
+    ----------
+    accuracy : float
+        Share of rows that were predicted right.
+    balanced_accuracy : float
+        Mean of the shares predicted right in each class.
+    roc_auc : float
+        How well the scores rank the rows of a class before the others, a mean over the classes;
+        NaN where the rows are of one class, or there are no scores.
+    log_loss : float
+        Mean of minus the logarithm of the probability of the true class; NaN where there are no
+        probabilities.
+    majority : float
+        Share of the largest class, which is the accuracy of always answering it.
+    largest : str
+        That class.
+    classes : tuple of str
+        All classes.
+    confusion : tuple of tuples of int
+        Rows of each class, by what was predicted for them.
+    """
+
+    accuracy: float
+    balanced_accuracy: float
+    roc_auc: float
+    log_loss: float
+    majority: float
+    largest: str
+    classes: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+
+    @property
+    def warning(self) -> str:
+        """A sentence where always answering the largest class would be right more often."""
+        if self.accuracy >= self.majority:
+            return ""
+        return (
+            f"accuracy {100 * self.accuracy:.1f} % is below the {100 * self.majority:.1f} % of "
+            f"always answering {self.largest!r}."
+        )
+
+
+def is_uneven(y: Any) -> bool:
+    """Whether the largest class has more than twice the rows of the smallest.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels.
+
+    Returns
+    -------
+    bool
+        Whether accuracy alone would flatter.
+
+    Examples
+    --------
+    >>> from kernelmetric.evaluation import is_uneven
+    >>> is_uneven([0, 0, 1]), is_uneven([0, 0, 0, 1])
+    (False, True)
+    """
+    counts = np.unique(np.asarray(y), return_counts=True)[1]
+    return bool(counts.max() > _UNEVEN * counts.min())
+
+
+def class_scores(classifier: Any, X: Any, y: Any) -> ClassScores:
+    """Judge a fitted classifier by more than its accuracy.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        With ``predict``; ranking takes its probabilities, or else its decision function.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Their classes.
+
+    Returns
+    -------
+    ClassScores
+        The scores.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from kernelmetric.evaluation import class_scores
+    >>> X, y = load_iris(return_X_y=True)
+    >>> class_scores(KNeighborsClassifier().fit(X, y), X, y).confusion
+    ((50, 0, 0), (0, 47, 3), (0, 2, 48))
+    """
+    y, known = np.asarray(y), np.asarray(classifier.classes_)
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    every = np.union1d(known, classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes that are in one of the two only
+        predicted = np.asarray(classifier.predict(X))
+        balanced = float(balanced_accuracy_score(y, predicted))
+        table = confusion_matrix(y, predicted, labels=every)
+    scores, probable = _graded(classifier, X)
+    loss, seen = float("nan"), bool(np.isin(classes, known).all())
+    if probable and seen:
+        loss = float(log_loss(y, scores, labels=known))
+    return ClassScores(
+        float(np.mean(predicted == y)),
+        balanced,
+        _ranking(codes, np.searchsorted(known, classes), scores) if seen else float("nan"),
+        loss,
+        float(counts.max() / len(y)),
+        str(classes[counts.argmax()]),
+        tuple(map(str, every)),
+        tuple(tuple(map(int, row)) for row in table),
+    )
+
+
+def _graded(classifier: Any, X: Any) -> tuple[np.ndarray | None, bool]:
+    """A score for every class, one column each, and whether the scores are probabilities."""
+    if hasattr(classifier, "predict_proba"):
+        return np.asarray(classifier.predict_proba(X), dtype=np.float64), True
+    if not hasattr(classifier, "decision_function"):
+        return None, False
+    values = np.asarray(classifier.decision_function(X), dtype=np.float64)
+    return (np.column_stack([-values, values]) if values.ndim == 1 else values), False
+
+
+def _ranking(codes: np.ndarray, columns: np.ndarray, scores: np.ndarray | None) -> float:
+    if scores is None or len(columns) < 2:
+        return float("nan")
+    areas = [roc_auc_score(codes == c, scores[:, column]) for c, column in enumerate(columns)]
+    return float(np.mean(areas))

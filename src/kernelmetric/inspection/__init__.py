@@ -1,0 +1,30 @@
+"""Why a metric says what it says: the features that shape it, and those that part two rows.
+
+::
+
+    row ──encoders──▶ features ──map of the metric──▶ learned coordinates
+                  _columns.py           _maps.py, _gradients.py
+
+    _features.py    feature_importance: how much each feature shapes the metric
+    _pairs.py       explain_pair: the squared distance of two rows, split over the features
+    _points.py      explain_point: the training rows that are nearest, and their votes
+    _columns.py     from features back to the columns of the user's table, a category as one
+    _maps.py        the map of a fitted metric and its derivatives
+    _gradients.py   derivatives of kernels, by formula or by differences
+    _lines.py       integrals of the Laplacian kernel's, which has too many kinks for quadrature
+"""
+
+from kernelmetric.inspection._columns import feature_columns
+from kernelmetric.inspection._features import FeatureImportance, feature_importance
+from kernelmetric.inspection._pairs import PairExplanation, explain_pair
+from kernelmetric.inspection._points import PointExplanation, explain_point
+
+__all__ = [
+    "FeatureImportance",
+    "PairExplanation",
+    "PointExplanation",
+    "explain_pair",
+    "explain_point",
+    "feature_columns",
+    "feature_importance",
+]

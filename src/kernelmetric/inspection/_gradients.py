@@ -1,0 +1,155 @@
+"""Gradients of kernels by the first point: by formula, or by differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.kernels import (
+    Cosine,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Product,
+    RadialKernel,
+    Rescaled,
+    Sum,
+)
+from kernelmetric.kernels._dot import unit_rows
+
+_STEP = float(np.cbrt(np.finfo(np.float64).eps))  # where truncation and rounding are alike
+
+
+class Box(NamedTuple):
+    """The range of every feature: differences are taken within it, in steps of its size.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (d,)
+        The ends.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+def has_gradient(kernel: Kernel) -> bool:
+    """Whether the derivatives of a kernel have a formula here."""
+    if isinstance(kernel, Sum | Product):
+        return all(map(has_gradient, kernel.kernels))
+    if isinstance(kernel, Rescaled):
+        return has_gradient(kernel.kernel)
+    return isinstance(kernel, RadialKernel) or type(kernel) in _FORMULAS
+
+
+def gradients(kernel: Kernel, P: np.ndarray, B: np.ndarray, W: np.ndarray, box: Box) -> np.ndarray:
+    """Gradients of weighted sums of kernel values, by the features of the points.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A bound kernel.
+    P : ndarray of shape (m, d)
+        Points.
+    B : ndarray of shape (n, d)
+        Anchors.
+    W : ndarray of shape (m, n)
+        Weights, which count as constants.
+    box : Box
+        Where a kernel without a formula may be evaluated.
+
+    Returns
+    -------
+    ndarray of shape (m, d)
+        The gradient of ``sum_i W[p, i] k(P[p], B[i])``. Some arrays of m × n are in memory.
+    """
+    if isinstance(kernel, Sum):
+        return sum((w * gradients(k, P, B, W, box) for w, k in kernel._flat()), np.zeros(P.shape))
+    if isinstance(kernel, Product):
+        values = [np.asarray(factor(P, B)) for factor in kernel.kernels]
+        total = np.zeros(P.shape)
+        for i, factor in enumerate(kernel.kernels):
+            others = [K for j, K in enumerate(values) if j != i]
+            total += gradients(factor, P, B, reduce(np.multiply, others, W), box)
+        return total
+    if isinstance(kernel, Rescaled):
+        s = np.asarray(kernel.scales, dtype=np.float64)
+        ends = np.sort([s * box.low, s * box.high], axis=0)
+        return s * gradients(kernel.kernel, s * P, s * B, W, Box(*ends))
+    if isinstance(kernel, RadialKernel):
+        return _of_radial(kernel, P, B, W)
+    if type(kernel) in _FORMULAS:
+        return _FORMULAS[type(kernel)](kernel, P, B, W)
+    return differences(lambda points: np.sum(W * np.asarray(kernel(points, B)), axis=1), P, box)
+
+
+def differences(function: Callable[[Any], Any], P: np.ndarray, box: Box) -> np.ndarray:
+    """Derivatives of a function of points by central differences; at the ends of a range one-sided.
+
+    Parameters
+    ----------
+    function : callable
+        From points of shape (m, d) to an array of shape (m, ...).
+    P : ndarray of shape (m, d)
+        Points of the box.
+    box : Box
+        Ranges; by a feature whose range is empty the derivative is not asked for, and zero.
+
+    Returns
+    -------
+    ndarray of shape (m, ..., d)
+        Derivatives.
+    """
+    columns: list[Any] = [None] * P.shape[1]
+    steps = _STEP * (box.high - box.low)
+    for k in range(P.shape[1]):
+        up, down = P.copy(), P.copy()
+        up[:, k] = np.minimum(P[:, k] + steps[k], np.maximum(box.high[k], P[:, k]))
+        down[:, k] = np.maximum(P[:, k] - steps[k], np.minimum(box.low[k], P[:, k]))
+        width = up[:, k] - down[:, k]
+        if width.all():
+            change = function(up) - function(down)
+            columns[k] = change / width.reshape(-1, *[1] * (change.ndim - 1))
+    known = next((column for column in columns if column is not None), None)
+    nothing = np.zeros_like(function(P) if known is None else known)
+    return np.stack([nothing if column is None else column for column in columns], axis=-1)
+
+
+def _of_radial(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
+    V = W * np.asarray(kernel(P, B))
+    centre = B.mean(axis=0)  # far from the origin, the difference below would lose digits
+    return -2.0 * kernel._gamma() * (V.sum(axis=1)[:, None] * (P - centre) - V @ (B - centre))
+
+
+def _of_laplacian(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
+    V = -kernel._gamma() * W * np.asarray(kernel(P, B))
+    columns = [np.sum(V * np.sign(p[:, None] - b), axis=1) for p, b in zip(P.T, B.T, strict=True)]
+    return np.stack(columns, axis=1)
+
+
+def _of_linear(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
+    return W @ B
+
+
+def _of_polynomial(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
+    degree, gamma, coef0 = kernel._checked(kernel.gamma)
+    return (W * (degree * gamma * (gamma * (P @ B.T) + coef0) ** (degree - 1))) @ B
+
+
+def _of_cosine(kernel: Any, P: np.ndarray, B: np.ndarray, W: np.ndarray) -> np.ndarray:
+    norms = np.linalg.norm(P, axis=1)[:, None]
+    along = np.sum(W * np.asarray(kernel(P, B)), axis=1)[:, None]
+    turned = W @ unit_rows(B) - along * unit_rows(P)
+    return np.where(norms > 0, turned / np.where(norms > 0, norms, 1.0), 0.0)
+
+
+_FORMULAS: dict[type, Callable[..., np.ndarray]] = {
+    Laplacian: _of_laplacian,
+    Linear: _of_linear,
+    Polynomial: _of_polynomial,
+    Cosine: _of_cosine,
+}

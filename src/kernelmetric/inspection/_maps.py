@@ -1,0 +1,169 @@
+"""The map of a fitted metric, from features to learned coordinates, and its derivatives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+
+from kernelmetric.compute import is_sparse, map_rows, to_numpy
+from kernelmetric.inspection._gradients import Box, differences, gradients, has_gradient
+from kernelmetric.inspection._lines import laplacian_shares, split_laplacian
+from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized._folded import can_fold
+from kernelmetric.kernels import Kernel, Rescaled
+from kernelmetric.learners import Learner
+from kernelmetric.selection._ridge_kpca import without_ridge
+from kernelmetric.spaces import KernelTrick, Space
+
+
+class LinearMap:
+    """A linear map: its derivatives are its matrix, everywhere.
+
+    Parameters
+    ----------
+    L : ndarray of shape (q, d)
+        The matrix.
+    """
+
+    how = "exact: the metric is linear"
+    ridge_scales = None
+
+    def __init__(self, L: np.ndarray):
+        self.L = L
+        self.cost = L.size  # operations for a gradient, roughly
+
+    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
+        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
+        slope = w @ self.L
+        return P @ slope, np.broadcast_to(slope, P.shape)
+
+    def values(self, P: np.ndarray) -> np.ndarray:
+        """Learned coordinates of points."""
+        return P @ self.L.T
+
+
+class KernelMap:
+    """A map x ↦ k(x, B) A, as kernels and spaces of this library give it.
+
+    A ridge (``Delta``) is left out of k: it moves training points alone, and a formula says what
+    it adds to their distances.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A bound kernel.
+    B : ndarray of shape (n, d)
+        Anchors.
+    A : ndarray of shape (n, q)
+        The matrix.
+    """
+
+    def __init__(self, kernel: Kernel, B: np.ndarray, A: np.ndarray):
+        self.kernel, _, delta = without_ridge(kernel)
+        self.B, self.A = B, A
+        self.cost = B.size + A.size
+        scales = np.asarray(delta.scales if isinstance(delta, Rescaled) else 1.0, dtype=float)
+        self.ridge_scales = None if delta is None else np.broadcast_to(scales, B.shape[1:])
+        exact = has_gradient(self.kernel)
+        self.how = "gradients of the kernel" if exact else "central differences of the kernel"
+
+    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
+        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
+        weights = self.A @ w
+
+        def work(rows: slice) -> np.ndarray:
+            here = P[rows]
+            values = np.asarray(self.kernel(here, self.B)) @ weights
+            W = np.broadcast_to(weights, (len(here), len(weights)))
+            return np.column_stack([values, gradients(self.kernel, here, self.B, W, box)])
+
+        both = map_rows(work, len(P), 6 * 8 * (self.B.shape[0] + self.B.shape[1]))
+        return both[:, 0], both[:, 1:]
+
+    def without_kinks(
+        self, rows: np.ndarray, w: np.ndarray
+    ) -> tuple[np.ndarray, float, KernelMap | None]:
+        """Shares and change along a line that have a closed form, and the map of the rest."""
+        terms, rest = split_laplacian(self.kernel, self.B.shape[1])
+        if not terms:
+            return np.zeros(self.B.shape[1]), 0.0, self
+        shares = laplacian_shares(terms, rows, self.B, self.A @ w)
+        smooth = None if rest is None else KernelMap(rest, self.B, self.A)
+        return shares, float(shares.sum()), smooth
+
+    def values(self, P: np.ndarray) -> np.ndarray:
+        """Learned coordinates of points, up to a constant."""
+
+        def work(rows: slice) -> np.ndarray:
+            return np.asarray(self.kernel(P[rows], self.B)) @ self.A
+
+        return map_rows(work, len(P), 4 * 8 * (self.B.shape[0] + self.B.shape[1]))
+
+
+class SampledMap:
+    """Any map, known by its values.
+
+    Parameters
+    ----------
+    function : callable
+        From points of shape (m, d) to coordinates of shape (m, q).
+    """
+
+    how = "central differences of transform"
+    ridge_scales = None
+
+    def __init__(self, function: Callable[[np.ndarray], np.ndarray], cost: int):
+        self.function = function
+        self.cost = cost
+
+    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
+        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
+
+        def coordinate(points: np.ndarray) -> np.ndarray:
+            return self.function(points) @ w
+
+        return coordinate(P), differences(coordinate, P, box)
+
+    def values(self, P: np.ndarray) -> np.ndarray:
+        """Learned coordinates of points."""
+        return self.function(P)
+
+
+def map_of(metric: Any) -> LinearMap | KernelMap | SampledMap:
+    """The map of a fitted metric."""
+    if isinstance(metric, Learner) and type(metric).transform is Learner.transform:
+        if getattr(metric, "space_", None) is None:
+            return LinearMap(_dense(metric.components_))
+    elif isinstance(metric, Kernelized) and can_fold(metric.space_, metric.learner_):
+        space = metric.space_
+        if type(space)._features is Space._features:
+            if isinstance(space, KernelTrick):
+                B, P = space.anchors_, np.eye(space.anchors_.shape[0])
+            else:
+                m = getattr(space, "n_landmarks_", 0) or space.anchors_.shape[0]
+                B, P = space.anchors_[:m, :], _dense(space.projection_)[:m]
+            return KernelMap(space.kernel_, _dense(B), P @ _dense(metric.components_).T)
+    # two values for every feature, each of as many operations as a kernel of 1,000 anchors takes
+    return SampledMap(lambda points: embed(metric, points), 2_000 * metric.n_features_in_**2)
+
+
+def embed(metric: Any, X: Any) -> np.ndarray:
+    """Learned coordinates of points as an array, whatever output was set."""
+    with warnings.catch_warnings(), config_context(transform_output="default"):
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        E = metric.transform(X)
+    return to_numpy(E.to_numpy() if hasattr(E, "to_numpy") else E).astype(np.float64)
+
+
+def signs_of(metric: Any, n_components: int) -> np.ndarray:
+    """Signs of the learned coordinates in squared distances: all +1, but of indefinite metrics."""
+    signature = getattr(metric, "signature_", None)
+    return np.ones(n_components) if signature is None else to_numpy(signature).astype(np.float64)
+
+
+def _dense(A: Any) -> np.ndarray:
+    return np.asarray(A.toarray() if is_sparse(A) else to_numpy(A), dtype=np.float64)

@@ -1,0 +1,122 @@
+"""A kernel on columns of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import in_library_of, is_sparse, namespace
+from kernelmetric.kernels._base import Kernel
+from kernelmetric.kernels._names import as_kernel
+from kernelmetric.kernels._schema import TableSchema
+
+
+class Columns(Kernel):
+    r"""A kernel of some columns of a table, which may hold numbers, names, dates and gaps.
+
+    .. math:: k(x, y) = k_0(\phi(x), \phi(y))
+
+    where :math:`\phi` is what :class:`~kernelmetric.kernels.TableSchema` makes of the columns:
+    numbers by their spread, a feature of zeros and ones for every name, missing values a state of
+    their own. Two names are at one distance from each other, whichever they are. Sums and products
+    of such kernels are kernels of the whole table.
+
+    Parameters
+    ----------
+    columns : list of str or int, default=None
+        Names of columns, or their places; None means all.
+    kernel : Kernel, str or callable, default=None
+        The kernel :math:`k_0` of the features; None: the RBF of median width.
+    schema : TableSchema, default=None
+        What the columns are. ``bind`` on a table learns it.
+
+    See Also
+    --------
+    TableSchema : What becomes of a column, and what is refused.
+
+    Notes
+    -----
+    Frames of pandas, polars and pyarrow need narwhals; arrays of objects are tables as well. Of an
+    array of numbers, the columns are taken as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.kernels import RBF, Columns
+    >>> table = np.array([[1.0, "a"], [3.0, "b"], [None, "a"], [2.0, "b"]], dtype=object)
+    >>> kernel = Columns([0]) * Columns([1], RBF(gamma=1.0))
+    >>> kernel.bind(table)(table)[0].round(3)
+    array([1.   , 0.018, 0.287, 0.174])
+    """
+
+    def __init__(self, columns: Any = None, kernel: Any = None, *, schema: Any = None):
+        self.columns = columns
+        self.kernel = kernel
+        self.schema = schema
+
+    @property
+    def accepts_sparse(self) -> bool:
+        """Whether the kernel inside accepts sparse points, where there is no table."""
+        return self.schema is None and self._kernel().accepts_sparse
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the kernel inside can be evaluated."""
+        return isinstance(self.kernel, Kernel) and self._kernel().is_bound
+
+    def _kernel(self) -> Kernel:
+        kernel = as_kernel(self.kernel)
+        if kernel.pairwise:
+            raise ValueError(
+                f"Got {kernel!r} on columns, but expected a kernel of points: try RBF()."
+            )
+        return kernel
+
+    def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
+        kernel = self._kernel()
+        # scales are learned of the features of these columns alone
+        if self.schema is not None and "groups" in kernel.get_params(deep=False):
+            groups = self.schema.groups_[self._features(X)]
+            kernel = kernel.set_params(groups=np.unique(groups, return_inverse=True)[1])
+        return {"kernel": kernel.bind(self._chosen(X), y)}
+
+    def _evaluate(self, A: Any, B: Any) -> Any:
+        return self.kernel._evaluate(self._chosen(A), None if B is None else self._chosen(B))
+
+    def _diagonal(self, A: Any) -> Any:
+        return self.kernel._diagonal(self._chosen(A))
+
+    def _chosen(self, A: Any) -> Any:
+        features = self._features(A)
+        if len(features) == A.shape[1]:
+            return A
+        if is_sparse(A):
+            return A[:, features]
+        return namespace(A).take(A, in_library_of(features, A), axis=1)
+
+    def _features(self, A: Any) -> np.ndarray:
+        """Places of the features; those of an array of numbers are its columns."""
+        if self.schema is not None:
+            _check_schema(self.schema, A)
+            return self.schema.features_of(self.columns)
+        chosen = np.arange(A.shape[1])
+        if self.columns is None:
+            return chosen
+        try:
+            return np.unique(chosen[np.asarray(self.columns, dtype=np.intp)])
+        except (IndexError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"Got columns={self.columns!r} for an array of {A.shape[1]} columns, but expected "
+                "places below that: names need a data frame."
+            ) from error
+
+
+def _check_schema(schema: Any, A: Any) -> None:
+    if not isinstance(schema, TableSchema):
+        raise ValueError(f"Got schema={schema!r}, but expected a TableSchema: leave it out.")
+    if A.shape[1] != len(schema.groups_):
+        raise ValueError(
+            f"Got points with {A.shape[1]} features, but expected {len(schema.groups_)}, those "
+            "that the schema makes of a table: pass the table itself."
+        )

@@ -1,0 +1,251 @@
+"""The columns of a data frame: what each holds, as numbers or as text.
+
+Frames of pandas, polars and pyarrow come through narwhals, which is imported where one is read. An
+array of Python objects, or of text, is a table too: its columns are named x0, x1 and so on.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Kinds of columns. Those of QUANTITIES are numbers, NaN where nothing is known; NAMES are text.
+NUMBERS, DATES, DURATIONS, ORDERED, NAMES, NOTHING = (
+    "numbers", "dates", "durations", "ordered names", "names", "nothing",
+)  # fmt: skip
+QUANTITIES = (NUMBERS, DATES, DURATIONS, ORDERED)
+_MISSING = ("NAType", "NaTType")  # of pandas, which need not be there
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+class Column(NamedTuple):
+    """One column of a table.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    kind : str
+        One of the kinds above.
+    values : ndarray of shape (n,)
+        Numbers with NaN for gaps; of names, text with None for gaps, also where they are ordered.
+    levels : tuple of str
+        Ordered names, from first to last.
+    """
+
+    name: str
+    kind: str
+    values: np.ndarray
+    levels: tuple[str, ...] = ()
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Where nothing is known."""
+        if self.values.dtype.kind == "f":
+            return np.isnan(self.values)
+        return np.array([value is None for value in self.values], dtype=bool)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame, of whatever library."""
+    if isinstance(X, np.ndarray):
+        return False
+    if hasattr(X, "collect_schema") and hasattr(X, "lazy"):
+        return True  # of polars; a lazy one is refused when it is read
+    named = any(hasattr(X, name) for name in ("iloc", "__dataframe__", "__arrow_c_stream__"))
+    return named and len(getattr(X, "shape", ())) == 2
+
+
+def is_table(X: Any) -> bool:
+    """Whether X has columns that only a schema can turn into numbers: names, dates, gaps.
+
+    Parameters
+    ----------
+    X : object
+        Anything that may hold points.
+
+    Returns
+    -------
+    bool
+        False for arrays of numbers, and for frames of numbers and booleans without gaps.
+    """
+    if isinstance(X, np.ndarray):
+        return X.ndim == 2 and X.dtype.kind in "OUS" and not _all_numbers(X)
+    if not is_frame(X):
+        return False
+    dtypes = getattr(X, "dtypes", None)
+    if hasattr(X, "iloc") and dtypes is not None:  # pandas, also where narwhals is not installed
+        objects = np.array([str(dtype) == "object" for dtype in dtypes], dtype=bool)
+        others = [dtype for dtype, odd in zip(dtypes, objects, strict=True) if not odd]
+        plain = all(getattr(dtype, "kind", "O") in "iufb" for dtype in others)
+        plain = plain and _all_numbers(X.loc[:, objects].to_numpy(dtype=object))
+        return not plain or bool(np.asarray(X.isna()).any())
+    frame = _narwhals(X)
+    plain = all(dtype.is_numeric() or dtype.is_boolean() for dtype in frame.schema.values())
+    return not plain or any(int(series.null_count()) for series in frame.iter_columns())
+
+
+def column_names(X: Any) -> list[str]:
+    """Names of the columns, all different.
+
+    Parameters
+    ----------
+    X : frame or ndarray
+        A table.
+
+    Returns
+    -------
+    list of str
+        As text, whatever the frame has them as.
+    """
+    if isinstance(X, np.ndarray):
+        return [f"x{j}" for j in range(X.shape[1])]
+    if hasattr(X, "collect"):
+        raise TypeError("Got a lazy frame, but expected its rows: try X.collect().")
+    found = getattr(X, "column_names", None) or X.columns  # those of pyarrow's columns are data
+    names = [str(name) for name in found]
+    if len(set(names)) < len(names):
+        twin = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"Got a table with {names.count(twin)} columns named {twin!r}, but expected different "
+            "names: rename one, or leave it out."
+        )
+    return names
+
+
+def read_columns(X: Any, names: list[str]) -> list[Column]:
+    """Columns of a table, by name.
+
+    Parameters
+    ----------
+    X : frame or ndarray
+        The table.
+    names : list of str
+        Which columns, in this order; all are there.
+
+    Returns
+    -------
+    list of Column
+        What they hold.
+    """
+    places = {name: j for j, name in enumerate(column_names(X))}
+    if isinstance(X, np.ndarray):
+        return [_of_objects(name, X[:, places[name]].tolist()) for name in names]
+    series = list(_narwhals(X).iter_columns())
+    return [_of_series(name, series[places[name]]) for name in names]
+
+
+def _narwhals(X: Any) -> Any:
+    try:
+        import narwhals.stable.v2 as nw
+    except ImportError as error:
+        raise ImportError(
+            f"Got a table of {type(X).__module__.partition('.')[0]}, which needs narwhals: try pip "
+            "install narwhals, or pass an array of objects, X.to_numpy(dtype=object)."
+        ) from error
+    names = column_names(X)  # refuses those that occur twice
+    if hasattr(X, "iloc"):
+        X = X.set_axis(names, axis=1)
+    return nw.from_native(X, eager_only=True)
+
+
+def _of_series(name: str, series: Any) -> Column:
+    import narwhals.stable.v2 as nw
+
+    dtype = series.dtype
+    if dtype.is_numeric():
+        values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        return _checked(Column(name, NUMBERS, values))
+    if dtype in (nw.Date, nw.Datetime):
+        times = series.cast(nw.Datetime("us")) if dtype == nw.Date else series
+        return _checked(Column(name, DATES, _floats(times.dt.timestamp("us"))))
+    if dtype == nw.Duration:
+        return _checked(Column(name, DURATIONS, _floats(series.dt.total_microseconds())))
+    if dtype == nw.Enum:
+        levels = tuple(str(level) for level in dtype.categories)
+        return _checked(Column(name, ORDERED, _texts(series.to_list()), levels))
+    if dtype in (nw.String, nw.Categorical, nw.Boolean):
+        return _checked(Column(name, NAMES, _texts(series.to_list())))
+    return _of_objects(name, series.to_list())
+
+
+def _of_objects(name: str, values: list[Any]) -> Column:
+    """A column of Python objects: what it holds is told by all of them."""
+    there = [value for value in values if not _is_gap(value)]
+    if all(isinstance(value, str | bool | np.bool_) for value in there):
+        return _checked(Column(name, NAMES, _texts(values)))
+    if all(_is_number(value) for value in there):
+        numbers = [np.nan if _is_gap(value) else float(value) for value in values]
+        return _checked(Column(name, NUMBERS, np.array(numbers)))
+    for kind, kinds, number in _MOMENTS:
+        if all(isinstance(value, kinds) for value in there):
+            numbers = [np.nan if _is_gap(value) else number(value) for value in values]
+            return _checked(Column(name, kind, np.array(numbers)))
+    odd = [value for value in there if not isinstance(value, str | Real | np.bool_)]
+    if odd:
+        raise ValueError(
+            f"Got {type(odd[0]).__name__} objects in column {name!r}, but expected numbers, text, "
+            "booleans or dates: turn it into columns of these, or leave it out."
+        )
+    return _checked(Column(name, NAMES, _texts(values)))
+
+
+def _checked(column: Column) -> Column:
+    """A column whose numbers are finite; NOTHING where all is missing."""
+    if column.values.dtype.kind == "f" and np.isinf(column.values).any():
+        raise ValueError(
+            f"Got infinity in column {column.name!r}, but expected numbers: leave the cell empty "
+            "where the number is missing."
+        )
+    return column._replace(kind=NOTHING) if column.gaps.all() else column
+
+
+def _is_gap(value: Any) -> bool:
+    if value is None or type(value).__name__ in _MISSING:
+        return True
+    return isinstance(value, float | np.floating) and bool(value != value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def _all_numbers(X: np.ndarray) -> bool:
+    return X.dtype.kind == "O" and all(
+        _is_number(value) and not _is_gap(value) for value in X.ravel().tolist()
+    )
+
+
+def _texts(values: list[Any]) -> np.ndarray:
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [None if _is_gap(value) else str(value) for value in values]
+    return texts
+
+
+def _floats(series: Any) -> np.ndarray:
+    return np.array([np.nan if _is_gap(value) else float(value) for value in series.to_list()])
+
+
+def _microseconds(moment: dt.date) -> float:
+    if not isinstance(moment, dt.datetime):
+        moment = dt.datetime(moment.year, moment.month, moment.day)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return (moment - _EPOCH) / dt.timedelta(microseconds=1)
+
+
+def _of_day(time: dt.time) -> float:
+    span = dt.timedelta(
+        hours=time.hour, minutes=time.minute, seconds=time.second, microseconds=time.microsecond
+    )
+    return span / dt.timedelta(microseconds=1)
+
+
+_MOMENTS: tuple[tuple[str, Any, Any], ...] = (
+    (DATES, dt.date, _microseconds),
+    (DURATIONS, dt.timedelta, lambda span: span / dt.timedelta(microseconds=1)),
+    (DURATIONS, dt.time, _of_day),
+)

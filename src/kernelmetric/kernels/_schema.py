@@ -1,0 +1,400 @@
+"""From a table to features, the same way for the rows of every table.
+
+What a column is, is decided in ``fit`` and kept. Another table is read by these decisions, by the
+names of its columns; what does not fit is refused, and what was never seen is told.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from kernelmetric.kernels._frames import (
+    NAMES,
+    NOTHING,
+    ORDERED,
+    QUANTITIES,
+    Column,
+    column_names,
+    is_frame,
+    read_columns,
+)
+
+_FEWEST = 2  # rows of a name that has a feature of its own
+_MOST_NAMES = 100  # with features of their own, those of most rows
+_OTHER = "(other)"
+_GAP = "(missing)"
+_HERE = 0.5**0.5  # two names differ in two features: their squared distance is one
+_UNUSED = ""  # kind of a column without features
+_SHOWN = 3
+
+
+class TableSchema(TransformerMixin, BaseEstimator):
+    r"""The columns of a table as features: what each is, its scale, its names.
+
+    ========================  ====================================================================
+    column                    features
+    ========================  ====================================================================
+    numbers                   :math:`(x - m) / s` with the median m and a spread s, and one that is
+                              1 where the number is missing, the first being 0 there
+    dates, durations, times   as numbers
+    ordered names             their places in the order, as numbers
+    names, booleans           a feature for every name of two or more rows, at most 100 of them,
+                              :math:`\sqrt{1/2}` where it is that name and 0 elsewhere; one for
+                              all other names, also those never seen; one for missing names, where
+                              there are any
+    nothing but gaps, or      none
+    the same in every row
+    ========================  ====================================================================
+
+    Attributes
+    ----------
+    kinds_ : list of str
+        What each column holds; the empty text for a column that is not used.
+    centres_, scales_ : ndarray of shape (n_columns,)
+        The median and the spread of numbers; 0 and 1 for names.
+    names_ : list of list of str
+        The names with features of their own, or the order of ordered names.
+    rare_ : list of list of str
+        The other names that were there.
+    gaps_ : list of bool
+        Whether values were missing.
+    groups_ : ndarray of int of shape (n_features_out,)
+        The column of each feature, counted among those used.
+    notes_ : list of str
+        A sentence on every column that is not used.
+    feature_names_in_ : ndarray of str
+        Names of the columns.
+    n_features_in_ : int
+        Number of columns.
+
+    See Also
+    --------
+    Columns : A kernel on some columns of a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.kernels import TableSchema
+    >>> table = np.array([[1.0, "a"], [3.0, "b"], [None, "a"], [2.0, "b"]], dtype=object)
+    >>> schema = TableSchema().fit(table)
+    >>> schema.get_feature_names_out().tolist()
+    ['x0', 'x0=(missing)', 'x1=a', 'x1=b', 'x1=(other)']
+    >>> schema.transform(table)[2].round(3).tolist()
+    [0.0, 1.0, 0.707, 0.0, 0.0]
+    """
+
+    def fit(self, X: Any, y: Any = None) -> TableSchema:
+        """Decide what every column is.
+
+        Parameters
+        ----------
+        X : frame of pandas, polars or pyarrow, or ndarray of objects
+            The table.
+        y : object, default=None
+            Not used.
+
+        Returns
+        -------
+        self : object
+            The fitted schema.
+        """
+        names = column_names(X)
+        self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
+        self.centres_, self.scales_ = np.zeros(len(names)), np.ones(len(names))
+        for j, column in enumerate(read_columns(X, names)):
+            kind, kept, why = column.kind, list(column.levels), ""
+            rare: list[str] = []
+            if kind == NOTHING:
+                why = "every value of it is missing"
+            elif kind == NAMES:
+                kept, rare = _frequent(column)
+                if len(set(column.values)) < 2:
+                    why = "it is the same in every row"
+                elif not kept:
+                    why = f"hardly one of its {len(set(column.values))} names occurs twice"
+            else:
+                values = _numbers(column, kept)
+                self.centres_[j], self.scales_[j] = _spread(values[~np.isnan(values)])
+                if len(np.unique(values)) < 2:  # several NaN count as one
+                    why = "it is the same in every row"
+            if why:
+                self.notes_.append(f"Column {column.name!r} is not used: {why}.")
+            self.kinds_.append(_UNUSED if why else kind)
+            self.names_.append([] if why else kept)
+            self.rare_.append([] if why else rare)
+            self.gaps_.append(bool(column.gaps.any()))
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        used = [j for j, kind in enumerate(self.kinds_) if kind]
+        if not used:
+            raise ValueError(
+                f"Got a table none of whose {len(names)} columns tells rows apart, but expected "
+                f"features. {' '.join(self.notes_[:_SHOWN])}"
+            )
+        self.groups_ = self.groups()
+        if self.notes_:
+            warnings.warn(" ".join(self.notes_), UserWarning, stacklevel=2)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The features of a table; what was never seen in fit is told in a warning.
+
+        Parameters
+        ----------
+        X : frame of pandas, polars or pyarrow, or ndarray of objects
+            A table with the columns of fit, in any order where they have names.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out)
+            Finite numbers.
+        """
+        features, said = self._encoded(X)
+        if said:
+            warnings.warn(" ".join(said), UserWarning, stacklevel=2)
+        return features
+
+    def remarks(self, X: Any) -> list[str]:
+        """What a table holds that was not there in fit.
+
+        Parameters
+        ----------
+        X : frame of pandas, polars or pyarrow, or ndarray of objects
+            A table.
+
+        Returns
+        -------
+        list of str
+            Sentences: names never seen, gaps where there were none, columns not known.
+        """
+        return self._encoded(X)[1]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the features.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Not used.
+
+        Returns
+        -------
+        ndarray of str
+            The column, and for names the name.
+        """
+        check_is_fitted(self)
+        parts = [part for j, kind in enumerate(self.kinds_) if kind for part in self._parts(j)]
+        return np.array(parts, dtype=object)
+
+    def groups(self) -> np.ndarray:
+        """The column of each feature, counted among those used, from what the columns are.
+
+        Returns
+        -------
+        ndarray of int of shape (n_features_out,)
+            From 0 on, in order.
+        """
+        widths = [len(self._parts(j)) for j, kind in enumerate(self.kinds_) if kind]
+        return np.repeat(np.arange(len(widths)), widths)
+
+    def features_of(self, columns: Iterable[Any] | None) -> np.ndarray:
+        """Numbers of the features of some columns.
+
+        Parameters
+        ----------
+        columns : iterable of str or int, or None
+            Names of columns, or their places; None means all.
+
+        Returns
+        -------
+        ndarray of int
+            Places in a row of ``transform``.
+        """
+        check_is_fitted(self)
+        if columns is None:
+            return np.arange(len(self.groups_))
+        known = self.feature_names_in_.tolist()
+        chosen = [known[c] if _is_place(c, len(known)) else c for c in columns]
+        self._require(known, [str(name) for name in chosen], "The table that was learned from")
+        used = [name for name, kind in zip(known, self.kinds_, strict=True) if kind]
+        groups = [used.index(name) for name in map(str, chosen) if name in used]
+        if not groups:
+            raise ValueError(
+                f"Got columns={list(columns)!r}, but expected at least one that tells rows apart. "
+                f"{' '.join(self.notes_)}"
+            )
+        return np.flatnonzero(np.isin(self.groups_, groups))
+
+    def __sklearn_clone__(self) -> TableSchema:
+        """A copy that knows what was learned: as a parameter of a kernel, it is what was chosen."""
+        return copy.copy(self)
+
+    def _encoded(self, X: Any) -> tuple[np.ndarray, list[str]]:
+        check_is_fitted(self)
+        known = self.feature_names_in_.tolist()
+        self._check_table(X, known)
+        found = column_names(X)
+        self._require(found, known, "The table")
+        said = []
+        extra = [name for name in found if name not in set(known)]
+        if extra:
+            said.append(f"Got columns that were not there in fit, and are not used: {_few(extra)}.")
+        used = [j for j, kind in enumerate(self.kinds_) if kind]
+        columns = read_columns(X, [known[j] for j in used])
+        out = np.zeros((X.shape[0], len(self.groups_)))
+        for group, (j, column) in enumerate(zip(used, columns, strict=True)):
+            self._require_kind(j, column)
+            part = out[:, self.groups_ == group]
+            said += self._fill(j, column, part)
+            out[:, self.groups_ == group] = part
+        return out, said
+
+    def _fill(self, j: int, column: Column, out: np.ndarray) -> list[str]:
+        """Write the features of a column; sentences on what was never seen."""
+        if self.kinds_[j] in QUANTITIES:
+            values = _numbers(column, self.names_[j])
+            gaps = np.isnan(values)
+            out[:, 0] = np.where(gaps, 0.0, (values - self.centres_[j]) / self.scales_[j])
+            out[:, 1] = gaps
+            new = gaps & ~column.gaps  # of ordered names, those without a place
+            rule = "taken as missing"
+        else:
+            parts = self._parts(j)
+            place = {name: i for i, name in enumerate(self.names_[j])}
+            other, gap = len(place), len(parts) - 1  # which are one where fit met no gaps
+            found = [gap if v is None else place.get(v, other) for v in column.values]
+            out[np.arange(len(found)), found] = _HERE
+            seen = {None, *self.names_[j], *self.rare_[j]}
+            new = np.array([value not in seen for value in column.values], dtype=bool)
+            rule = "taken as one of the other names"
+        said = []
+        if new.any():
+            unknown = _few(dict.fromkeys(column.values[new].tolist()))
+            said.append(
+                f"Column {column.name!r} has {unknown} in {int(new.sum())} of {len(new)} rows, "
+                f"never seen in fit: {rule}."
+            )
+        if column.gaps.any() and not self.gaps_[j]:
+            said.append(
+                f"Column {column.name!r} has no value in {int(column.gaps.sum())} of {len(new)} "
+                "rows, but had one in every row in fit: a state that nothing was learned of."
+            )
+        return said
+
+    def _parts(self, j: int) -> list[str]:
+        """Names of the features of a column that is used."""
+        name = self.feature_names_in_[j]
+        if self.kinds_[j] in QUANTITIES:
+            return [name, f"{name}={_GAP}"]
+        states = [*self.names_[j], _OTHER, *([_GAP] if self.gaps_[j] else [])]
+        return [f"{name}={state}" for state in states]
+
+    def _check_table(self, X: Any, known: list[str]) -> None:
+        """Refuse an array where columns are told by name, and one of another width."""
+        if is_frame(X):
+            return
+        unnamed = known == [f"x{j}" for j in range(len(known))]
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or not unnamed:
+            raise ValueError(
+                f"Got {type(X).__name__}, but expected a table with the columns {_few(known)}, as "
+                "in fit: pass a data frame."
+            )
+        if X.shape[1] != len(known):
+            raise ValueError(
+                f"Got {X.shape[1]} columns, but expected {len(known)}, as in fit, in their order."
+            )
+
+    def _require_kind(self, j: int, column: Column) -> None:
+        expected = self.kinds_[j]
+        if column.kind in (expected, NOTHING) or {column.kind, expected} == {NAMES, ORDERED}:
+            return
+        raise ValueError(
+            f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in fit: "
+            "give it the type that it had there."
+        )
+
+    @staticmethod
+    def _require(found: list[str], wanted: list[str], table: str) -> None:
+        missing = [name for name in wanted if name not in set(found)]
+        if missing:
+            near = difflib.get_close_matches(missing[0], found, n=1, cutoff=0.6)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"{table} has no column {_few(missing)}; its columns are {_few(found, 12)}.{hint}"
+            )
+
+
+def schema_of(kernel: Any) -> TableSchema | None:
+    """The schema that a kernel reads tables by, if any."""
+    parts = [kernel, *kernel.get_params(deep=True).values()]
+    return next((part for part in parts if isinstance(part, TableSchema)), None)
+
+
+def reads_columns(kernel: Any) -> bool:
+    """Whether a part of a kernel takes the columns of a table."""
+    return any(name.split("__")[-1] == "schema" for name in kernel.get_params(deep=True))
+
+
+def with_schema(kernel: Any, schema: TableSchema) -> Any:
+    """A copy of a kernel, not bound, for the features that a schema makes of a table.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Any kernel.
+    schema : TableSchema
+        Fitted.
+
+    Returns
+    -------
+    Kernel
+        Kernels of columns in it know the schema, and those that learn scales which features are of
+        one column.
+    """
+    given = {"schema": schema, "groups": schema.groups_}
+    kernel = clone(kernel, safe=False)
+    names = [name for name in kernel.get_params(deep=True) if name.split("__")[-1] in given]
+    return kernel.set_params(**{name: given[name.split("__")[-1]] for name in names})
+
+
+def _frequent(column: Column) -> tuple[list[str], list[str]]:
+    """Names with features of their own, in the order of the alphabet, and the others."""
+    counts = Counter(value for value in column.values if value is not None)
+    by_count = sorted(counts, key=lambda name: (-counts[name], name))
+    kept = [name for name in by_count[:_MOST_NAMES] if counts[name] >= _FEWEST]
+    return sorted(kept), sorted(set(counts) - set(kept))
+
+
+def _numbers(column: Column, levels: list[str]) -> np.ndarray:
+    """The values of a column of quantities; of ordered names their places."""
+    if column.values.dtype.kind == "f":
+        return column.values
+    place = {name: float(i) for i, name in enumerate(levels)}
+    return np.array([place.get(value, np.nan) for value in column.values])
+
+
+def _spread(values: np.ndarray) -> tuple[float, float]:
+    """Median and a spread: the standard deviation."""
+    if not len(values):
+        return 0.0, 1.0
+    centre, spread = float(np.median(values)), float(np.std(values))
+    return centre, spread if spread > 0 else 1.0
+
+
+def _few(items: Iterable[Any], most: int = _SHOWN) -> str:
+    shown = list(items)
+    return ", ".join(map(repr, shown[:most])) + (", ..." if len(shown) > most else "")
+
+
+def _is_place(column: Any, n: int) -> bool:
+    whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
+    return whole and -n <= column < n

@@ -1,0 +1,23 @@
+"""Predictions in a learned metric: probabilities, intervals, novelty, and the reasons why.
+
+A learned metric puts every training point right among its own class. What it says of the points it
+was learned from is therefore no measure of what it says of others, and all that is chosen here is
+chosen on points that a metric has not seen::
+
+    folds ──metric without the fold──▶ coordinates of points held out ──▶ scores ──▶ their weights
+    all points ──metric──▶ coordinates ──▶ the same scores, the same weights ──▶ prediction
+
+    _classifier.py   MetricClassifier: probabilities
+    _regressor.py    MetricRegressor: numbers with intervals
+    _base.py         what the two share: the fit, neighbours, novelty
+    _cross_fit.py    metrics that have not seen the points held out
+    _neighbors.py    neighbours among learned coordinates, exact or by faiss, and their weights
+    _linear.py       ridge regression on learned coordinates
+    _combined.py     how much each score counts
+    _novelty.py      how far a point is from all training points
+"""
+
+from kernelmetric.prediction._classifier import MetricClassifier
+from kernelmetric.prediction._regressor import MetricRegressor
+
+__all__ = ["MetricClassifier", "MetricRegressor"]

@@ -1,0 +1,201 @@
+"""What a classifier and a regressor in a learned metric share."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import indexable
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from kernelmetric.kernelized._delegation import attribute_of
+from kernelmetric.kernelized._parts import check_estimator, tags_of
+from kernelmetric.metric import refuse_signed
+from kernelmetric.prediction._cross_fit import (
+    Fold,
+    cross_fitted,
+    embedded,
+    learned_coordinates,
+    settled,
+    splits_of,
+)
+from kernelmetric.prediction._neighbors import (
+    MOST,
+    Neighbors,
+    faiss_index,
+    nearest,
+    nearest_by_faiss,
+    spread,
+)
+from kernelmetric.prediction._novelty import (
+    RANK,
+    has_kernel_distance,
+    kernel_distances,
+    usual_kernel_distance,
+)
+
+
+class MetricPredictor(BaseEstimator):
+    """A metric, its training points in learned coordinates, and what neighbours there say.
+
+    Classes that mix it in define ``_default_metric()``, call ``_learn`` in their fit and
+    ``_neighbors`` in their predictions.
+    """
+
+    metric: Any
+    metric_: Any
+    embedding_: np.ndarray
+    n_neighbors_: int
+    temperature_: float
+
+    def __init__(self, metric=None, *, cv=5, index=None, random_state=0):
+        self.metric = metric
+        self.cv = cv
+        self.index = index
+        self.random_state = random_state
+
+    def kneighbors(
+        self, X: Any, n_neighbors: int | None = None, return_distance: bool = True
+    ) -> Any:
+        """The training points nearest to X in the learned metric, to show beside a prediction.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        n_neighbors : int, default=None
+            How many; None means as many as vote, ``n_neighbors_``.
+        return_distance : bool, default=True
+            Whether to return the distances as well.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_neighbors)
+            Learned distances, ascending; only if asked for.
+        rows : ndarray of shape (n_samples, n_neighbors)
+            Row numbers of the training points.
+        """
+        check_is_fitted(self)
+        k = self.n_neighbors_ if n_neighbors is None else n_neighbors
+        if not isinstance(k, int | np.integer) or not 1 <= k <= len(self.embedding_):
+            raise ValueError(
+                f"Got n_neighbors={k!r}, but expected an integer from 1 to "
+                f"{len(self.embedding_)}, the number of training points: try 5."
+            )
+        found = self._neighbors(embedded(self.metric_, X), int(k))
+        return (np.sqrt(found.squares), found.rows) if return_distance else found.rows
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How usual every point is: about -1 for points like the training points, less farther off.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Minus the distance to the fifth nearest training point, divided by the median that
+            points which were left out have. The distance is that of the kernel, where the metric
+            has one, so it stops growing where the kernel is zero; otherwise the learned one.
+        """
+        check_is_fitted(self)
+        if has_kernel_distance(self.metric_):
+            return -kernel_distances(self.metric_, X) / self.usual_distance_
+        found = self._neighbors(embedded(self.metric_, X), min(RANK, len(self.embedding_)))
+        return -np.sqrt(found.squares[:, -1]) / self.usual_distance_
+
+    n_features_in_ = attribute_of("metric_", "n_features_in_", "Number of features seen in fit.")
+    feature_names_in_ = attribute_of("metric_", "feature_names_in_", "Names of these features.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "metric_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = tags_of(self._given_metric(), tags)
+        tags.input_tags, tags.non_deterministic = inner.input_tags, inner.non_deterministic
+        tags.target_tags.required = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in super().__getstate__().items() if name != "_faiss"}
+
+    def _default_metric(self) -> Any:
+        raise NotImplementedError
+
+    def _given_metric(self) -> Any:
+        return self._default_metric() if self.metric is None else self.metric
+
+    def _check_parameters(self) -> None:
+        if self.metric is not None:
+            check_estimator(self, "metric", "Kernelized(LMNN())")
+            if not hasattr(self.metric, "transform"):
+                raise ValueError(
+                    f"Got metric={self.metric!r}, which has no transform, but expected a metric: "
+                    "try Kernelized(LMNN())."
+                )
+        if self.index is not None and not isinstance(self.index, str):
+            raise ValueError(
+                f"Got index={self.index!r}, but expected None for an exact search, or what "
+                "faiss.index_factory makes: try 'HNSW32'."
+            )
+
+    def _learn(self, X: Any, y: np.ndarray, *, classes: bool) -> list[Fold]:
+        """Fit the metric on all points; coordinates of points that metrics have not seen.
+
+        Of classes a kernel is chosen once. Intervals promise something, so for numbers it is
+        chosen in every fold again.
+        """
+        (X,) = indexable(X)
+        metric = clone(self._given_metric())
+        E = learned_coordinates(metric, X, y)
+        refuse_signed(metric)
+        splits = splits_of(self.cv, X, y, self.random_state, classes=classes)
+        fresh = settled(metric) if classes else clone(metric)
+        folds = list(cross_fitted(fresh, X, y, splits))
+        self.__dict__.pop("_faiss", None)  # of an earlier fit
+        self.metric_, self.embedding_ = metric, E
+        self.usual_distance_ = self._usual_distance(folds)
+        if self.index is not None:
+            self._faiss  # noqa: B018 (a wrong factory is refused by fit, not by predict)
+        return folds
+
+    def _usual_distance(self, folds: list[Fold]) -> float:
+        if has_kernel_distance(self.metric_):
+            return usual_kernel_distance(self.metric_)
+        ratios = [
+            nearest(fold.E, fold.E_new, RANK).squares[:, -1] ** 0.5 / spread(fold.E)
+            for fold in folds
+        ]
+        usual = float(np.median(np.concatenate(ratios))) if ratios else 1.0
+        return (usual or 1.0) * spread(self.embedding_)
+
+    def _neighbors(self, E: np.ndarray, k: int) -> Neighbors:
+        if self.index is None:
+            return nearest(self.embedding_, E, k)
+        return nearest_by_faiss(self._faiss, self.embedding_, E, k)
+
+    @property
+    def _width(self) -> float:
+        return self.temperature_ * spread(self.embedding_)
+
+    @cached_property
+    def _faiss(self) -> Any:
+        return faiss_index(self.embedding_, self.index)
+
+
+def found_in(folds: list[Fold]) -> list[Neighbors]:
+    """Neighbours of the points held out, among those that their metric saw."""
+    return [nearest(fold.E, fold.E_new, MOST) for fold in folds]
+
+
+def require_points(X: Any) -> None:
+    """Refuse a table without rows, before anybody counts its classes."""
+    if _num_samples(X) == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={np.shape(X)}), but expected some points."
+        )

@@ -1,0 +1,277 @@
+"""Probabilities of classes in a learned metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from kernelmetric.compute import check_labels, map_rows, to_numpy, unchanged_on_failure
+from kernelmetric.kernelized import Kernelized
+from kernelmetric.learners import LMNN
+from kernelmetric.prediction._base import MetricPredictor, found_in, require_points
+from kernelmetric.prediction._combined import Combination, log_odds
+from kernelmetric.prediction._cross_fit import Fold, embedded
+from kernelmetric.prediction._linear import RIDGES, LinearScores, linear_scores
+from kernelmetric.prediction._neighbors import (
+    MOST,
+    NUMBERS,
+    TEMPERATURES,
+    Neighbors,
+    class_shares,
+    spread,
+)
+
+_USUAL = np.array([0.5, 1.0])  # weights of log-votes and of linear scores, before any point spoke
+_FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
+
+
+class MetricClassifier(ClassifierMixin, MetricPredictor):
+    r"""Classes and their probabilities by neighbours in a learned metric.
+
+    Two scores are made of the learned coordinates. The votes of the k nearest training points,
+    weighted by :math:`\exp(-d^2 / 2\tau^2)`, say which class is near; ridge regression on the
+    coordinates says where a point lies between the classes, which neighbours cannot say when all
+    of them agree. The probability of class c is
+
+    .. math:: p_c \propto \exp(w_1 \log v_c + w_2 r_c + b_c).
+
+    The metric draws each training point to its own class, so training points say nothing about new
+    ones. Therefore the metric is also fitted without each of some folds, and k, the width τ, the
+    ridge and the weights are those that predict the points held out best.
+
+    Parameters
+    ----------
+    metric : estimator, default=None
+        Any metric of this library, or anything else that has ``fit(X, y)`` and ``transform``, such
+        as a pipeline that ends in one. None is ``Kernelized(LMNN())``. A metric that is not fitted
+        again (``FrozenEstimator``) must not have seen X, or probabilities are too sure.
+    cv : int, splitter or list of splits, default=5
+        How points are held out. Of folds, only as many are fitted as hold 1,000 points out. Where
+        rows belong together, such as several of one patient, give splits that keep them together.
+    index : str, default=None
+        None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
+        learned coordinates, such as 'HNSW32', for many training points.
+    random_state : int, RandomState or None, default=0
+        For the folds.
+
+    Attributes
+    ----------
+    metric_ : estimator
+        The metric, fitted on all points.
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The training points in learned coordinates.
+    n_neighbors_ : int
+        How many neighbours vote.
+    temperature_ : float
+        The width τ, as a multiple of the spread of ``embedding_``.
+    weights_ : ndarray of shape (2,)
+        What the logarithms of votes and the linear scores count.
+    biases_ : ndarray of shape (n_classes,)
+        What is added for each class.
+    coef_, intercept_ : ndarray of shape (n_components, n_classes) and (n_classes,)
+        Ridge regression on the learned coordinates; classes are coded ±1.
+    log_loss_ : float
+        Mean log-loss on the points held out, by metrics that had not seen them; NaN where none
+        could be. An automatic kernel is chosen once, with all points, so that it is a little too
+        good where points are few.
+    usual_distance_ : float
+        What :meth:`score_samples` divides by.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of str
+        Names of the features seen in fit, where X had any.
+
+    See Also
+    --------
+    MetricRegressor : The same for numbers.
+    PairVerifier : Whether two points are the same.
+
+    Notes
+    -----
+    A fit takes about 1 + 4/5 times ``cv`` fits of the metric, less what choosing its kernel takes,
+    which is done once. Another order of rows makes other folds. Predictions are NumPy arrays.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import MetricClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MetricClassifier().fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.9
+    True
+    >>> distances, rows = model.kneighbors(X[1:2], 3)  # the reason why
+    >>> y[::2][rows]
+    array([[0, 0, 0]])
+    """
+
+    def fit(self, X: Any, y: Any) -> MetricClassifier:
+        """Learn the metric, and what probabilities follow from it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points, of any kind that the metric takes.
+        y : array-like of shape (n_samples,)
+            Classes, numbers or strings.
+
+        Returns
+        -------
+        MetricClassifier
+            The fitted classifier.
+        """
+        self._check_parameters()
+        if y is None:
+            raise ValueError(
+                "MetricClassifier requires y to be passed, but the target y is None: expected a "
+                "class for every row."
+            )
+        with unchanged_on_failure(self):
+            labels = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+            require_points(X)
+            self._codes = codes = check_labels(labels, X)
+            self.classes_ = np.unique(labels)
+            folds = self._learn(X, codes, classes=True)
+            found = found_in(folds)
+            truth = np.concatenate([codes[:0], *(codes[fold.test] for fold in folds)])
+            self.n_neighbors_, self.temperature_ = self._best_votes(folds, found, truth)
+            ridge, combined = self._best_scores(folds, found, truth)
+            linear = linear_scores(self.embedding_, self._signs(codes), ridge)
+            self.coef_, self.intercept_ = linear
+            self.weights_, self.biases_ = combined.weights, combined.biases
+            self.log_loss_ = combined.loss
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``; each row has sum one.
+        """
+        check_is_fitted(self)
+        E = embedded(self.metric_, X)
+        linear = LinearScores(self.coef_, self.intercept_)
+        priors = self._priors(self._codes)
+
+        def work(rows: slice) -> np.ndarray:
+            found = self._neighbors(E[rows], self.n_neighbors_)
+            votes = self._votes(found, self.n_neighbors_, self._width, self._codes, priors)
+            return _probabilities(votes, linear(E[rows]), self.weights_, self.biases_)
+
+        return map_rows(work, len(E), 8 * (6 * MOST + 8 * len(self.classes_)))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            One of ``classes_`` for each point.
+        """
+        P = self.predict_proba(X)
+        return self.classes_[P.argmax(axis=1)]
+
+    def _default_metric(self) -> Any:
+        return Kernelized(LMNN())
+
+    def _priors(self, codes: np.ndarray) -> np.ndarray:
+        return np.bincount(codes, minlength=len(self.classes_)) / len(codes)
+
+    def _signs(self, codes: np.ndarray) -> np.ndarray:
+        return np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
+
+    def _votes(
+        self, found: Neighbors, k: int, width: float, codes: np.ndarray, priors: np.ndarray
+    ) -> np.ndarray:
+        return np.log(class_shares(found, found.weights(k, width), codes, priors))
+
+    def _held_out_votes(
+        self, folds: list[Fold], found: list[Neighbors], k: int, temperature: float
+    ) -> np.ndarray:
+        """Logarithms of votes on the points held out."""
+        parts = []
+        for fold, near in zip(folds, found, strict=True):
+            codes = self._codes[fold.train]
+            width = temperature * spread(fold.E)
+            parts.append(self._votes(near, k, width, codes, self._priors(self._codes)))
+        return np.concatenate(parts)
+
+    def _best_votes(
+        self, folds: list[Fold], found: list[Neighbors], truth: np.ndarray
+    ) -> tuple[int, float]:
+        """Number of neighbours and temperature with the least log-loss on the points held out."""
+        most = min([len(self._codes), *(fold.E.shape[0] for fold in folds)])
+        numbers = sorted({min(k, most) for k in NUMBERS})
+        if not folds:
+            return numbers[0], 0.25
+        losses = {
+            (k, t): -self._held_out_votes(folds, found, k, t)[np.arange(len(truth)), truth].mean()
+            for k in numbers
+            for t in TEMPERATURES
+        }
+        return min(losses, key=lambda choice: losses[choice])
+
+    def _best_scores(
+        self, folds: list[Fold], found: list[Neighbors], truth: np.ndarray
+    ) -> tuple[float, Combination]:
+        """Ridge and weights with the least log-loss on the points held out, and that loss."""
+        if not folds:
+            return RIDGES[0], Combination(_USUAL, np.zeros(len(self.classes_)), np.nan)
+        votes = self._held_out_votes(folds, found, self.n_neighbors_, self.temperature_)
+        choices = []
+        for ridge in RIDGES:
+            linear = np.concatenate(
+                [
+                    linear_scores(fold.E, self._signs(self._codes[fold.train]), ridge)(fold.E_new)
+                    for fold in folds
+                ]
+            )
+            combined = log_odds(_stacked(votes, linear), truth, _USUAL)
+            P = _probabilities(votes, linear, combined.weights, combined.biases)
+            loss = float(-np.log(P[np.arange(len(truth)), truth]).mean())
+            choices.append((combined.loss, ridge, combined._replace(loss=loss)))
+        _, ridge, combined = min(choices, key=lambda choice: choice[0])
+        return ridge, combined
+
+
+def _stacked(votes: np.ndarray, linear: np.ndarray) -> np.ndarray:
+    return np.stack([votes, np.clip(linear, -_FARTHEST, _FARTHEST)], axis=2)
+
+
+def _probabilities(
+    votes: np.ndarray, linear: np.ndarray, weights: np.ndarray, biases: np.ndarray
+) -> np.ndarray:
+    return softmax(_stacked(votes, linear) @ weights + biases, axis=1)

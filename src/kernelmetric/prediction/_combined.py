@@ -1,0 +1,90 @@
+"""How much each score counts, found on points held out and held near what is usual."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import lsq_linear, minimize
+from scipy.special import log_softmax
+
+
+class Combination(NamedTuple):
+    """Weights of scores, and what is added.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (f,)
+        Not negative.
+    biases : ndarray of shape (c,)
+        Of the classes; of a number, one.
+    loss : float
+        On the points held out, with what the distance from the usual costs.
+    """
+
+    weights: np.ndarray
+    biases: np.ndarray
+    loss: float
+
+
+def log_odds(scores: np.ndarray, codes: np.ndarray, usual: np.ndarray) -> Combination:
+    r"""Weights w and biases b of the most likely :math:`p_c \propto \exp(\sum_f w_f s_{cf} + b_c)`.
+
+    This is Platt's and temperature scaling at once, for several scores. A normal prior of variance
+    one stands around the usual weights and around no bias: with few points held out little is
+    learned from them, and points that are told apart perfectly do not drive weights to infinity.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c, f)
+        Scores of every class for points held out.
+    codes : ndarray of shape (n,)
+        Their classes.
+    usual : ndarray of shape (f,)
+        Weights to begin with.
+
+    Returns
+    -------
+    Combination
+        The weights.
+    """
+    _, c, f = scores.shape
+    start = np.concatenate([usual, np.zeros(c)])
+    hit = codes[:, None] == np.arange(c)
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        logs = log_softmax(scores @ theta[:f] + theta[f:], axis=1)
+        excess = np.exp(logs) - hit
+        slope = np.concatenate([np.tensordot(excess, scores, axes=2), excess.sum(axis=0)])
+        away = theta - start
+        return float(-logs[hit].sum() + 0.5 * away @ away), slope + away
+
+    bounds = [(0.0, None)] * f + [(None, None)] * c
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return Combination(found.x[:f], found.x[f:], float(found.fun))
+
+
+def sum_of_numbers(scores: np.ndarray, y: np.ndarray, usual: np.ndarray) -> Combination:
+    """Weights of least squares for several predictions of a number, held near the usual ones.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, f)
+        Predictions for points held out.
+    y : ndarray of shape (n,)
+        Their targets.
+    usual : ndarray of shape (f,)
+        Weights to begin with.
+
+    Returns
+    -------
+    Combination
+        The weights, and one bias.
+    """
+    level, centre = scores.mean(axis=0), y.mean()
+    A, b = scores - level, y - centre
+    noise = float(np.sqrt(np.mean((b - A @ usual) ** 2))) or 1.0
+    rows, right = np.vstack([A, noise * np.eye(len(usual))]), np.append(b, noise * usual)
+    weights = lsq_linear(rows, right, bounds=(0.0, np.inf)).x
+    loss = float(np.sum((rows @ weights - right) ** 2))
+    return Combination(weights, np.array([centre - level @ weights]), loss)

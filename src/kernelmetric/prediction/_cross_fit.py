@@ -1,0 +1,167 @@
+"""Metrics that have not seen the points they are judged by."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import _safe_split
+
+from kernelmetric.compute import take_rows, to_numpy
+from kernelmetric.kernelized import Kernelized
+from kernelmetric.learners import IdealizedKernel
+from kernelmetric.transductive import TransductiveDistance
+
+ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
+
+
+class Fold(NamedTuple):
+    """Learned coordinates of the points a metric saw, and of some that it did not see."""
+
+    E: np.ndarray
+    train: np.ndarray
+    E_new: np.ndarray
+    test: np.ndarray
+
+
+def cross_fitted(metric: Any, X: Any, y: np.ndarray, splits: list) -> Iterator[Fold]:
+    """Fit a metric without some points, and embed them, for every split.
+
+    Parameters
+    ----------
+    metric : estimator
+        Not fitted; cloned.
+    X : array-like of shape (n, d)
+        Points; for a precomputed kernel, the Gram matrix.
+    y : ndarray of shape (n,)
+        Class codes or targets.
+    splits : list of (train, test)
+        Row numbers.
+
+    Yields
+    ------
+    Fold
+        Coordinates of both.
+    """
+    for train, test in splits:
+        X_train, X_test = (_part(metric, X, rows, train) for rows in (train, test))
+        fresh = clone(metric)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit on all points has said it
+            E = learned_coordinates(fresh, X_train, y[train])
+            E_new = embedded(fresh, X_test)
+        yield Fold(E, train, E_new, test)
+
+
+def _part(metric: Any, X: Any, rows: np.ndarray, seen: np.ndarray) -> Any:
+    """Rows of X; of a Gram matrix, with the columns of the points that a metric sees."""
+    if not is_array_api_obj(X):
+        return _safe_split(metric, X, None, rows, seen)[0]
+    part = take_rows(X, rows)
+    return take_rows(part.T, seen).T if get_tags(metric).input_tags.pairwise else part
+
+
+def learned_coordinates(metric: Any, X: Any, y: np.ndarray) -> np.ndarray:
+    """Fit a metric; the learned coordinates of its points in float64."""
+    with config_context(transform_output="default"):
+        return _plain(metric.fit_transform(X, y))
+
+
+def embedded(metric: Any, X: Any) -> np.ndarray:
+    """Learned coordinates in float64."""
+    with config_context(transform_output="default"):
+        return _plain(metric.transform(X))
+
+
+def _plain(E: Any) -> np.ndarray:
+    E = E.toarray() if hasattr(E, "toarray") else to_numpy(E)
+    return np.ascontiguousarray(E, dtype=np.float64)
+
+
+def settled(metric: Any) -> Any:
+    """An unfitted metric that has nothing left to choose: it has what a fitted one chose.
+
+    Parameters
+    ----------
+    metric : fitted metric
+        A metric; of a pipeline the last step is settled, of a search the best estimator.
+
+    Returns
+    -------
+    estimator
+        Not fitted. Choosing a kernel takes most of the time of a fit, and choosing it again in
+        every fold changed no probability that was measured.
+    """
+    if hasattr(metric, "best_estimator_"):
+        return settled(metric.best_estimator_)
+    fresh = clone(metric)
+    if isinstance(metric, Pipeline):
+        name, last = metric.steps[-1]
+        return fresh.set_params(**{name: settled(last)})
+    if isinstance(metric, Kernelized):
+        return fresh.set_params(kernel=metric.kernel_, learner=settled(metric.learner_))
+    if isinstance(metric, IdealizedKernel):
+        return fresh.set_params(C=metric.C_)
+    if isinstance(metric, TransductiveDistance) and metric.graph_ != "points":
+        return fresh.set_params(lam=metric.lam_)  # with it, points would not stay where they are
+    return fresh
+
+
+def splits_of(
+    cv: Any, X: Any, y: np.ndarray, random_state: Any, *, classes: bool
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training and held-out rows.
+
+    Parameters
+    ----------
+    cv : int or splitter
+        Number of folds; or a splitter or list of splits of scikit-learn's, all of which are taken.
+    X : array-like of shape (n, d)
+        Points, for the splitter.
+    y : ndarray of shape (n,)
+        Class codes or targets.
+    random_state : int, RandomState or None
+        For the folds.
+    classes : bool
+        Whether folds have the classes in proportion.
+
+    Returns
+    -------
+    list of (train, test)
+        Of folds, as many as hold 1,000 points out. A point that is alone in its class is never
+        held out; there are no splits where all are alone.
+    """
+    if not isinstance(cv, Integral) or isinstance(cv, bool):
+        given = check_cv(cv, y, classifier=classes).split(X, y)
+        return [(_numbers(train), _numbers(test)) for train, test in given]
+    if cv < 2:
+        raise ValueError(
+            f"Got cv={cv!r}, but expected at least 2 folds, or a splitter of scikit-learn's: try 5."
+        )
+    shuffled = check_random_state(random_state).permutation(len(y))
+    if classes:
+        shuffled = shuffled[np.argsort(y[shuffled], kind="stable")]
+        shuffled = shuffled[np.bincount(y)[y[shuffled]] > 1]
+    n_folds = min(int(cv), len(shuffled))
+    splits, n_held_out = [], 0
+    for k in range(n_folds if n_folds > 1 else 0):
+        test = np.sort(shuffled[k::n_folds])
+        splits.append((np.setdiff1d(np.arange(len(y)), test), test))
+        n_held_out += len(test)
+        if n_held_out >= ENOUGH:
+            break
+    return splits
+
+
+def _numbers(rows: Any) -> np.ndarray:
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype.kind == "b" else rows

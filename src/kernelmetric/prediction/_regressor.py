@@ -1,0 +1,284 @@
+"""Numbers, and intervals around them, in a learned metric."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from kernelmetric.compute import map_rows, to_numpy, unchanged_on_failure
+from kernelmetric.kernelized import Kernelized
+from kernelmetric.learners import MLKR
+from kernelmetric.prediction._base import MetricPredictor, found_in
+from kernelmetric.prediction._combined import Combination, sum_of_numbers
+from kernelmetric.prediction._cross_fit import Fold, embedded
+from kernelmetric.prediction._linear import RIDGES, LinearScores, linear_scores
+from kernelmetric.prediction._neighbors import (
+    MOST,
+    NUMBERS,
+    TEMPERATURES,
+    Neighbors,
+    spread,
+    weighted_moments,
+)
+
+_USUAL = np.array([0.5, 0.5])  # weights of neighbours and of linear scores, before any point spoke
+_FLOORS = (0.3, 1.0, 3.0, 100.0)  # of local spreads, in typical residuals; the last leaves no local
+_TYPICAL = 0.9  # coverage for which intervals are made short
+
+
+class MetricRegressor(RegressorMixin, MetricPredictor):
+    r"""Numbers by neighbours in a learned metric, with intervals.
+
+    The prediction is a combination of the mean of the k nearest training points, weighted by
+    :math:`\exp(-d^2 / 2\tau^2)`, and of ridge regression on the learned coordinates. The metric is
+    also fitted without each of some folds; k, the width τ, the ridge and the weights are those that
+    predict the points held out best, and the residuals there make the intervals.
+
+    Parameters
+    ----------
+    metric : estimator, default=None
+        Any metric of this library that learns from numbers, or anything else that has ``fit(X, y)``
+        and ``transform``. None is ``Kernelized(MLKR())``. A metric that is not fitted again
+        (``FrozenEstimator``) must not have seen X, or intervals are too short.
+    cv : int, splitter or list of splits, default=5
+        How points are held out. Of folds, only as many are fitted as hold 1,000 points out. Where
+        rows belong together, such as several of one patient, give splits that keep them together.
+    index : str, default=None
+        None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
+        learned coordinates, such as 'HNSW32', for many training points.
+    random_state : int, RandomState or None, default=0
+        For the folds.
+
+    Attributes
+    ----------
+    metric_ : estimator
+        The metric, fitted on all points.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The training points in learned coordinates.
+    targets_ : ndarray of shape (n_samples,)
+        Their targets.
+    n_neighbors_ : int
+        How many neighbours are averaged.
+    temperature_ : float
+        The width τ, as a multiple of the spread of ``embedding_``.
+    weights_ : ndarray of shape (2,)
+        What the mean of neighbours and the linear score count.
+    bias_ : float
+        What is added.
+    coef_, intercept_ : ndarray of shape (n_components, 1) and (1,)
+        Ridge regression on the learned coordinates.
+    residuals_ : ndarray of shape (n_held_out,)
+        Absolute residuals of points held out, divided by their local spreads, ascending.
+    floor_ : float
+        What is added to the local spreads, squared.
+    usual_distance_ : float
+        What :meth:`score_samples` divides by.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of str
+        Names of the features seen in fit, where X had any.
+
+    See Also
+    --------
+    MetricClassifier : The same for classes.
+
+    Notes
+    -----
+    A fit takes about 1 + 4/5 times ``cv`` fits of the metric. Another order of rows makes other
+    folds.
+
+    Intervals are conformal: a point is within that of coverage 0.9 where its residual, divided by
+    the spread of its neighbours' targets and a floor, is below the 0.9-quantile of those held out.
+    That many new points are within, on average over points like the training points, whatever
+    their distribution; not for every kind of points by itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import MetricRegressor
+    >>> X = np.random.RandomState(0).uniform(-2, 2, size=(200, 2))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.RandomState(1).standard_normal(200)
+    >>> model = MetricRegressor().fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.9
+    True
+    >>> low, high = model.predict_interval(X[1::2], coverage=0.8).T
+    >>> bool(np.mean((low < y[1::2]) & (y[1::2] < high)) > 0.65)
+    True
+    """
+
+    def fit(self, X: Any, y: Any) -> MetricRegressor:
+        """Learn the metric, and what numbers and intervals follow from it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points, of any kind that the metric takes.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        MetricRegressor
+            The fitted regressor.
+        """
+        self._check_parameters()
+        if y is None:
+            raise ValueError(
+                "MetricRegressor requires y to be passed, but the target y is None: expected a "
+                "number for every row."
+            )
+        with unchanged_on_failure(self):
+            y = to_numpy(y) if is_array_api_obj(y) else y
+            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+            self.targets_ = y
+            folds = self._learn(X, y, classes=False)
+            found = found_in(folds)
+            truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
+            self.n_neighbors_, self.temperature_ = self._best_mean(folds, found, truth)
+            means, spreads = self._held_out(folds, found, self.n_neighbors_, self.temperature_)
+            ridge, linear, combined = self._best_scores(folds, means, truth)
+            self.coef_, self.intercept_ = linear_scores(self.embedding_, y[:, None], ridge)
+            self.weights_, self.bias_ = combined.weights, float(combined.biases[0])
+            predicted = np.stack([means, linear], axis=1) @ self.weights_ + self.bias_
+            self.floor_, self.residuals_ = _conformal(np.abs(truth - predicted), spreads)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted numbers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            One for each point.
+        """
+        return self._moments(X)[0]
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Intervals that hold the number of a new point with a given probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        coverage : float, default=0.9
+            The probability, below one.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends; wider where the neighbours disagree.
+        """
+        check_is_fitted(self)
+        factor = self._quantile(coverage)
+        middle, local = self._moments(X)
+        half = factor * np.hypot(local, self.floor_)
+        return np.stack([middle - half, middle + half], axis=1)
+
+    def _default_metric(self) -> Any:
+        return Kernelized(MLKR())
+
+    def _moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self)
+        E = embedded(self.metric_, X)
+        linear = LinearScores(self.coef_, self.intercept_)
+
+        def work(rows: slice) -> np.ndarray:
+            found = self._neighbors(E[rows], self.n_neighbors_)
+            weights = found.weights(self.n_neighbors_, self._width)
+            mean, local = weighted_moments(found, weights, self.targets_)
+            predicted = np.stack([mean, linear(E[rows])[:, 0]], axis=1) @ self.weights_
+            return np.stack([predicted + self.bias_, local], axis=1)
+
+        both = map_rows(work, len(E), 8 * 8 * MOST)
+        return both[:, 0], both[:, 1]
+
+    def _held_out(
+        self, folds: list[Fold], found: list[Neighbors], k: int, temperature: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Means and spreads of the neighbours of the points held out."""
+        parts = [
+            np.stack(
+                weighted_moments(
+                    near, near.weights(k, temperature * spread(fold.E)), self.targets_[fold.train]
+                )
+            )
+            for fold, near in zip(folds, found, strict=True)
+        ]
+        means, spreads = np.concatenate([np.empty((2, 0)), *parts], axis=1)
+        return means, spreads
+
+    def _best_mean(
+        self, folds: list[Fold], found: list[Neighbors], truth: np.ndarray
+    ) -> tuple[int, float]:
+        """Number of neighbours and temperature with the least error on the points held out."""
+        most = min([len(self.targets_), *(fold.E.shape[0] for fold in folds)])
+        numbers = sorted({min(k, most) for k in NUMBERS})
+        if not folds:
+            return numbers[0], 0.25
+        errors = {
+            (k, t): np.mean((self._held_out(folds, found, k, t)[0] - truth) ** 2)
+            for k in numbers
+            for t in TEMPERATURES
+        }
+        return min(errors, key=lambda choice: errors[choice])
+
+    def _best_scores(
+        self, folds: list[Fold], means: np.ndarray, truth: np.ndarray
+    ) -> tuple[float, np.ndarray, Combination]:
+        """Ridge, its scores on the points held out, and weights, with the least error there."""
+        if not folds:
+            return RIDGES[0], means, Combination(_USUAL, np.zeros(1), np.nan)
+        choices = []
+        for ridge in RIDGES:
+            linear = np.concatenate(
+                [
+                    linear_scores(fold.E, self.targets_[fold.train, None], ridge)(fold.E_new)[:, 0]
+                    for fold in folds
+                ]
+            )
+            combined = sum_of_numbers(np.stack([means, linear], axis=1), truth, _USUAL)
+            choices.append((ridge, linear, combined))
+        return min(choices, key=lambda choice: choice[2].loss)
+
+    def _quantile(self, coverage: float) -> float:
+        n = len(self.residuals_)
+        if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
+            raise ValueError(
+                f"Got coverage={coverage!r}, but expected a number between 0 and 1: try 0.9."
+            )
+        place = int(np.ceil((n + 1) * float(coverage) - 1e-9))
+        if place > n:
+            raise ValueError(
+                f"Got coverage={coverage!r}, but {n} points held out can promise at most "
+                f"{n / (n + 1):.3f}: try less, or more training points."
+            )
+        return float(self.residuals_[place - 1])
+
+
+def _conformal(residuals: np.ndarray, spreads: np.ndarray) -> tuple[float, np.ndarray]:
+    """A floor for local spreads, and residuals divided by them, ascending.
+
+    Of some floors, the one is taken that makes intervals short on average.
+    """
+    typical = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else 1.0
+    choices = []
+    for floor in _FLOORS:
+        local = np.hypot(spreads, floor * (typical or 1.0))
+        ratios = np.sort(residuals / local)
+        length = np.quantile(ratios, _TYPICAL) * local.mean() if len(ratios) else 0.0
+        choices.append((length, floor * (typical or 1.0), ratios))
+    _, floor, ratios = min(choices, key=lambda choice: choice[0])
+    return floor, ratios

@@ -1,0 +1,88 @@
+"""Linear equations with a large dense matrix, in the memory of the matrix in single precision."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+_ATTEMPTS = 6  # shifts to try, each ten times the one before
+_SHIFT = 4.0  # of the rounding of a factor, as an eigenvalue
+_TILE = 1024  # rows that are copied at a time
+
+
+def solve_in_place(
+    K: np.ndarray, B: np.ndarray, *, tol: float = 1e-4, max_iter: int = 50
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solve ``K X = B`` for a positive semi-definite K in float32, which is no more afterwards.
+
+    Conjugate gradients, preconditioned by the Cholesky factor of K in single precision: a few
+    products where its smallest eigenvalue is above rounding. The factor takes one triangle of K,
+    the products the other, so that there is one n × n array.
+
+    Parameters
+    ----------
+    K : ndarray of float32 of shape (n, n)
+        The matrix, in C order. Overwritten.
+    B : ndarray of shape (n, p)
+        Right-hand sides, in the range of K.
+    tol : float, default=1e-4
+        The residual of every column, relative to it.
+    max_iter : int, default=50
+        The most products.
+
+    Returns
+    -------
+    X : ndarray of float64 of shape (n, p)
+        The solution.
+    image : ndarray of float64 of shape (n, p)
+        ``K X``, which is B up to the residual.
+    """
+    n, diagonal = len(K), K.diagonal().copy()
+    symm, potrs = linalg.blas.ssymm, linalg.lapack.spotrs
+    factor = _factor(K, diagonal)
+    rest = (diagonal - K.diagonal()).astype(np.float64)[:, None]
+
+    def multiply(V: np.ndarray) -> np.ndarray:
+        return symm(1.0, K.T, V.astype(np.float32), lower=0).astype(np.float64) + rest * V
+
+    def precondition(R: np.ndarray) -> np.ndarray:
+        return potrs(factor, R.astype(np.float32), lower=1)[0].astype(np.float64)
+
+    X, R = np.zeros((n, B.shape[1])), B.astype(np.float64)
+    enough = tol * np.maximum(linalg.norm(B, axis=0), np.finfo(float).tiny)
+    D = precondition(R)
+    along = np.sum(R * D, axis=0)
+    for _ in range(max_iter):
+        image = multiply(D)
+        curvature = np.sum(D * image, axis=0)
+        step = np.divide(along, curvature, out=np.zeros_like(along), where=curvature > 0)
+        X += step * D
+        R -= step * image
+        if np.all(linalg.norm(R, axis=0) <= enough):
+            break
+        Z = precondition(R)
+        before, along = along, np.sum(R * Z, axis=0)
+        D = Z + np.divide(along, before, out=np.zeros_like(along), where=before > 0) * D
+    return X, B - R
+
+
+def _factor(K: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """The Cholesky factor of K with a little more on its diagonal, in one triangle of K."""
+    n = len(K)
+    shift = _SHIFT * np.sqrt(n) * float(np.finfo(np.float32).eps * np.abs(diagonal).max())
+    for _ in range(_ATTEMPTS):
+        K.reshape(-1)[:: n + 1] = diagonal + np.float32(shift)
+        # Transposed it lies as LAPACK wants it; what is its lower triangle is the upper one of K.
+        factor, fault = linalg.lapack.spotrf(K.T, lower=1, overwrite_a=1, clean=0)
+        if not fault:
+            return factor
+        shift *= 10.0
+        for start in range(0, n, _TILE):
+            rows = slice(start, start + _TILE)
+            lower = np.tril(K[rows, rows], -1)
+            K[rows, start:] = np.tril(K[start:, rows], -1).T
+            K[rows, rows] += lower
+    raise linalg.LinAlgError(
+        f"Got a matrix of {n} rows with an eigenvalue below {-0.1 * shift:.3g}, but expected a "
+        "positive semi-definite one."
+    )

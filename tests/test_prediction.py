@@ -1,0 +1,571 @@
+"""Predictions in a learned metric: judged by points that no metric has seen."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.decomposition import PCA
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import GroupKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelmetric import (
+    DNE,
+    LDA,
+    MLKR,
+    RBF,
+    IdealizedKernel,
+    Kernelized,
+    KernelizedCV,
+    LeaveOneOutRidge,
+    MetricClassifier,
+    MetricRegressor,
+    Nystroem,
+    TransductiveDistance,
+    load,
+    save,
+)
+from kernelmetric.prediction._combined import log_odds, sum_of_numbers
+from kernelmetric.prediction._cross_fit import settled, splits_of
+from kernelmetric.prediction._neighbors import (
+    Neighbors,
+    class_shares,
+    nearest,
+    nearest_by_faiss,
+    weighted_moments,
+)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Got .* class")
+@pytest.mark.filterwarnings("ignore:Got a (graph of|single label)")
+@parametrize_with_checks(
+    [
+        MetricClassifier(Kernelized(DNE(), RBF(gamma=0.3)), cv=2),
+        MetricClassifier(LDA(), cv=2),
+        MetricRegressor(MLKR(max_iter=5), cv=2),
+    ]
+)
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+def uncertain(n, seed):
+    """Two classes whose probabilities are known, and four features that say nothing."""
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-2, 2, size=(n, 6))
+    p = expit(2.0 * np.sin(2.0 * X[:, 0]) + X[:, 1])
+    return X, (rng.uniform(size=n) < p).astype(int), p
+
+
+def wavy(n, seed, loud=0.6):
+    """Numbers with more noise where the second feature is positive."""
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-2, 2, size=(n, 3))
+    noise = np.where(X[:, 1] > 0, loud, 0.2)
+    return X, np.sin(2 * X[:, 0]) + noise * rng.standard_normal(n), noise
+
+
+class Counting(TransformerMixin, BaseEstimator):
+    """A metric that knows the labels of the points it saw, and counts its fits."""
+
+    fits = 0
+
+    def fit(self, X, y):
+        Counting.fits += 1
+        self.known_ = {tuple(row): label for row, label in zip(X, y, strict=True)}
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        told = [self.known_.get(tuple(row), 0.5) for row in X]
+        return np.column_stack([told, X[:, 0]])
+
+
+class Signed(PCA):
+    """A metric one of whose coordinates counts against the other."""
+
+    signature_ = np.array([1.0, -1.0])
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    X, y, _ = uncertain(300, 0)
+    return MetricClassifier().fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    X, y, _ = wavy(200, 0)
+    return MetricRegressor(MLKR()).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    X, y, _ = uncertain(150, 0)
+    return MetricClassifier(DNE(2)).fit(X, y)
+
+
+# --- probabilities ------------------------------------------------------------------------------
+
+
+def test_probabilities_are_near_the_true_ones(classifier):
+    X, y, p = uncertain(2000, 1)
+    P = classifier.predict_proba(X)
+    best = log_loss(y, p)
+    assert log_loss(y, P) < best + 0.06
+    assert np.mean(np.abs(P[:, 1] - p)) < 0.13
+    votes = KNeighborsClassifier(5).fit(classifier.embedding_, uncertain(300, 0)[1])
+    collapsed = votes.predict_proba(classifier.metric_.transform(X))
+    assert log_loss(y, collapsed) > log_loss(y, P) + 0.5  # all neighbours agree
+
+
+def test_the_log_loss_it_expects_is_that_of_new_points(classifier):
+    X, y, _ = uncertain(2000, 1)
+    found = log_loss(y, classifier.predict_proba(X))
+    assert abs(classifier.log_loss_ - found) < 0.08
+
+
+def test_probabilities_rank_better_than_the_nearest_neighbour_decides(classifier):
+    X, y, _ = uncertain(2000, 1)
+    rows = classifier.kneighbors(X, 1, return_distance=False)[:, 0]
+    nearest_class = uncertain(300, 0)[1][rows]
+    assert roc_auc_score(y, classifier.predict_proba(X)[:, 1]) > roc_auc_score(y, nearest_class)
+    assert np.mean(classifier.predict(X) == y) >= np.mean(nearest_class == y) - 0.01
+
+
+def test_no_class_is_impossible_however_far_a_point_is():
+    X, _, _ = uncertain(150, 0)
+    model = MetricClassifier(LDA()).fit(X, (X[:, 0] > 0).astype(int))
+    assert model.weights_[1] > 0.5  # the linear score counts
+    far = 1e6 * np.eye(6)
+    P = model.predict_proba(np.vstack([far, -far]))
+    assert P.min() > 1e-9
+    assert np.isfinite(model.predict_log_proba(far)).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+
+
+def test_names_of_classes_do_not_matter(linear):
+    X, y, _ = uncertain(150, 0)
+    named = MetricClassifier(DNE(2)).fit(X, np.array(["yes", "no"])[y])  # in reverse order
+    assert named.classes_.tolist() == ["no", "yes"]
+    assert set(named.predict(X)) <= {"no", "yes"}
+    np.testing.assert_allclose(named.predict_proba(X)[:, ::-1], linear.predict_proba(X), atol=0.05)
+
+
+def test_the_order_of_rows_matters_only_through_the_folds():
+    X, y, _ = uncertain(120, 0)
+    order = np.random.RandomState(0).permutation(120)
+    splits = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
+    places = np.argsort(order)
+    moved = [(places[train], places[test]) for train, test in splits]
+    first = MetricClassifier(LDA(), cv=splits).fit(X, y)
+    second = MetricClassifier(LDA(), cv=moved).fit(X[order], y[order])
+    np.testing.assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=1e-4)
+
+
+# --- points held out ----------------------------------------------------------------------------
+
+
+def test_a_metric_that_learned_its_labels_by_heart_is_not_believed():
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((200, 2)), rng.randint(2, size=200)
+    model = MetricClassifier(Counting()).fit(X, y)
+    assert model.log_loss_ > 0.6
+    assert log_loss(y, model.predict_proba(X + 1e-3)) < 0.8
+    targets = rng.standard_normal(200)
+    low, high = MetricRegressor(Counting()).fit(X, targets).predict_interval(X + 1e-3, 0.8).T
+    assert np.mean((low < targets) & (targets < high)) > 0.7
+
+
+def test_only_as_many_folds_are_fitted_as_hold_a_thousand_points_out():
+    X = np.arange(4000.0)[:, None]
+    y = (X[:, 0] % 2).astype(int)
+    for n, fits in ((500, 5), (2000, 3), (4000, 2)):
+        Counting.fits = 0
+        MetricClassifier(Counting()).fit(X[:n], y[:n])
+        assert Counting.fits == 1 + fits
+
+
+def test_a_kernel_is_chosen_once(monkeypatch):
+    calls = []
+    bind = LeaveOneOutRidge.bind
+    monkeypatch.setattr(
+        LeaveOneOutRidge, "bind", lambda self, X, y=None: calls.append(1) or bind(self, X, y)
+    )
+    X, y, _ = uncertain(60, 0)
+    MetricClassifier(Kernelized(LDA()), cv=3).fit(X, y)
+    assert len(calls) == 1
+
+
+def test_what_a_metric_chose_is_settled_wherever_it_stands():
+    X, y, _ = uncertain(60, 0)
+    kernelized = Kernelized(LDA()).fit(X, y)
+    assert settled(kernelized).kernel is kernelized.kernel_
+    pipeline = make_pipeline(StandardScaler(), Kernelized(LDA())).fit(X, y)
+    assert settled(pipeline)[-1].kernel is pipeline[-1].kernel_
+    search = KernelizedCV(LDA(), [RBF(gamma=0.1), RBF(gamma=1.0)]).fit(X, y)
+    assert settled(search).kernel.gamma == search.best_estimator_.kernel_.gamma
+    ideal = IdealizedKernel(random_state=0).fit(X[:30], y[:30])
+    assert settled(ideal).C == ideal.C_
+
+
+def test_every_class_stays_among_the_training_points_of_every_fold():
+    y = np.repeat([0, 1, 2, 3], [40, 9, 2, 1])
+    splits = splits_of(5, np.zeros((52, 1)), y, 0, classes=True)
+    assert len(splits) == 5
+    held_out = np.concatenate([test for _, test in splits])
+    assert sorted(held_out) == list(range(51))  # the last is alone in its class
+    for train, test in splits:
+        assert set(y[train]) == {0, 1, 2, 3}
+        assert len(train) + len(test) == 52
+
+
+def test_folds_can_keep_rows_together():
+    X, y, _ = uncertain(90, 0)
+    groups = np.arange(90) // 3
+    splits = list(GroupKFold(3).split(X, y, groups))
+    model = MetricClassifier(LDA(), cv=splits).fit(X, y)
+    assert np.isfinite(model.log_loss_)
+
+
+@pytest.mark.filterwarnings("ignore:Got .* class")
+def test_points_that_are_all_alone_in_their_class_still_vote():
+    X = np.arange(6.0)[:, None]
+    model = MetricClassifier(PCA(1)).fit(X, list("abcdef"))
+    assert np.isnan(model.log_loss_)
+    assert model.predict(X).tolist() == list("abcdef")
+
+
+# --- the reason why, and novelty ----------------------------------------------------------------
+
+
+def test_neighbours_are_those_of_the_metric(classifier):
+    X, _, _ = uncertain(300, 0)
+    new = uncertain(20, 3)[0]
+    distances, rows = classifier.kneighbors(new, 4)
+    D = classifier.metric_.pairwise_distances(new, X)
+    np.testing.assert_allclose(np.take_along_axis(D, rows, axis=1), distances, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(np.sort(D, axis=1)[:, :4], distances, rtol=1e-5, atol=1e-8)
+    assert classifier.kneighbors(new)[1].shape == (20, classifier.n_neighbors_)
+
+
+@pytest.mark.parametrize("k", [0, 301, 2.0, "five"])
+def test_a_wrong_number_of_neighbours_is_refused(classifier, k):
+    with pytest.raises(ValueError, match="n_neighbors="):
+        classifier.kneighbors(np.zeros((1, 6)), k)
+
+
+@pytest.mark.parametrize("name", ["classifier", "linear", "regressor"])
+def test_points_far_from_all_are_stranger_than_any_usual_one(name, request):
+    model = request.getfixturevalue(name)
+    usual = uncertain(300, 5)[0][:, : model.n_features_in_]
+    scores = model.score_samples(usual)
+    assert -1.5 < np.median(scores) < -0.6
+    assert model.score_samples(usual + 12.0).max() < np.quantile(scores, 0.02)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        make_pipeline(StandardScaler(), Kernelized(LDA(), RBF(gamma=0.3))),
+        make_pipeline(StandardScaler(), LDA()),
+        KernelizedCV(LDA(), [RBF(gamma=0.1)]),
+        Kernelized(LDA(), RBF(gamma=0.3), Nystroem(20, random_state=0)),
+    ],
+    ids=["pipeline", "linear", "search", "landmarks"],
+)
+def test_any_metric_will_do(metric):
+    X, y, _ = uncertain(100, 0)
+    model = MetricClassifier(metric, cv=2).fit(X, y)
+    new = uncertain(200, 1)[0]
+    assert model.predict_proba(new).shape == (200, 2)
+    scores = model.score_samples(new)
+    assert model.score_samples(new + 50.0).max() < np.median(scores)
+
+
+def test_a_gram_matrix_is_cut_in_rows_and_columns():
+    X, y, _ = uncertain(80, 0)
+    new = uncertain(30, 1)[0]
+    kernel = RBF(gamma=0.3)
+    points = MetricClassifier(Kernelized(LDA(), kernel)).fit(X, y)
+    gram = MetricClassifier(Kernelized(LDA(), "precomputed")).fit(kernel(X, X), y)
+    K = kernel(new, X)
+    np.testing.assert_allclose(gram.predict_proba(K), points.predict_proba(new), atol=1e-6)
+    assert gram.score_samples(K).shape == (30,)
+
+
+def test_sparse_points_and_frames_are_taken():
+    X, y, _ = uncertain(80, 0)
+    X[np.abs(X) < 1] = 0
+    metric = Kernelized(LDA(), RBF(gamma=0.3))
+    plain = MetricClassifier(metric).fit(X, y)
+    rows = MetricClassifier(metric).fit(sparse.csr_array(X), y)
+    np.testing.assert_allclose(
+        rows.predict_proba(sparse.csr_array(X)), plain.predict_proba(X), atol=1e-6
+    )
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    named = MetricClassifier(metric).fit(frame, pd.Series(y))
+    assert named.feature_names_in_.tolist() == list("abcdef")
+    np.testing.assert_allclose(named.predict_proba(frame), plain.predict_proba(X), atol=1e-6)
+    with pytest.raises(ValueError, match="feature names"):
+        named.predict(frame[list("fedcba")])
+
+
+def test_arrays_of_other_libraries_are_taken():
+    strict = pytest.importorskip("array_api_strict")
+    X, y, _ = uncertain(60, 0)
+    points = strict.asarray(X)
+    for metric in (LDA(), Kernelized(LDA(), RBF(gamma=0.3))):
+        plain = MetricClassifier(metric, cv=2).fit(X, y)
+        other = MetricClassifier(metric, cv=2).fit(points, strict.asarray(y))
+        for method in ("predict_proba", "score_samples", "predict"):
+            expected = getattr(plain, method)(X)
+            np.testing.assert_allclose(getattr(other, method)(points), expected, atol=1e-6)
+    numbers = MetricRegressor(SignsOnly(), cv=2).fit(points, strict.asarray(X[:, 0]))
+    assert numbers.predict_interval(points).shape == (60, 2)
+
+
+class SignsOnly(LDA):
+    """LDA of the signs of numbers."""
+
+    def fit(self, X, y):
+        return super().fit(X, np.asarray(y) > 0)
+
+
+# --- numbers and intervals ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9])
+def test_intervals_hold_as_many_new_points_as_they_promise(regressor, coverage):
+    X, y, _ = wavy(3000, 1)
+    low, high = regressor.predict_interval(X, coverage).T
+    assert abs(np.mean((low <= y) & (y <= high)) - coverage) < 0.07
+
+
+def test_intervals_hold_what_they_promise_over_many_draws():
+    held = []
+    for seed in range(12):
+        X, y, _ = wavy(60, seed)
+        model = MetricRegressor(PCA(3), cv=3).fit(X, y)
+        new, truth, _ = wavy(500, seed + 100)
+        low, high = model.predict_interval(new, 0.8).T
+        held.append(np.mean((low <= truth) & (truth <= high)))
+    assert abs(np.mean(held) - 0.8) < 0.05
+
+
+def test_intervals_are_wider_where_neighbours_disagree():
+    X, y, _ = wavy(400, 0, loud=2.0)
+    model = MetricRegressor(PCA(3)).fit(X, y)
+    new, _, noise = wavy(500, 1, loud=2.0)
+    length = np.diff(model.predict_interval(new), axis=1)[:, 0]
+    assert length[noise > 1].mean() > 1.3 * length[noise < 1].mean()
+
+
+def test_numbers_are_predicted_nearly_as_well_as_the_noise_allows(regressor):
+    X, y, noise = wavy(2000, 1)
+    error = np.mean((regressor.predict(X) - y) ** 2)
+    assert error < 1.6 * np.mean(noise**2)
+    middle = regressor.predict_interval(X).mean(axis=1)
+    np.testing.assert_allclose(middle, regressor.predict(X))
+
+
+@pytest.mark.parametrize("coverage", [0, 1, -0.1, "most", None])
+def test_a_coverage_that_is_no_probability_is_refused(regressor, coverage):
+    with pytest.raises(ValueError, match="coverage="):
+        regressor.predict_interval(np.zeros((1, 3)), coverage)
+
+
+def test_few_points_cannot_promise_much():
+    X, y, _ = wavy(20, 0)
+    model = MetricRegressor(PCA(1)).fit(X, y)
+    assert model.predict_interval(X, 0.9).shape == (20, 2)
+    with pytest.raises(ValueError, match=r"at most 0\.952"):
+        model.predict_interval(X, 0.96)
+
+
+def test_a_constant_target_is_predicted():
+    X, _, _ = wavy(30, 0)
+    model = MetricRegressor(PCA(2)).fit(X, np.full(30, 4.0))
+    np.testing.assert_allclose(model.predict(X), 4.0)
+    np.testing.assert_allclose(model.predict_interval(X), 4.0)
+
+
+# --- files, copies, faiss -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["classifier", "linear", "regressor"])
+def test_a_saved_model_predicts_the_same(name, request, tmp_path):
+    model = request.getfixturevalue(name)
+    new = uncertain(40, 7)[0][:, : model.n_features_in_]
+    for again in (load(save(model, tmp_path / "a.metric")), pickle.loads(pickle.dumps(model))):
+        for method in ("predict", "score_samples", "predict_proba", "predict_interval"):
+            if hasattr(model, method):
+                expected = getattr(model, method)(new)
+                np.testing.assert_allclose(getattr(again, method)(new), expected, atol=1e-7)
+        np.testing.assert_array_equal(again.kneighbors(new)[1], model.kneighbors(new)[1])
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("_codes", np.full(150, 2)),
+        ("embedding_", np.full((150, 2), np.inf)),
+        ("n_neighbors_", 151),
+        ("temperature_", 0.0),
+        ("weights_", np.array([np.nan, 1.0])),
+        ("metric_", "a text"),
+    ],
+    ids=["codes", "embedding", "neighbors", "temperature", "weights", "metric"],
+)
+def test_what_no_fit_leaves_is_not_saved(linear, attribute, value, tmp_path):
+    broken = pickle.loads(pickle.dumps(linear))
+    setattr(broken, attribute, value)
+    with pytest.raises(ValueError, match=f"{attribute}"):
+        save(broken, tmp_path / "a.metric")
+
+
+def test_clones_know_parameters_and_no_fit(linear):
+    copy = clone(linear)
+    assert not hasattr(copy, "metric_")
+    assert copy.get_params()["metric__n_components"] == 2
+
+
+def test_a_faiss_index_finds_the_same_neighbours(linear, tmp_path):
+    pytest.importorskip("faiss")
+    X, y, _ = uncertain(150, 0)
+    indexed = MetricClassifier(DNE(2), index="Flat").fit(X, y)
+    new = uncertain(50, 1)[0]
+    np.testing.assert_allclose(indexed.predict_proba(new), linear.predict_proba(new), atol=1e-6)
+    distances, rows = indexed.kneighbors(new, 3)
+    np.testing.assert_allclose(distances, linear.kneighbors(new, 3)[0], rtol=1e-6)
+    assert "_faiss" in vars(indexed) and "_faiss" not in indexed.__getstate__()
+    for again in (load(save(indexed, tmp_path / "a.metric")), pickle.loads(pickle.dumps(indexed))):
+        np.testing.assert_array_equal(again.kneighbors(new, 3)[1], rows)
+
+
+def test_an_index_that_faiss_does_not_know_is_refused_by_fit(linear):
+    pytest.importorskip("faiss")
+    X, y, _ = uncertain(60, 0)
+    with pytest.raises(ValueError, match="index='nothing'"):
+        MetricClassifier(LDA(), index="nothing").fit(X, y)
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"metric": LDA}, r"try LDA\(\)"),
+        ({"metric": "auto"}, "expected a scikit-learn estimator"),
+        ({"metric": KNeighborsClassifier()}, "has no transform"),
+        ({"cv": 1}, "at least 2 folds"),
+        ({"index": 3}, "HNSW32"),
+        ({"metric": Signed()}, "may be negative"),
+    ],
+    ids=["class", "text", "predictor", "cv", "index", "indefinite"],
+)
+@pytest.mark.parametrize("kind", [MetricClassifier, MetricRegressor], ids=["classes", "numbers"])
+def test_what_is_no_metric_is_refused_in_a_sentence(kind, parameters, sentence):
+    X, y, _ = uncertain(30, 0)
+    if kind is MetricRegressor and parameters.get("cv") is None:
+        y = y.astype(float)
+    with pytest.raises(ValueError, match=sentence):
+        kind(**{"metric": PCA(2), **parameters}).fit(X, y)
+
+
+def test_a_refused_fit_leaves_the_model_as_it_was():
+    X, y, _ = uncertain(60, 0)
+    model = MetricClassifier(LDA()).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="1 class"):
+        model.fit(X[:, :2], np.zeros(60))
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_several_targets_at_once_are_refused():
+    X, y, _ = wavy(30, 0)
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        MetricRegressor(PCA(1)).fit(X, np.column_stack([y, y]))
+
+
+# --- the formulas -------------------------------------------------------------------------------
+
+
+def test_shares_are_weighted_votes_and_one_more():
+    found = Neighbors(np.array([[0, 1, 2]]), np.array([[0.0, 1.0, 4.0]]))
+    weights = found.weights(3, width=1.0)
+    np.testing.assert_allclose(weights, [[1.0, np.exp(-0.5), np.exp(-2.0)]])
+    codes, priors = np.array([0, 1, 1]), np.array([0.25, 0.75])
+    votes = np.array([1.0, np.exp(-0.5) + np.exp(-2.0)])
+    expected = (votes + priors) / (votes.sum() + 1)
+    np.testing.assert_allclose(class_shares(found, weights, codes, priors), expected[None])
+
+
+def test_a_neighbour_that_was_not_found_has_no_weight():
+    found = Neighbors(np.array([[0, -1]]), np.array([[1.0, np.inf]]))
+    np.testing.assert_array_equal(found.weights(2, width=0.1), [[1.0, 0.0]])
+    mean, spread = weighted_moments(found, found.weights(2, 0.1), np.array([3.0, 9.0]))
+    assert (mean[0], spread[0]) == (3.0, 0.0)
+
+
+def test_what_an_index_did_not_find_comes_last():
+    class Index:
+        def search(self, queries, k):
+            return None, np.array([[-1, 0, 2]])
+
+    E = np.arange(3.0)[:, None]
+    found = nearest_by_faiss(Index(), E, np.array([[1.9]]), 3)
+    np.testing.assert_array_equal(found.rows, [[2, 0, -1]])
+    np.testing.assert_allclose(found.squares, [[0.01, 3.61, np.inf]])
+
+
+def test_all_points_are_neighbours_where_there_are_few():
+    found = nearest(np.arange(3.0)[:, None], np.array([[1.9]]), 10)
+    np.testing.assert_array_equal(found.rows, [[2, 1, 0]])
+
+
+def test_weights_of_scores_are_found():
+    rng = np.random.RandomState(0)
+    scores = rng.standard_normal((4000, 3, 2))
+    logits = scores @ [1.5, 0.0] + [0.5, 0.0, -0.5]
+    codes = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    found = log_odds(scores, codes, np.array([0.5, 1.0]))
+    np.testing.assert_allclose(found.weights, [1.5, 0.0], atol=0.1)
+    np.testing.assert_allclose(found.biases, [0.5, 0.0, -0.5], atol=0.1)
+
+
+def test_perfect_scores_do_not_drive_weights_to_infinity():
+    codes = np.array([0, 1] * 10)
+    scores = np.where(codes[:, None] == [0, 1], 1.0, -1.0)[:, :, None]
+    assert 1.0 < log_odds(scores, codes, np.array([1.0])).weights[0] < 3.0
+
+
+def test_scores_that_mislead_count_nothing():
+    rng = np.random.RandomState(0)
+    y = rng.standard_normal(500)
+    scores = np.column_stack([-y, 2 * y + 1 + 0.1 * rng.standard_normal(500)])
+    found = sum_of_numbers(scores, y, np.array([0.5, 0.5]))
+    np.testing.assert_allclose(found.weights, [0.0, 0.5], atol=0.02)
+    np.testing.assert_allclose(found.biases, [-0.5], atol=0.02)
+
+
+def test_points_that_stay_where_they_are_stay_in_every_fold():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    metric = TransductiveDistance().fit(X, y)
+    fresh = settled(metric)
+    assert (fresh.lam == "auto") == (metric.graph_ == "points")
+    metric.graph_ = "points"
+    assert settled(metric).lam == "auto"
+    metric.graph_ = "neighbors"
+    assert settled(metric).lam == metric.lam_

@@ -1,0 +1,51 @@
+"""Equations with a matrix that is kept in single precision, and overwritten."""
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from kernelmetric.solvers import _refined, solve_in_place
+
+
+def gaussian(n, ridge, seed=0):
+    X = np.random.RandomState(seed).standard_normal((n, 3))
+    D2 = np.sum((X[:, None] - X) ** 2, axis=-1)
+    return np.exp(-D2) + ridge * np.eye(n)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 0.1, 10.0])
+def test_the_solution_is_that_of_double_precision(ridge):
+    K = gaussian(150, ridge)
+    B = np.random.RandomState(1).standard_normal((150, 4))
+    expected = np.linalg.solve(K, B)
+    X, image = solve_in_place(K.astype(np.float32), B, tol=1e-6)
+    assert X.dtype == image.dtype == np.float64
+    np.testing.assert_allclose(X, expected, atol=2e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(image, B, atol=1e-5 * np.abs(B).max())
+
+
+def test_a_singular_matrix_is_solved_on_its_range():
+    K = gaussian(60, 0.1)
+    K = np.kron(K, np.ones((2, 2)))  # every point twice
+    B = np.repeat(np.random.RandomState(1).standard_normal((60, 2)), 2, axis=0)
+    X, image = solve_in_place(K.astype(np.float32), B)
+    np.testing.assert_allclose(K @ X, B, atol=1e-3 * np.abs(B).max())
+    np.testing.assert_allclose(image, B, atol=1e-3 * np.abs(B).max())
+
+
+def test_a_factor_that_fails_is_begun_again_with_the_whole_matrix(monkeypatch):
+    monkeypatch.setattr(_refined, "_TILE", 16)
+    K = gaussian(50, 1e-4)
+    lowest = np.linalg.eigvalsh(K)[0]
+    K -= (lowest + 1e-4) * np.eye(50)  # a little below zero: the first shift is too small
+    held = K.astype(np.float32)
+    factor = _refined._factor(held, held.diagonal().copy())
+    L = np.tril(factor)
+    np.testing.assert_allclose(L @ L.T, K, atol=2e-2)
+    np.testing.assert_array_equal(np.tril(held, -1), np.tril(K.astype(np.float32), -1))
+
+
+def test_a_matrix_with_a_clearly_negative_eigenvalue_is_refused():
+    K = gaussian(40, 0.1) - 3.0 * np.eye(40)
+    with pytest.raises(linalg.LinAlgError, match="positive semi-definite"):
+        solve_in_place(K.astype(np.float32), np.ones((40, 1)))
