@@ -38,7 +38,7 @@ from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import fresh_space, is_estimator, metric_tags
 from kernelmetric.kernelized._results import cv_results, report_failures
-from kernelmetric.kernels import is_table
+from kernelmetric.kernels import is_frame, is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import automatic_kernel
 
@@ -328,7 +328,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
                 f"{type(self).__name__} requires y to be passed, but the target y is None: "
                 "candidates are scored by it."
             )
-        if is_table(X):
+        if is_frame(X) and is_table(X):  # of arrays of objects scikit-learn says what is wrong
             raise ValueError(
                 f"Got a table with names, dates or gaps, but {type(self).__name__} expected "
                 "numbers: put TableSchema() before it in a Pipeline, or search over Kernelized "

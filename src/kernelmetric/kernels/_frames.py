@@ -186,9 +186,10 @@ def _of_objects(name: str, values: list[Any]) -> Column:
             return _checked(Column(name, kind, np.array(numbers)))
     odd = [value for value in there if not isinstance(value, str | Real | np.bool_)]
     if odd:
-        raise ValueError(
-            f"Got {type(odd[0]).__name__} objects in column {name!r}, but expected numbers, text, "
-            "booleans or dates: turn it into columns of these, or leave it out."
+        raise TypeError(
+            f"Got {type(odd[0]).__name__} objects in column {name!r}, but the argument must be a "
+            "string, a real number, a boolean or a date: turn it into columns of these, or leave "
+            "it out."
         )
     return _checked(Column(name, NAMES, _texts(values)))
 

@@ -36,7 +36,7 @@ class Deflated:
     Where it is ``far``, matrix and vectors are on the device in use, if there is one.
     """
 
-    def __init__(self, A: Any, null: np.ndarray, *, far: bool):
+    def __init__(self, A: Any, null: np.ndarray, *, far: bool = False):
         self.count, self.far = 0, far
         self._product = BlockProduct(A, far=far)
         Q, R, _ = linalg.qr(null, mode="economic", pivoting=True)

@@ -265,7 +265,7 @@ class KPCA(Space):
                 )
         if fault:
             advice = "Try solver='dense' or another number of components."
-            warnings.warn(f"{fault} {advice}", ConvergenceWarning, stacklevel=5)
+            warnings.warn(f"{fault} {advice}", ConvergenceWarning, stacklevel=6)
         return values, V, smallest
 
     def _cut_off(self, gram: CentredGram, values: np.ndarray) -> float:

@@ -22,7 +22,7 @@ def warn_of_small_lam(lam: Any, least: float) -> None:
             f"Got lam={lam!r}, but only from {least:.4g} on labels cannot take the embedding over: "
             "try a larger lam, or 'auto'.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -168,6 +168,6 @@ def label_mass(E: np.ndarray, labelled: np.ndarray) -> np.ndarray:
             f"{captured} of {len(mass)} eigenvectors live on the {int(labelled.sum())} labelled "
             "points and say little of the others: try a larger lam, or cost='robust'.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return mass

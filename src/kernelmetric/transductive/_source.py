@@ -137,7 +137,7 @@ def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray
             f"Got a single label of {len(single)} class(es), such as {single[0]}: such a point "
             "is only pushed away from others, with nothing to be drawn to.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return classes, codes
 

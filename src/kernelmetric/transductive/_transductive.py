@@ -370,7 +370,7 @@ class TransductiveDistance(Metric, BaseEstimator):
                 f"The eigenvectors have residuals up to {found.residuals.max():.1e}: raise tol if "
                 "that is good enough, or try a larger lam.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         V = found.vectors
         E = V if geometry.basis is None else geometry.basis @ V
