@@ -23,7 +23,6 @@ from kernelmetric import (
     Linear,
     MetricClassifier,
     TransductiveDistance,
-    kernels,
     save,
 )
 from kernelmetric.datasets import TableEncoder
@@ -354,7 +353,6 @@ def test_a_category_that_counts_only_together_with_a_number_is_found(orchard):
     assert found["noise"] < 0.1
 
 
-@pytest.mark.skipif(not hasattr(kernels, "TableSchema"), reason="no kernels of tables")
 @pytest.mark.filterwarnings("ignore:Column 'unit' is not used")
 def test_a_kernel_of_tables_is_explained_by_their_columns(orchard):
     frame, river = orchard

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
 
+from kernelmetric.compute import class_neighbors, lmnn_hinge, nca_loss
 from kernelmetric.kernels import RBF, FunctionKernel, Precomputed, Rescaled
 from kernelmetric.spaces import KPCA, Nystroem
 
@@ -59,3 +60,28 @@ def test_functions_and_gram_matrices_may_be_strict_arrays(labelled, fresh):
     check(KPCA(), FunctionKernel(lambda a, b: a @ b.T), X, fresh)
     check(KPCA(), Rescaled(gram, np.ones(4)), X, fresh)
     check(KPCA(), Precomputed(), gram(X), gram(fresh, X))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_sums_over_all_pairs_are_those_of_numpy(smoothing, labelled):
+    X, y = labelled
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], np.r_[y[order][:-1], y.max() + 1]  # the last point has no target neighbour
+    targets = class_neighbors(X, y, 3, same=True)[0]
+    assert np.any(targets < 0)
+    L = np.random.RandomState(0).standard_normal((2, X.shape[1]))
+    points, E = xs.asarray(X), X @ L.T
+    for found, expected in (
+        (nca_loss(xs.asarray(L), points, y), nca_loss(L, X, y)),
+        (
+            lmnn_hinge(points, points, targets, y, 0.7, smoothing),
+            lmnn_hinge(X, X, targets, y, 0.7, smoothing),
+        ),
+        (
+            lmnn_hinge(xs.asarray(E), points, targets, y, 0.7, smoothing),
+            lmnn_hinge(E, X, targets, y, 0.7, smoothing),
+        ),
+    ):
+        assert found[0] == pytest.approx(expected[0], rel=1e-10)
+        scale = np.abs(expected[1]).max()
+        np.testing.assert_allclose(np.asarray(found[1]), expected[1], atol=1e-10 * scale)
