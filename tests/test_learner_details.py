@@ -47,15 +47,15 @@ from kernelmetric.spaces import orthonormal
 
 _LARGE_MARGIN = {
     "n_components": None, "n_neighbors": 3, "c": 1.0, "init": "auto", "reg": 0.0, "max_iter": 500,
-    "tol": 1e-3, "warm_start": False, "random_state": None, "verbose": False,
+    "tol": 1e-3, "warm_start": False, "class_weight": None, "random_state": None, "verbose": False,
 }  # fmt: skip
 _REGRESSION = {
     "n_components": None, "init": "auto", "reg": 0.0, "max_iter": 200, "tol": 1e-5,
     "warm_start": False, "random_state": None, "verbose": False,
 }  # fmt: skip
 DEFAULTS = {
-    DLA: {"n_components": None, "n_neighbors": 3, "n_others": 3, "beta": 1.0},
-    DNE: {"n_components": None, "n_neighbors": 3, "reg": 0.0},
+    DLA: {"n_components": None, "n_neighbors": 3, "n_others": 3, "beta": 1.0, "class_weight": None},
+    DNE: {"n_components": None, "n_neighbors": 3, "reg": 0.0, "class_weight": None},
     IdealizedKernel: {
         "kernel": "linear", "C": "auto", "C_similar": None, "C_dissimilar": None, "nu": 0.2,
         "psd": "solve", "n_neighbors": 5, "radius": "median", "prior": None, "tol": 1e-3,
@@ -65,12 +65,17 @@ DEFAULTS = {
         "gamma": 1.0, "prior": None, "bounds": None, "percentiles": (5, 95), "solver": "lbfgs",
         "max_pairs": 2000, "tol": 1e-3, "max_iter": 1000, "random_state": 0, "verbose": False,
     },
-    LDA: {"n_components": None, "shrinkage": "auto"},
-    LFDA: {"n_components": None, "n_neighbors": 7, "shrinkage": "auto"},
+    LDA: {"n_components": None, "shrinkage": "auto", "class_weight": None},
+    LFDA: {
+        "n_components": None, "n_neighbors": 7, "shrinkage": "auto", "class_weight": None,
+    },
     LMCA: _LARGE_MARGIN,
     LMNN: {**_LARGE_MARGIN, "solver": "lbfgs"},
     LPP: {"n_components": None, "n_neighbors": 3, "shrinkage": "auto"},
-    MCML: {"n_components": None, "reg": 0.0, "max_iter": 500, "tol": 1e-5, "verbose": False},
+    MCML: {
+        "n_components": None, "reg": 0.0, "max_iter": 500, "tol": 1e-5, "class_weight": None,
+        "verbose": False,
+    },
     MLKR: _REGRESSION,
     MMC: {
         "diagonal": False, "reg": 1e-6, "max_pairs": 200_000, "tol": 1e-3, "max_iter": 2000,
@@ -78,7 +83,7 @@ DEFAULTS = {
     },
     NCA: {
         **_REGRESSION, "tol": 5e-6, "solver": "lbfgs", "eps": 1e-2, "batch_size": 1000,
-        "early_stopping": "auto",
+        "early_stopping": "auto", "class_weight": None,
     },
     RCA: {"n_components": None, "shrinkage": "auto"},
 }  # fmt: skip

@@ -14,6 +14,7 @@ n × n array::
     _state.py       an estimator that a refused fit leaves as it was
     _threads.py     the one owner of the threads of BLAS
     _values.py      sums, products and exponentials of kernel values
+    _weights.py     weights of rows, checked, and what they mean
     reductions/     sums over pairs of points, as functions of a tile
     backends/       what each library of arrays does in its own way
 """
@@ -72,16 +73,30 @@ from kernelmetric.compute._threads import (
     one_thread,
 )
 from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
+from kernelmetric.compute._weights import (
+    Weights,
+    check_class_weight,
+    repeated_quantiles,
+    rows_of,
+    weigh,
+    with_classes,
+)
 from kernelmetric.compute.backends._native import native
 from kernelmetric.compute.reductions._centres import centres_there
 from kernelmetric.compute.reductions._differences import overflow_error, pair_squares
 from kernelmetric.compute.reductions._distances import (
+    counted_squared_distances,
     median_squared_distance,
     sampled_squared_distances,
     squared_distances,
 )
 from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
-from kernelmetric.compute.reductions._impostors import lmnn_hinge, lmnn_hinge_on, mine_impostors
+from kernelmetric.compute.reductions._impostors import (
+    Triplets,
+    lmnn_hinge,
+    lmnn_hinge_on,
+    mine_impostors,
+)
 from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
@@ -94,6 +109,8 @@ __all__ = [
     "DeviceMixin",
     "GramProducts",
     "Listed",
+    "Triplets",
+    "Weights",
     "added",
     "all_finite",
     "as_points",
@@ -102,9 +119,11 @@ __all__ = [
     "calm_around",
     "calm_if_small",
     "centres_there",
+    "check_class_weight",
     "check_labels",
     "check_points",
     "class_neighbors",
+    "counted_squared_distances",
     "current_budget",
     "deprecated",
     "device_in_use",
@@ -141,9 +160,11 @@ __all__ = [
     "overflow_error",
     "pair_squares",
     "product",
+    "repeated_quantiles",
     "require_memory",
     "row_blocks",
     "row_products",
+    "rows_of",
     "sampled_squared_distances",
     "set_entries",
     "softmax_bytes",
@@ -160,7 +181,9 @@ __all__ = [
     "to_numpy",
     "unchanged_on_failure",
     "use_device",
+    "weigh",
     "widened",
+    "with_classes",
     "within_budget",
     "worth_keeping",
 ]

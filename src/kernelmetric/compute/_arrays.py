@@ -44,8 +44,8 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     return backend_of(X).take_rows(X, rows)
 
 
-def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
-    """Put ``value`` at ``A[i, columns[i]]`` for every row i, in place where the library can."""
+def set_entries(A: Any, columns: np.ndarray, value: Any) -> Any:
+    """Put a value, or one of each row, at ``A[i, columns[i]]``, in place where the library can."""
     return backend_of(A).set_entries(A, columns, value)
 
 

@@ -7,17 +7,20 @@
 :func:`component_codes` says which of them hang together (transductive distances);
 :func:`laplacian` turns weights into the quadratic form ``Σ w_ij |z_i - z_j|²``;
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
-kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Of all
+kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Where points have weights,
+:func:`counted_neighbors` lists neighbours until they count k together. Of all
 points, labelled or not, :func:`gaussian_graph` joins every two; :func:`label_graphs` and
 :func:`pair_graphs` join what labels or pairs say should be near, or far.
 """
 
+from kernelmetric.graphs._counted import Counted, counted_neighbors, union_counts
 from kernelmetric.graphs._labels import (
     discriminant_graph,
     heat_graph,
     laplacian,
     patch_graph,
     target_neighbors,
+    warn_small_classes,
 )
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_arguments import as_pairs
@@ -32,11 +35,13 @@ from kernelmetric.graphs._weights import (
 )
 
 __all__ = [
+    "Counted",
     "Pairs",
     "as_pairs",
     "check_graph",
     "check_rows",
     "component_codes",
+    "counted_neighbors",
     "discriminant_graph",
     "gaussian_graph",
     "heat_graph",
@@ -48,5 +53,7 @@ __all__ = [
     "patch_graph",
     "read_pairs",
     "target_neighbors",
+    "union_counts",
     "union_graph",
+    "warn_small_classes",
 ]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute import class_neighbors, nearest_neighbors
+from kernelmetric.compute import Weights, class_neighbors, nearest_neighbors
+from kernelmetric.graphs._counted import counted_neighbors, union_counts
 from kernelmetric.graphs._neighbors import union_graph
 
 
@@ -33,7 +34,9 @@ def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
     return class_neighbors(X, codes, min(k, len(codes)), same=True)[0]
 
 
-def discriminant_graph(X: Any, codes: np.ndarray, k: int) -> sparse.csr_array:
+def discriminant_graph(
+    X: Any, codes: np.ndarray, k: int, weights: Weights | None = None
+) -> sparse.csr_array:
     """Weights of DNE: +1 to the k nearest of the same class, -1 to the k nearest of others.
 
     A pair counts when either point is among the neighbours of the other (section 2.3 of [1]_).
@@ -46,18 +49,28 @@ def discriminant_graph(X: Any, codes: np.ndarray, k: int) -> sparse.csr_array:
         Class codes.
     k : int
         Number of neighbours on either side.
+    weights : Weights, default=None
+        Of the points.
 
     Returns
     -------
     sparse array of shape (n, n)
-        Symmetric, entries in {-1, 0, 1}.
+        Symmetric, entries in {-1, 0, 1}. With weights, how many pairs of rows two points stand for,
+        times the mean weight of their classes.
 
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
-    warn_small_classes(codes, k)
+    warn_small_classes(codes, k, weights)
+    if weights is not None:
+        same, other = (
+            union_counts(counted_neighbors(X, k, weights, codes, same=inside).matrix(), weights)
+            for inside in (True, False)
+        )
+        W = sparse.diags_array(0.5 * weights.classes) @ (same - other)
+        return sparse.csr_array(W + W.T)
     k = min(k, len(codes))
     same = union_graph(class_neighbors(X, codes, k, same=True)[0])
     other = union_graph(class_neighbors(X, codes, k, same=False)[0])
@@ -65,7 +78,12 @@ def discriminant_graph(X: Any, codes: np.ndarray, k: int) -> sparse.csr_array:
 
 
 def patch_graph(
-    X: Any, codes: np.ndarray, k_same: int, k_other: int, beta: float
+    X: Any,
+    codes: np.ndarray,
+    k_same: int,
+    k_other: int,
+    beta: float,
+    weights: Weights | None = None,
 ) -> sparse.csr_array:
     """Weights of DLA: the patches of all points added up [1]_.
 
@@ -82,6 +100,8 @@ def patch_graph(
         Number of neighbours on either side.
     beta : float
         Weight β of the neighbours of other classes.
+    weights : Weights, default=None
+        Of the points.
 
     Returns
     -------
@@ -93,14 +113,21 @@ def patch_graph(
     .. [1] Zhang, Tao, Li and Yang, "Patch alignment for dimensionality reduction", IEEE
        Transactions on Knowledge and Data Engineering 21 (2009).
     """
-    warn_small_classes(codes, k_same)
+    warn_small_classes(codes, k_same, weights)
+    if weights is not None:
+        W = counted_neighbors(X, k_same, weights, codes).matrix()
+        W = W - float(beta) * counted_neighbors(X, k_other, weights, codes, same=False).matrix()
+        W = sparse.diags_array(weights.shares) @ W
+        return sparse.csr_array(W + W.T)
     k_same, k_other = min(k_same, len(codes)), min(k_other, len(codes))
     W = _adjacency(class_neighbors(X, codes, k_same, same=True)[0])
     W = W - float(beta) * _adjacency(class_neighbors(X, codes, k_other, same=False)[0])
     return (W + W.T).tocsr()
 
 
-def heat_graph(X: Any, k: int, codes: np.ndarray | None = None) -> sparse.csr_array:
+def heat_graph(
+    X: Any, k: int, codes: np.ndarray | None = None, weights: Weights | None = None
+) -> sparse.csr_array:
     """Weights of LPP: ``exp(-|x_i - x_j|² / t)`` between near points.
 
     A pair counts when either point is among the k nearest of the other; t is the mean squared
@@ -114,12 +141,23 @@ def heat_graph(X: Any, k: int, codes: np.ndarray | None = None) -> sparse.csr_ar
         Number of neighbours.
     codes : ndarray of shape (n,), default=None
         Class codes, where only points of one class may be neighbours.
+    weights : Weights, default=None
+        Of the points, which meet no copies of themselves.
 
     Returns
     -------
     sparse array of shape (n, n)
-        Symmetric, entries between 0 and 1.
+        Symmetric, entries between 0 and 1; with weights, times the pairs of rows they stand for.
     """
+    if weights is not None:
+        if codes is not None:
+            warn_small_classes(codes, k, weights)
+        found = counted_neighbors(X, k, weights, codes)
+        some = weights.counts[:, None] * found.parts
+        D2 = np.where(found.parts > 0, found.squares, 0.0)
+        t = float(np.sum(some * D2) / max(np.sum(some), 1e-300)) or 1.0
+        heat = found.matrix(np.exp(-D2 / t))
+        return union_counts(found.matrix(), weights).multiply(heat.maximum(heat.T)).tocsr()
     if codes is None:
         neighbors, D2 = nearest_neighbors(X, min(k, X.shape[0]))
     else:
@@ -149,9 +187,11 @@ def laplacian(W: Any) -> sparse.csr_array:
     return (sparse.diags_array(degrees) - W).tocsr()
 
 
-def warn_small_classes(codes: np.ndarray, k: int) -> None:
+def warn_small_classes(codes: np.ndarray, k: int, weights: Weights | None = None) -> None:
     """Warn when a class has too few members for k neighbours inside it."""
     counts = np.bincount(codes)
+    if weights is not None and weights.own.any():
+        counts = np.bincount(codes, weights=weights.counts).astype(np.intp)
     small = counts[(counts > 0) & (counts <= k)]
     if len(small):
         warnings.warn(

@@ -119,7 +119,9 @@ def ideal_alignment(K: Any, y: Any, class_weight: Any = None) -> float:
     return _cosine(float(np.sum(K * target)), float(np.sum(K * K)), float(np.sum(target**2)))
 
 
-def form_alignment(E: np.ndarray, M: np.ndarray, codes: np.ndarray) -> float:
+def form_alignment(
+    E: np.ndarray, M: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
+) -> float:
     """Alignment of ``E M Eᵀ`` with the ideal kernel, without n × n where n is large.
 
     Parameters
@@ -130,12 +132,19 @@ def form_alignment(E: np.ndarray, M: np.ndarray, codes: np.ndarray) -> float:
         Symmetric.
     codes : ndarray of shape (n,)
         Class codes.
+    weights : ndarray of shape (n,), default=None
+        How many rows each point stands for.
 
     Returns
     -------
     float
         The alignment.
     """
+    if weights is not None:
+        W = np.where(codes == np.arange(codes.max() + 1)[:, None], weights, 0.0)
+        MG, sums = M @ (E.T @ (weights[:, None] * E)), W @ E
+        product = float(np.sum((sums @ M) * sums))
+        return _cosine(product, float(np.sum(MG * MG.T)), float(np.sum(W.sum(axis=1) ** 2)))
     if E.shape[0] <= E.shape[1]:
         return ideal_alignment(E @ M @ E.T, codes)
     counts = np.bincount(codes)
@@ -146,7 +155,9 @@ def form_alignment(E: np.ndarray, M: np.ndarray, codes: np.ndarray) -> float:
     return _cosine(product, float(np.sum(MG * MG.T)), float(np.sum(counts.astype(float) ** 2)))
 
 
-def gram_alignment(kernel: Any, X: Any, codes: np.ndarray) -> float:
+def gram_alignment(
+    kernel: Any, X: Any, codes: np.ndarray, weights: np.ndarray | None = None
+) -> float:
     """Alignment of a kernel with the ideal one on points, a block of rows at a time.
 
     Parameters
@@ -157,19 +168,26 @@ def gram_alignment(kernel: Any, X: Any, codes: np.ndarray) -> float:
         Points.
     codes : ndarray of shape (n,)
         Class codes.
+    weights : ndarray of shape (n,), default=None
+        How many rows each point stands for.
 
     Returns
     -------
     float
         The alignment.
     """
+    counts = np.bincount(codes, weights=weights).astype(float)
 
     def products(rows: slice) -> tuple[float, float]:
         K = to_numpy(kernel(X[rows, :], X)).astype(np.float64)
+        if weights is not None:
+            both = weights[rows, None] * weights
+            same = np.sum(K * both, where=codes[rows, None] == codes)
+            return float(same), float(np.sum(K * K * both))
         return float(np.sum(K[codes[rows, None] == codes])), float(np.sum(K * K))
 
     product, square = sum_rows(products, X.shape[0], 3 * 8 * X.shape[0])
-    return _cosine(product, square, float(np.sum(np.bincount(codes).astype(float) ** 2)))
+    return _cosine(product, square, float(np.sum(counts**2)))
 
 
 def _cosine(product: float, square: float, target: float) -> float:

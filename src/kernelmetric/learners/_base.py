@@ -22,7 +22,7 @@ from kernelmetric.compute import (
     to_numpy,
     unchanged_on_failure,
 )
-from kernelmetric.learners._checks import check_flags, check_number, check_spread
+from kernelmetric.learners._checks import check_flags, check_number, check_spread, weighed
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
 
@@ -142,6 +142,7 @@ class Learner(Metric, BaseEstimator):
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A fit whose results are all of one call: of this one, or, where it fails, of the last.
 
+    Here, too, rows without weight are left out, and ``sample_weight`` becomes :class:`Weights`.
     Ctrl-C leaves a map of this call where there is one already (``Iterations.kept``).
     """
 
@@ -155,6 +156,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 if name.endswith("_") and not name.startswith("_") and not kept:
                     delattr(self, name)
             try:
+                args, options = weighed(self, fit, args, options)
                 fit(self, *args, **options)
             except KeyboardInterrupt as stop:
                 if vars(self).get("components_", last) is last:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import namespace, to_numpy
+from kernelmetric.compute import (
+    Weights,
+    check_labels,
+    namespace,
+    rows_of,
+    to_numpy,
+    weigh,
+    with_classes,
+)
+from kernelmetric.graphs import as_pairs
 
 LARGEST = 1e100  # weights beyond leave the range of floating point once squares are summed
 _FLAGS = ("diagonal", "verbose", "warm_start")
@@ -63,6 +74,61 @@ def check_flags(estimator: Any) -> None:
         value = getattr(estimator, name, False)
         if not isinstance(value, bool | np.bool_ | Integral):
             raise ValueError(f"Got {name}={value!r}, but expected True or False.")
+
+
+def weighed(
+    learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a fit gets where rows have weights: the rows that have any, and :class:`Weights`.
+
+    Parameters
+    ----------
+    learner : Learner
+        Whose fit it is; its ``class_weight``, where it has one, counts as well.
+    fit : callable
+        The fit, to which the arguments belong.
+    args, options : tuple and dict
+        As they came.
+
+    Returns
+    -------
+    tuple and dict
+        As they came where there are no weights.
+    """
+    sample_weight, class_weight = options.get("sample_weight"), vars(learner).get("class_weight")
+    if isinstance(sample_weight, Weights) or (sample_weight is None and class_weight is None):
+        return args, options
+    given = inspect.signature(fit).bind(learner, *args, **options).arguments
+    given.pop("self")
+    X, y = given["X"], given.get("y")
+    rows, weights = weigh(sample_weight, X)
+    if y is not None and learner.learns_from != "targets":
+        check_labels(y, X)
+        weights = with_classes(weights, class_weight, y, rows)
+    if rows is not None:
+        given.update(_kept(given, X, y, rows))
+    return (), {**given, "sample_weight": weights}
+
+
+def _kept(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[str, Any]:
+    """The arguments of a fit that speak of rows, of some rows alone."""
+    n = _num_samples(X)
+    kept: dict[str, Any] = {
+        name: rows_of(given[name], rows) for name in ("X", "y", "chunks") if name in given
+    }
+    neighbors = given.get("neighbors")
+    if neighbors is not None:
+        where = neighbors if hasattr(neighbors, "shape") else np.asarray(neighbors)
+        kept["neighbors"] = rows_of(where, rows)
+        if namespace(where).isdtype(where.dtype, "integral"):  # row numbers, -1 for none
+            place = np.full(n + 1, -1)
+            place[rows] = np.arange(len(rows))
+            kept["neighbors"] = place[to_numpy(kept["neighbors"])]
+    pairs, similar, dissimilar = (given.get(k) for k in ("pairs", "similar", "dissimilar"))
+    if any(part is not None for part in (pairs, similar, dissimilar)):
+        kept |= {name: None for name in ("similar", "dissimilar") if name in given}
+        kept["pairs"] = as_pairs(pairs, similar, dissimilar, y, n).subset(rows)
+    return kept
 
 
 def as_matrix(value: Any, name: str) -> np.ndarray:

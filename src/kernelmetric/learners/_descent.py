@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
+    Weights,
     calm_if_small,
     fewer_rows,
     is_single,
@@ -80,7 +81,9 @@ class GradientLearner(IterativeLearner):
     """
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, gram: Any = None) -> GradientLearner:
+    def fit(
+        self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None
+    ) -> GradientLearner:
         """Learn the map from labelled points.
 
         Parameters
@@ -91,16 +94,21 @@ class GradientLearner(IterativeLearner):
             Class labels.
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others.
 
         Returns
         -------
         object
             The fitted learner.
         """
-        return self._fit(X, y, gram)
+        return self._fit(X, y, gram, sample_weight)
 
-    def _fit(self, X: Any, y: Any, gram: Any, **options: Any) -> Any:
+    def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
         self._check_parameters()
+        if weights is not None:
+            options["weights"] = weights
         X, targets = self._check_training(X, y)
         start, minimise, leave = self._descent(X, targets, as_gram(gram), **options)
 
@@ -145,6 +153,7 @@ class GradientLearner(IterativeLearner):
         gram: Gram | None,
         n_components: int,
         scale: Callable[[np.ndarray], np.ndarray],
+        weights: Weights | None = None,
     ) -> np.ndarray:
         """The map before the first iteration, in the coordinates of X.
 
@@ -171,10 +180,10 @@ class GradientLearner(IterativeLearner):
             L = np.eye(n_components, Z.shape[1])
         elif init == "pca":
             with calm_if_small(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
-                L = _principal_directions(Z, n_components)
+                L = _principal_directions(Z, n_components, weights)
         elif init == "lda":
             with calm_if_small(_FLOPS_OF_START * Z.shape[0] * Z.shape[1] ** 2):
-                L = _discriminant_directions(to_numpy(Z), codes, n_components)
+                L = _discriminant_directions(to_numpy(Z), codes, n_components, weights)
         elif init == "random":
             rng = check_random_state(self.random_state)
             L = rng.standard_normal((n_components, Z.shape[1])) / np.sqrt(Z.shape[1])
@@ -220,35 +229,50 @@ def _automatic_start(n_components: int, shape: tuple[int, ...], n_classes: int) 
     return "lda" if n_components < n_classes else "pca"
 
 
-def _principal_directions(Z: Any, n_components: int) -> np.ndarray:
-    _, Vt = right_singular(fewer_rows(Z - namespace(Z).mean(Z, axis=0, keepdims=True)))
+def _principal_directions(Z: Any, n_components: int, weights: Weights | None = None) -> np.ndarray:
+    _, Vt = right_singular(fewer_rows(_about_mean(Z, weights)))
     return _complete(Vt[:n_components], n_components, Z.shape[1])
 
 
-def _discriminant_directions(Z: np.ndarray, codes: np.ndarray, n_components: int) -> np.ndarray:
+def _about_mean(Z: Any, weights: Weights | None) -> Any:
+    """Points about their mean; with weights, as long as their scatter asks for."""
+    if weights is None:
+        return Z - namespace(Z).mean(Z, axis=0, keepdims=True)
+    Z = to_numpy(Z)
+    return np.sqrt(weights.shares)[:, None] * (Z - weights.mean(Z))
+
+
+def _discriminant_directions(
+    Z: np.ndarray, codes: np.ndarray, n_components: int, weights: Weights | None = None
+) -> np.ndarray:
     """Fisher's directions with a little shrinkage, completed by principal ones."""
-    centered = Z - Z.mean(axis=0)
-    means = np.stack([centered[codes == code].mean(axis=0) for code in np.unique(codes)])
-    counts = np.bincount(codes)
-    counts = counts[counts > 0]
+    centered = _about_mean(Z, weights)
+    groups = [codes == code for code in np.unique(codes)]
+    if weights is None:
+        counts = np.array([np.count_nonzero(group) for group in groups])
+        means = np.stack([centered[group].mean(axis=0) for group in groups])
+    else:
+        roots = np.sqrt(weights.shares)
+        counts = np.array([np.sum(weights.shares[group]) for group in groups])
+        means = np.stack([roots[group] @ centered[group] for group in groups]) / counts[:, None]
     between = (means * counts[:, None]).T @ means
     within = centered.T @ centered - between
     within[np.diag_indices_from(within)] += 1e-3 * np.trace(centered.T @ centered) / Z.shape[1]
     _, V = linalg.eigh(between, within)
     V = V[:, ::-1][:, : min(n_components, len(means) - 1)]
-    return _complete(linalg.orth(V).T, n_components, Z.shape[1], Z)
+    return _complete(linalg.orth(V).T, n_components, Z.shape[1], centered)
 
 
 def _complete(
-    rows: np.ndarray, n_components: int, n_features: int, Z: np.ndarray | None = None
+    rows: np.ndarray, n_components: int, n_features: int, centered: np.ndarray | None = None
 ) -> np.ndarray:
     """Add orthonormal rows until there are ``n_components``."""
     missing = n_components - len(rows)
     if missing <= 0:
         return rows[:n_components]
-    if Z is not None:
+    if centered is not None:
         span = rows.T @ rows
-        rest = (Z - Z.mean(axis=0)) @ (np.eye(n_features) - span)
+        rest = centered @ (np.eye(n_features) - span)
         scatter = rest.T @ rest
         # The rows that are there come last, also after directions in which nothing varies.
         _, V = linalg.eigh(scatter - (1.0 + np.trace(scatter)) * span)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelmetric.compute import Weights
 from kernelmetric.graphs import patch_graph
 from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._dne import SignedEmbedding
@@ -34,6 +35,9 @@ class DLA(SignedEmbedding):
         Neighbours of each point outside its class.
     beta : float, default=1.0
         Weight β of those outside.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count beside those of others; 'balanced' lets all classes
+        count alike. Only ratios matter.
 
     Attributes
     ----------
@@ -67,16 +71,19 @@ class DLA(SignedEmbedding):
 
     _advice = "more neighbours, a larger beta"
 
-    def __init__(self, n_components=None, *, n_neighbors=3, n_others=3, beta=1.0):
+    def __init__(
+        self, n_components=None, *, n_neighbors=3, n_others=3, beta=1.0, class_weight=None
+    ):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.n_others = n_others
         self.beta = beta
+        self.class_weight = class_weight
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number(self, "n_others", Integral, low=1)
         check_number(self, "beta", Real, low=0, high=LARGEST)
 
-    def _graph(self, where: Any, codes: np.ndarray) -> Any:
-        return patch_graph(where, codes, self.n_neighbors, self.n_others, self.beta)
+    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None = None) -> Any:
+        return patch_graph(where, codes, self.n_neighbors, self.n_others, self.beta, weights)

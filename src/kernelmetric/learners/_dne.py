@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import to_numpy
+from kernelmetric.compute import Weights, to_numpy
 from kernelmetric.graphs import discriminant_graph, laplacian
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._checks import LARGEST, check_elsewhere, check_number, warn
@@ -23,7 +23,15 @@ class SignedEmbedding(SpectralLearner):
 
     _advice = "more neighbours"
 
-    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> SignedEmbedding:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        gram: Any = None,
+        neighbors: Any = None,
+        sample_weight: Any = None,
+    ) -> SignedEmbedding:
         """Learn the map from labelled points.
 
         Parameters
@@ -38,6 +46,9 @@ class SignedEmbedding(SpectralLearner):
         neighbors : array of shape (n_samples, p), default=None
             Other coordinates of the same points in which neighbours are sought: floats, as
             integers are row numbers wherever neighbours are passed (:class:`LMNN`).
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others.
 
         Returns
         -------
@@ -53,7 +64,8 @@ class SignedEmbedding(SpectralLearner):
         if neighbors is not None:
             where = check_elsewhere(neighbors, X)
         Z = Z - Z.mean(axis=0)
-        S = Z.T @ (laplacian(self._graph(where, codes)) @ Z)
+        weights = () if sample_weight is None else (sample_weight,)
+        S = Z.T @ (laplacian(self._graph(where, codes, *weights)) @ Z)
         S = 0.5 * (S + S.T)
         values, V = linalg.eigh(S) if gram is None else gram.eigh(S)
         self.eigenvalues_ = values + self._shift
@@ -83,7 +95,7 @@ class SignedEmbedding(SpectralLearner):
         """What all eigenvalues are raised by."""
         return 0.0
 
-    def _graph(self, where: Any, codes: np.ndarray) -> Any:
+    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None = None) -> Any:
         """Symmetric weights: positive between points to squeeze, negative to pull apart."""
         raise NotImplementedError
 
@@ -104,6 +116,9 @@ class DNE(SignedEmbedding):
     reg : float, default=0.0
         Weight of ``tr(L Lᵀ)``. As the rows are orthonormal it shifts all eigenvalues alike, and
         so only makes the automatic dimension smaller.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count beside those of others; 'balanced' lets all classes
+        count alike. Only ratios matter.
 
     Attributes
     ----------
@@ -140,10 +155,11 @@ class DNE(SignedEmbedding):
 
     _advice = "more neighbours, a smaller reg"
 
-    def __init__(self, n_components=None, *, n_neighbors=3, reg=0.0):
+    def __init__(self, n_components=None, *, n_neighbors=3, reg=0.0, class_weight=None):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.reg = reg
+        self.class_weight = class_weight
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -153,5 +169,5 @@ class DNE(SignedEmbedding):
     def _shift(self) -> float:
         return self.reg
 
-    def _graph(self, where: Any, codes: np.ndarray) -> Any:
-        return discriminant_graph(where, codes, self.n_neighbors)
+    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None = None) -> Any:
+        return discriminant_graph(where, codes, self.n_neighbors, weights)

@@ -26,9 +26,18 @@ class HeldOut:
         Their classes.
     others : NCAProblem
         The points that are learned from.
+    shares : ndarray of shape (m,), default=None
+        What the points held out count.
     """
 
-    def __init__(self, points: Any, codes: np.ndarray, others: NCAProblem):
+    def __init__(
+        self,
+        points: Any,
+        codes: np.ndarray,
+        others: NCAProblem,
+        shares: np.ndarray | None = None,
+    ):
+        self.shares = shares
         self.points, self.codes, self.others = points, codes, others
         self.scores: list[float] = []
         self.best: Any = None
@@ -39,7 +48,7 @@ class HeldOut:
         E = product(self.others.points, like(L, self.others.points).T)
         queries = product(self.points, like(L, self.points).T)
         nearest = nearest_neighbors(E, 1, queries=queries)[0][:, 0]
-        score = float(np.mean(self.others.codes[nearest] == self.codes))
+        score = float(np.average(self.others.codes[nearest] == self.codes, weights=self.shares))
         if self.best is None or score >= self.scores[self._best_at]:
             better = self.best is None or score > self.scores[self._best_at]
             self.best = np.array(L)
@@ -65,4 +74,5 @@ def held_back(problem: NCAProblem, random_state: Any) -> tuple[NCAProblem, HeldO
         return problem, None
     rest = np.setdiff1d(np.arange(n), rows)
     learned = problem.subset(rest)
-    return learned, HeldOut(take_rows(problem.points, rows), problem.codes[rows], learned)
+    shares = None if problem.weights is None else problem.weights.shares[rows]
+    return learned, HeldOut(take_rows(problem.points, rows), problem.codes[rows], learned, shares)

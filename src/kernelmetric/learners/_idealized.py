@@ -6,15 +6,15 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import like
-from kernelmetric.graphs import Pairs
+from kernelmetric.compute import Weights, like, median_squared_distance
+from kernelmetric.graphs import Pairs, counted_neighbors, union_counts
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
-from kernelmetric.learners._pair_learner import SAMPLED_BYTES
+from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairCounts
 from kernelmetric.learners._space_learner import SpaceLearner
 from kernelmetric.solvers import PairDual, PairSolution, pair_bytes, solve_pairs
 
@@ -180,17 +180,24 @@ class IdealizedKernel(SpaceLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
+    ) -> None:
         prior = self._check_prior(Z, basis)
-        self.scale_ = float(np.mean(self._problem(Z, self.pairs_, 1.0, prior, psd=False).d2))
+        squares = self._problem(Z, self.pairs_, 1.0, prior, counts, psd=False).d2
+        if counts is None:
+            self.scale_ = float(np.mean(squares))
+        else:
+            total = sum(counts.totals(self.pairs_))
+            self.scale_ = float(counts.of(self.pairs_) @ squares / total)
         if not self.scale_ > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
             raise ValueError(
                 "Got pairs of points that coincide, but expected at least one pair of different "
                 "points: no distance can be learned from them."
             )
         unit = Z / np.sqrt(self.scale_)
-        self.C_ = self._choose_C(unit, prior)
-        problem = self._problem(unit, self.pairs_, self.C_, prior, psd=self.psd == "solve")
+        self.C_ = self._choose_C(unit, prior, counts)
+        problem = self._problem(unit, self.pairs_, self.C_, prior, counts, psd=self.psd == "solve")
 
         def attributes(M: np.ndarray) -> dict[str, Any]:
             L, signature = self._map_of(M, basis)
@@ -261,25 +268,61 @@ class IdealizedKernel(SpaceLearner):
         radius = self.radius if limited else None  # its square would leave the range
         return Pairs.from_neighbors(Z, codes, min(self.n_neighbors, len(Z)), radius)
 
+    def _counted_pairs(
+        self, Z: np.ndarray, codes: np.ndarray, weights: Weights
+    ) -> tuple[Pairs, PairCounts]:
+        """Near pairs of rows that count more or less than once."""
+        limited = isinstance(self.radius, str) or (self.radius or np.inf) < LARGEST**1.5
+        reach = float(self.radius) ** 2 if limited and not isinstance(self.radius, str) else np.inf
+        if isinstance(self.radius, str):
+            reach = median_squared_distance(Z, weights=weights)
+        found = [
+            counted_neighbors(Z, self.n_neighbors, weights, codes, same=same)
+            for same in (True, False)
+        ]
+        near = [part.matrix(np.where(part.squares <= reach, part.parts, 0.0)) for part in found]
+        similar, dissimilar = (union_counts(part, weights) for part in near)
+        S, D = (np.stack(sparse.triu(p, 1).nonzero(), axis=1) for p in (similar, dissimilar))
+        q = np.minimum(weights.own, self.n_neighbors)  # copies among the neighbours of a point
+        own = 0.5 * float(q @ (2.0 * weights.counts - q - 1.0))
+        pairs = Pairs(S, D, len(codes), labelled=True)
+        return pairs, PairCounts(weights, own, (similar + dissimilar).tocsr())
+
     def _problem(
-        self, Z: np.ndarray, pairs: Pairs, C: float, prior: np.ndarray | None, *, psd: bool
+        self,
+        Z: np.ndarray,
+        pairs: Pairs,
+        C: float,
+        prior: np.ndarray | None,
+        counts: PairCounts | None = None,
+        *,
+        psd: bool,
     ) -> PairDual:
         n_similar, n_dissimilar = len(pairs.similar), len(pairs.dissimilar)
         C_S = C if self.C_similar is None else self.C_similar
         C_D = C if self.C_dissimilar is None else self.C_dissimilar
-        upper = np.repeat([C_S / max(n_similar, 1), C_D / n_dissimilar], [n_similar, n_dissimilar])
         signs = np.where(pairs.is_similar, -1.0, 1.0)
+        if counts is not None:
+            totals = counts.totals(pairs)
+            upper = counts.of(pairs) * np.where(
+                pairs.is_similar, C_S / max(totals[0], 1e-300), C_D / totals[1]
+            )
+            return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
+        upper = np.repeat([C_S / max(n_similar, 1), C_D / n_dissimilar], [n_similar, n_dissimilar])
         return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
 
-    def _choose_C(self, Z: np.ndarray, prior: np.ndarray | None) -> float:
+    def _choose_C(
+        self, Z: np.ndarray, prior: np.ndarray | None, counts: PairCounts | None
+    ) -> float:
         if not self._chooses_C():
             return float(self.C)
         C, self.C_scores_ = choose_C(
             Z,
             self.pairs_,
             # Without the constraint a solution is cheaper, and C is of the same order.
-            lambda Z, pairs, C: self._problem(Z, pairs, C, prior, psd=False),
+            lambda Z, pairs, C: self._problem(Z, pairs, C, prior, counts, psd=False),
             clip=self.psd != "none",
+            counts=None if counts is None else counts.of,
             random_state=self.random_state,
         )
         return C

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ def choose_C(
     clip: bool,
     random_state: Any = None,
     grid: tuple[float, ...] = GRID,
+    counts: Callable[[Pairs], np.ndarray] | None = None,
 ) -> tuple[float, np.ndarray]:
     """The C of the grid whose metric tells pairs of points left out apart best.
 
@@ -54,6 +55,8 @@ def choose_C(
         For the folds.
     grid : tuple of float
         Values to try.
+    counts : callable, default=None
+        What pairs count, where that is not one each.
 
     Returns
     -------
@@ -78,7 +81,8 @@ def choose_C(
             M = positive_part(found.metric) if clip else found.metric
             judged = Z[judge.rows[:, 0]] - Z[judge.rows[:, 1]]
             q = np.einsum("pi,pi->p", judged @ M, judged)
-            scores[-1].append(roc_auc_score(~judge.is_similar, q))
+            weights = {} if counts is None else {"sample_weight": counts(judge)}
+            scores[-1].append(roc_auc_score(~judge.is_similar, q, **weights))
             margins.append(found.certificate.gamma)
         if min(margins) > _SETTLED:
             break

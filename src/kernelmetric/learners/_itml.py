@@ -9,12 +9,23 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import like, sampled_squared_distances
+from kernelmetric.compute import (
+    Weights,
+    counted_squared_distances,
+    like,
+    repeated_quantiles,
+    sampled_squared_distances,
+)
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._itml_solvers import LogDetProblem, descend, project_in_turn
-from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairLearner, all_or_random_pairs
+from kernelmetric.learners._pair_learner import (
+    SAMPLED_BYTES,
+    PairCounts,
+    PairLearner,
+    all_or_random_pairs,
+)
 
 _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
 
@@ -131,10 +142,13 @@ class ITML(PairLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
+    ) -> None:
         root = self._prior_root(Z, basis)
         Y = Z if root is None else Z @ root
-        self.bounds_ = self._bounds_of(Y)
+        self.bounds_ = self._bounds_of(Y, None if counts is None else counts.weights)
+        gamma = float(self.gamma)
         # In these units bounds are near one; the metric is the same in all units.
         size = float(np.mean(self.bounds_))
         problem = LogDetProblem(
@@ -142,7 +156,7 @@ class ITML(PairLearner):
             self.pairs_.rows,
             np.where(self.pairs_.is_similar, 1.0, -1.0),
             np.where(self.pairs_.is_similar, *self.bounds_) / size,
-            float(self.gamma),
+            gamma if counts is None else gamma * counts.of(self.pairs_),
         )
 
         def leave(L: np.ndarray) -> np.ndarray:
@@ -192,8 +206,11 @@ class ITML(PairLearner):
                 "from it would be infinite. Try adding a multiple of the identity."
             ) from None
 
-    def _bounds_of(self, Y: np.ndarray) -> tuple[float, float]:
-        if self.bounds is None:
+    def _bounds_of(self, Y: np.ndarray, weights: Weights | None) -> tuple[float, float]:
+        if self.bounds is None and weights is not None:
+            squares, counts = counted_squared_distances(Y, weights)
+            u, l = repeated_quantiles(squares, counts, np.divide(self.percentiles, 100.0))  # noqa: E741
+        elif self.bounds is None:
             squares = sampled_squared_distances(Y)
             u, l = np.percentile(squares, self.percentiles)  # noqa: E741 (the paper's name)
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
@@ -30,8 +32,8 @@ class LogDetProblem:
         s: 1 for similar, -1 for dissimilar pairs.
     bounds : ndarray of shape (n_pairs,)
         ξ⁰.
-    gamma : float
-        γ.
+    gamma : float or ndarray of shape (n_pairs,)
+        γ, times what each pair counts where that is not one.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class LogDetProblem:
         rows: np.ndarray,
         signs: np.ndarray,
         bounds: np.ndarray,
-        gamma: float,
+        gamma: float | np.ndarray,
     ):
         self.Y, self.rows, self.signs, self.bounds, self.gamma = Y, rows, signs, bounds, gamma
         self._size = len(rows), 4 * 8 * Y.shape[1]  # of all pairs, and of one in memory
@@ -79,8 +81,12 @@ class LogDetProblem:
         def sums(block: slice) -> tuple[float, np.ndarray]:
             delta = differences(self.Y, self.rows[block])
             x = self._ratios(_squares(delta @ L.T), block)
-            weights = self.gamma * (1.0 - 1.0 / x) / self.bounds[block]
-            value = self.gamma * float(np.sum(x - 1.0 - np.log(x)))
+            gamma: Any = self.gamma
+            alike = isinstance(gamma, float)
+            gamma = gamma if alike else gamma[block]
+            weights = gamma * (1.0 - 1.0 / x) / self.bounds[block]
+            cost = x - 1.0 - np.log(x)
+            value = gamma * float(np.sum(cost)) if alike else float(gamma @ cost)
             return value, (weights[:, None] * delta).T @ delta
 
         return sum_rows(sums, *self._size, most=_MOST_ROWS)
@@ -145,15 +151,16 @@ def _project_once(
     problem: LogDetProblem, L: np.ndarray, M: np.ndarray, alpha: np.ndarray, xi: np.ndarray
 ) -> None:
     """One cycle over the pairs that bind or are violated; M, α and ξ change in place."""
-    share = problem.gamma / (1.0 + problem.gamma)
+    gammas = np.broadcast_to(problem.gamma, len(problem.rows))
     for p in _to_visit(problem, L, alpha, xi):
         i, j = problem.rows[p]
         sign, delta = problem.signs[p], problem.Y[i] - problem.Y[j]
         image = M @ delta
         distance = float(delta @ image)
+        share = gammas[p] / (1.0 + gammas[p])
         step = min(alpha[p], sign * share * (1.0 / distance - 1.0 / xi[p]))
         alpha[p] -= step
-        xi[p] = 1.0 / (1.0 / xi[p] + sign * step / problem.gamma)
+        xi[p] = 1.0 / (1.0 / xi[p] + sign * step / gammas[p])
         M += (sign * step / (1.0 - sign * step * distance)) * np.outer(image, image)
 
 

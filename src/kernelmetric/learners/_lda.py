@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -15,9 +16,11 @@ from kernelmetric.learners._spectral import (
     check_shrinkage,
     shrinkage_of,
 )
+from kernelmetric.solvers import right_singular
 from kernelmetric.spaces import orthonormal
 
 _ROUNDING = 1e-14  # of the largest coordinate: so little is no variation
+_RANK_TOL = 1e-8  # of singular values, without shrinkage
 _LEAST_SHRINKAGE = 1e-8  # below it scatter may be singular, which another solver can do
 
 
@@ -38,6 +41,9 @@ class LDA(SpectralLearner):
     shrinkage : 'auto' or float, default='auto'
         Share of the identity in the covariance inside classes, between 0 and 1; 'auto' is that of
         Ledoit and Wolf. With 0, directions in which no class varies are left out.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count beside those of others; 'balanced' lets all classes
+        count alike. Only ratios matter.
 
     Attributes
     ----------
@@ -69,11 +75,12 @@ class LDA(SpectralLearner):
     (178, 2)
     """
 
-    def __init__(self, n_components=None, *, shrinkage="auto"):
+    def __init__(self, n_components=None, *, shrinkage="auto", class_weight=None):
         self.n_components = n_components
         self.shrinkage = shrinkage
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any, *, gram: Any = None) -> LDA:
+    def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> LDA:
         """Learn the map from labelled points.
 
         Parameters
@@ -84,6 +91,9 @@ class LDA(SpectralLearner):
             Class labels.
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others.
 
         Returns
         -------
@@ -94,18 +104,24 @@ class LDA(SpectralLearner):
         X, codes = self._check_training(X, y)
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, as_gram(gram))
-        Z = coordinates.Z
-        about = about_centres(Z, codes)
+        Z, weights = coordinates.Z, sample_weight
+        shares = None if weights is None else weights.shares
+        Z = Z if weights is None else Z - weights.mean(Z)
+        about = about_centres(Z, codes, shares)
         if np.max(np.abs(about)) <= _ROUNDING * np.max(np.abs(Z)):
             raise ValueError(
                 "Got classes of points that coincide, but expected some variation inside classes: "
                 "LDA measures distances in units of it. Try RCA, or more points."
             )
-        self.shrinkage_ = shrinkage_of(about, self.shrinkage)
-        V = _directions(Z, codes, self.shrinkage_)[:, :rank]
+        self.shrinkage_ = shrinkage_of(about, self.shrinkage, shares)
+        V = _directions(Z, codes, self.shrinkage_, shares)[:, :rank]
         self._keep(V, coordinates, X)
         E = Z @ V
-        self.loss_ = float(np.sum(about_centres(E, codes) ** 2) - np.sum(E**2)) / len(E)
+        inside = about_centres(E, codes, shares) ** 2
+        if shares is None:
+            self.loss_ = float(np.sum(inside) - np.sum(E**2)) / len(E)
+        else:
+            self.loss_ = float(shares @ np.sum(inside - E**2, axis=1) / np.sum(shares))
         return self
 
 
@@ -126,13 +142,42 @@ class _Ridged(BaseEstimator):
         return self
 
 
-def _directions(Z: np.ndarray, codes: np.ndarray, share: float) -> np.ndarray:
+def _directions(
+    Z: np.ndarray, codes: np.ndarray, share: float, shares: np.ndarray | None
+) -> np.ndarray:
     """Discriminant directions in columns, the best one first."""
+    if shares is not None:
+        return _weighted_directions(Z, codes, share, shares)
     if share < _LEAST_SHRINKAGE:
-        model = LinearDiscriminantAnalysis(solver="svd", tol=1e-8).fit(Z, codes)
+        model = LinearDiscriminantAnalysis(solver="svd", tol=_RANK_TOL).fit(Z, codes)
         return model.scalings_[:, : int(codes.max())]
     about = about_centres(Z, codes)
     rest = max(1.0 - share, _LEAST_SHRINKAGE)
     ridge = share / rest * float(np.sum(about * about)) / about.size
     model = LinearDiscriminantAnalysis(solver="eigen", covariance_estimator=_Ridged(ridge))
     return model.fit(Z, codes).scalings_[:, : int(codes.max())] / np.sqrt(rest)
+
+
+def _weighted_directions(
+    Z: np.ndarray, codes: np.ndarray, share: float, shares: np.ndarray
+) -> np.ndarray:
+    """The same of points with weights, for which scikit-learn has no place."""
+    about, n = about_centres(Z, codes, shares), float(np.sum(shares))
+    roots, most = np.sqrt(shares)[:, None], int(codes.max())
+    if share >= _LEAST_SHRINKAGE:
+        within = about.T @ (shares[:, None] * about) / n
+        rest = max(1.0 - share, _LEAST_SHRINKAGE)
+        ridge = share / rest * float(np.trace(within)) / len(within)
+        between = Z.T @ (shares[:, None] * Z) / n - within
+        V = linalg.eigh(between, within + ridge * np.eye(len(within)))[1]
+        return V[:, ::-1][:, :most] / np.sqrt(rest)
+    # As its solver 'svd': whiten by what varies inside classes, then turn to what is between them.
+    spread = np.sqrt(shares @ about**2 / n)
+    spread[spread == 0] = 1.0
+    s, Vt = right_singular(roots * about / spread / np.sqrt(n))
+    kept = s > _RANK_TOL
+    W = (Vt[kept] / spread).T / s[kept]
+    means = (Z - about)[np.unique(codes, return_index=True)[1]]
+    sizes = np.bincount(codes, weights=shares)
+    s, Vt = right_singular(np.sqrt(sizes / n)[:, None] * (means @ W))
+    return (W @ Vt[s > _RANK_TOL * s[0]].T)[:, :most]

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import (
+    Weights,
     class_neighbors,
     in_library_of,
     like,
@@ -19,6 +20,7 @@ from kernelmetric.compute import (
     tile_bytes,
     to_numpy,
 )
+from kernelmetric.graphs import counted_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES, as_gram
 from kernelmetric.learners._checks import check_elsewhere, check_number
 from kernelmetric.learners._spectral import (
@@ -58,6 +60,9 @@ class LFDA(SpectralLearner):
     shrinkage : 'auto' or float, default='auto'
         Share of the identity in S_w, between 0 and 1; 'auto' is that of Ledoit and Wolf for the
         points about the means of their classes.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count beside those of others; 'balanced' lets all classes
+        count alike. Only ratios matter.
 
     Attributes
     ----------
@@ -93,12 +98,21 @@ class LFDA(SpectralLearner):
 
     _blocks = 2
 
-    def __init__(self, n_components=None, *, n_neighbors=7, shrinkage="auto"):
+    def __init__(self, n_components=None, *, n_neighbors=7, shrinkage="auto", class_weight=None):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.shrinkage = shrinkage
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> LFDA:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        gram: Any = None,
+        neighbors: Any = None,
+        sample_weight: Any = None,
+    ) -> LFDA:
         """Learn the map from labelled points.
 
         Parameters
@@ -112,6 +126,9 @@ class LFDA(SpectralLearner):
         neighbors : array of shape (n_samples, p), default=None
             Other coordinates of the same points in which affinities are measured: floats, as
             integers are row numbers wherever neighbours are passed (:class:`LMNN`).
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others.
 
         Returns
         -------
@@ -123,11 +140,14 @@ class LFDA(SpectralLearner):
         X, codes = self._check_training(X, y)
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, as_gram(gram))
-        Z = coordinates.Z
+        Z, weights = coordinates.Z, sample_weight
+        Z = Z if weights is None else Z - weights.mean(Z)
+        shares = None if weights is None else weights.shares
         where = Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
         there = in_library_of(Z, X), codes, in_library_of(where, X)
-        within, between = local_scatters(*there, min(self.n_neighbors, len(Z)))
-        self.shrinkage_ = shrinkage_of(about_centres(Z, codes), self.shrinkage)
+        within, between = local_scatters(*there, min(self.n_neighbors, len(Z)), weights)
+        about = about_centres(Z, codes, shares)
+        self.shrinkage_ = shrinkage_of(about, self.shrinkage, shares)
         values, V = linalg.eigh(between, shrunk(within, self.shrinkage_))
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
         positive = int(np.sum(self.eigenvalues_ > 1e-12 * self.eigenvalues_[0]))
@@ -138,7 +158,9 @@ class LFDA(SpectralLearner):
         return self
 
 
-def local_scatters(Z: Any, codes: np.ndarray, where: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+def local_scatters(
+    Z: Any, codes: np.ndarray, where: Any, k: int, weights: Weights | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Local scatter inside and between classes, both divided by the number of points.
 
     Parameters
@@ -151,6 +173,8 @@ def local_scatters(Z: Any, codes: np.ndarray, where: Any, k: int) -> tuple[np.nd
         Coordinates in which affinities are measured.
     k : int
         The neighbour whose distance is the local scale; the farthest there is, in smaller classes.
+    weights : Weights, default=None
+        Of the points.
 
     Returns
     -------
@@ -158,6 +182,8 @@ def local_scatters(Z: Any, codes: np.ndarray, where: Any, k: int) -> tuple[np.nd
         Symmetric; the first is positive semi-definite. One block of rows of a class in memory.
     """
     n, r = Z.shape
+    if weights is not None:
+        return _weighted_scatters(Z, codes, where, k, weights)
     distances = class_neighbors(where, codes, k, same=True)[1]
     scales = np.sqrt(np.max(np.where(np.isfinite(distances), distances, 0.0), axis=1))
     within, between = np.zeros((r, r)), to_numpy(Z.T @ Z)
@@ -172,8 +198,28 @@ def local_scatters(Z: Any, codes: np.ndarray, where: Any, k: int) -> tuple[np.nd
     return within / n, between / n
 
 
-def _local_scatter(Z: Any, where: Any, scales: np.ndarray) -> np.ndarray:
-    """``½ Σ_ij A_ij (z_i - z_j)(z_i - z_j)ᵀ`` of one class."""
+def _weighted_scatters(
+    Z: Any, codes: np.ndarray, where: Any, k: int, weights: Weights
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same, where pairs of points count the product of their shares."""
+    n, r = weights.total, Z.shape[1]
+    distances = counted_neighbors(where, k, weights, codes).squares
+    scales = np.sqrt(np.max(np.where(np.isfinite(distances), distances, 0.0), axis=1))
+    shares = like(weights.shares, Z)
+    within, between = np.zeros((r, r)), to_numpy(Z.T @ (shares[:, None] * Z))
+    for code in np.unique(codes):
+        members = np.flatnonzero(codes == code)
+        points, share = take_rows(Z, members), take_rows(shares, members)[:, None]
+        size = float(np.sum(weights.shares[members]))
+        local = _local_scatter(points, take_rows(where, members), scales[members], share)
+        about = points - namespace(points).sum(share * points, axis=0, keepdims=True) / size
+        within += local / size
+        between += local * (1 / n - 1 / size) - (size / n) * to_numpy(about.T @ (share * about))
+    return within / n, between / n
+
+
+def _local_scatter(Z: Any, where: Any, scales: np.ndarray, share: Any = None) -> np.ndarray:
+    """``½ Σ_ij A_ij (z_i - z_j)(z_i - z_j)ᵀ`` of one class, times the shares of both."""
     xp, n = namespace(Z), Z.shape[0]
     tiny = np.finfo(np.float64).tiny
     scale = like(scales, where)
@@ -184,6 +230,8 @@ def _local_scatter(Z: Any, where: Any, scales: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # exp(-inf) is the affinity of none
             A /= xp.clip(scale[rows][:, None] * scale[None, :], tiny, None)
         A = xp.exp(-A)
+        if share is not None:
+            A = share[rows, :] * A * share.T
         return xp.sum(A, axis=1)[:, None] * Z[rows, :] - A @ Z
 
     most = max(32, tile_bytes(Z, BLOCK_BYTES) // (8 * n))

@@ -31,6 +31,9 @@ class LMCA(LargeMargin):
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         n_components, the shape of init or the number of features has changed.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count, in their own part of the objective; 'balanced' lets all
+        classes count alike. Only ratios matter.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False

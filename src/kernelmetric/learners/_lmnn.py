@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import available_threads, namespace, take_rows, to_numpy, widened
-from kernelmetric.graphs import target_neighbors
+from kernelmetric.compute import (
+    Triplets,
+    Weights,
+    available_threads,
+    namespace,
+    take_rows,
+    to_numpy,
+    widened,
+)
+from kernelmetric.graphs import counted_neighbors, target_neighbors, warn_small_classes
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import (
     LARGEST,
@@ -46,6 +54,7 @@ class LargeMargin(GradientLearner):
         max_iter=500,
         tol=1e-3,
         warm_start=False,
+        class_weight=None,
         random_state=None,
         verbose=False,
     ):
@@ -57,11 +66,20 @@ class LargeMargin(GradientLearner):
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None) -> GradientLearner:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        gram: Any = None,
+        neighbors: Any = None,
+        sample_weight: Any = None,
+    ) -> GradientLearner:
         """Learn the map from labelled points.
 
         Parameters
@@ -76,25 +94,42 @@ class LargeMargin(GradientLearner):
             Where target neighbours come from: other coordinates of the same points (floats), or
             the row numbers of the target neighbours themselves (integers, -1 for none). None
             takes X.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others.
 
         Returns
         -------
         object
             The fitted learner.
         """
-        return self._fit(X, y, gram, neighbors=neighbors)
+        return self._fit(X, y, gram, sample_weight, neighbors=neighbors)
 
     def _descent(
-        self, X: Any, codes: np.ndarray, gram: Gram | None, neighbors: Any = None
+        self,
+        X: Any,
+        codes: np.ndarray,
+        gram: Gram | None,
+        neighbors: Any = None,
+        weights: Weights | None = None,
     ) -> Descent:
         rank = self._check_n_components(X.shape[1])
         self._warn_if_wide(X.shape)
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-        targets = self._sorted_targets(X, codes, gram, neighbors, order)
+        targets, parts = self._sorted_targets(X, codes, gram, neighbors, order, weights)
+        weighed = None
+        if weights is not None:
+            sorted_weights = weights.take(order)
+            weighed = Triplets(sorted_weights.shares[:, None] * parts, sorted_weights.counts)
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
         basis = orthonormal(X, gram, span=False)
         exact = MarginProblem(
-            take_rows(basis.Z, order), targets, codes[order], self.c, self.reg / basis.size**2
+            take_rows(basis.Z, order),
+            targets,
+            codes[order],
+            self.c,
+            self.reg / basis.size**2,
+            weighed,
         )
         problem = exact.on(self._suited(exact.points))
         start = self._start(
@@ -103,6 +138,7 @@ class LargeMargin(GradientLearner):
             gram,
             self._start_rank(X.shape[1]),
             lambda L: L * problem.best_length(basis.enter(L)),
+            weights,
         )
         start = self._whole(basis.enter(start))
         if not (self.warm_start and hasattr(self, "_corner")):
@@ -154,17 +190,28 @@ class LargeMargin(GradientLearner):
         return L
 
     def _sorted_targets(
-        self, X: Any, codes: np.ndarray, gram: Gram | None, neighbors: Any, order: np.ndarray
-    ) -> np.ndarray:
-        """Target neighbours, as row numbers after sorting by class."""
+        self,
+        X: Any,
+        codes: np.ndarray,
+        gram: Gram | None,
+        neighbors: Any,
+        order: np.ndarray,
+        weights: Weights | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Target neighbours, as row numbers after sorting by class, and what each counts."""
         if neighbors is None:
             where = X if gram is None else gram.whiten(to_numpy(X))
         else:
             where = check_elsewhere(neighbors, X, rows=True)
         if namespace(where).isdtype(where.dtype, "integral"):
             targets = _check_targets(to_numpy(where), codes)
-        else:
+            parts = np.ones(targets.shape)
+        elif weights is None:
             targets = target_neighbors(where, codes, self.n_neighbors)
+            parts = np.ones(targets.shape)
+        else:
+            warn_small_classes(codes, self.n_neighbors, weights)
+            targets, parts, _ = counted_neighbors(where, self.n_neighbors, weights, codes)
         if not np.any(targets >= 0):
             raise ValueError(
                 "Got no class with two members, but expected at least one: LMNN pulls points "
@@ -173,7 +220,7 @@ class LargeMargin(GradientLearner):
         position = np.empty(len(order) + 1, dtype=np.intp)
         position[order] = np.arange(len(order))
         position[-1] = -1  # what the index -1, a missing neighbour, maps to
-        return position[targets][order]
+        return position[targets][order], parts[order]
 
 
 class LMNN(LargeMargin):
@@ -207,6 +254,9 @@ class LMNN(LargeMargin):
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         the number of features has changed.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count, in their own part of the objective; 'balanced' lets all
+        classes count alike. Only ratios matter.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False
@@ -264,6 +314,7 @@ class LMNN(LargeMargin):
         max_iter=500,
         tol=1e-3,
         warm_start=False,
+        class_weight=None,
         random_state=None,
         verbose=False,
     ):
@@ -276,6 +327,7 @@ class LMNN(LargeMargin):
             max_iter=max_iter,
             tol=tol,
             warm_start=warm_start,
+            class_weight=class_weight,
             random_state=random_state,
             verbose=verbose,
         )

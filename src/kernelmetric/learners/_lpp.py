@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, to_numpy
+from kernelmetric.compute import check_labels, rows_of, take_rows, to_numpy
 from kernelmetric.graphs import heat_graph, laplacian
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._checks import check_elsewhere, check_number
@@ -60,6 +60,7 @@ class LPP(SpectralLearner):
     Notes
     -----
     O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
+    Rows that count more than once are repeated.
 
     References
     ----------
@@ -81,7 +82,15 @@ class LPP(SpectralLearner):
         self.n_neighbors = n_neighbors
         self.shrinkage = shrinkage
 
-    def fit(self, X: Any, y: Any = None, *, gram: Any = None, neighbors: Any = None) -> LPP:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        gram: Any = None,
+        neighbors: Any = None,
+        sample_weight: Any = None,
+    ) -> LPP:
         """Learn the map from points, with labels or without.
 
         Parameters
@@ -95,6 +104,9 @@ class LPP(SpectralLearner):
         neighbors : array of shape (n_samples, p), default=None
             Other coordinates of the same points in which neighbours are sought: floats, as
             integers are row numbers wherever neighbours are passed (:class:`LMNN`).
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others.
 
         Returns
         -------
@@ -104,11 +116,17 @@ class LPP(SpectralLearner):
         check_number(self, "n_neighbors", Integral, low=1)
         check_shrinkage(self.shrinkage)
         X = self._check_points(X)
-        codes = None if y is None else check_labels(y, X)
+        codes, weights = None if y is None else check_labels(y, X), sample_weight
+        if weights is not None and weights.own.any():
+            # Copies of a row have degrees of their own: counts are told apart by repeating.
+            times = np.repeat(np.arange(len(weights.counts)), weights.counts.astype(np.intp))
+            X, codes, weights = take_rows(X, times), None if codes is None else codes[times], None
+            neighbors = rows_of(neighbors, times)
+            self._require_memory(X)
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, as_gram(gram))
         where = coordinates.Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))
-        W = heat_graph(where, self.n_neighbors, codes)
+        W = heat_graph(where, self.n_neighbors, codes, weights)
         degrees = np.asarray(W.sum(axis=1)).ravel()
         if not degrees.any():
             raise ValueError(
@@ -117,7 +135,11 @@ class LPP(SpectralLearner):
             )
         Z = coordinates.Z - np.average(coordinates.Z, axis=0, weights=degrees)
         points = np.sqrt(degrees / np.mean(degrees))[:, None] * Z
-        self.shrinkage_ = shrinkage_of(points, self.shrinkage)
+        if weights is None:
+            self.shrinkage_ = shrinkage_of(points, self.shrinkage)
+        else:
+            once = points / np.sqrt(weights.counts)[:, None]
+            self.shrinkage_ = shrinkage_of(once, self.shrinkage, weights.counts)
         S = Z.T @ (laplacian(W) @ Z) / np.sum(degrees)
         values, V = linalg.eigh(
             0.5 * (S + S.T), shrunk(points.T @ points / len(Z), self.shrinkage_)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import (
+    Triplets,
     class_neighbors,
     in_library_of,
     like,
@@ -46,12 +47,22 @@ _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early 
 class MarginProblem:
     """LMNN's objective on sorted points: a function of L, or of M, and of the corner's width."""
 
-    def __init__(self, points: Any, targets: np.ndarray, codes: np.ndarray, c: float, reg: float):
+    def __init__(
+        self,
+        points: Any,
+        targets: np.ndarray,
+        codes: np.ndarray,
+        c: float,
+        reg: float,
+        weighed: Triplets | None = None,
+    ):
         self.points, self.targets, self.codes = points, targets, codes
-        self.c, self.reg = c, reg
+        self.c, self.reg, self.weighed = c, reg, weighed
         # The margin is 1, so a cost well below 1 for each target pair is as good as none:
         # tolerances are relative to the objective or to that, whichever is larger.
         self.unit = float(np.count_nonzero(targets >= 0))
+        if weighed is not None:
+            self.unit = float(np.sum(weighed.parts, where=targets >= 0))
         self.few = len(codes) <= FEW_POINTS or not lists_help(points)
         self.most_pairs = _DENSE_ABOVE * len(codes) ** 2
         self.there = in_library_of(targets, points), in_library_of(codes, points)
@@ -59,7 +70,7 @@ class MarginProblem:
 
     def on(self, points: Any) -> MarginProblem:
         """The same problem, its points in another precision."""
-        return MarginProblem(points, self.targets, self.codes, self.c, self.reg)
+        return MarginProblem(points, self.targets, self.codes, self.c, self.reg, self.weighed)
 
     def thinned(self) -> MarginProblem:
         """The problem of some of the points, their targets among them."""
@@ -67,7 +78,12 @@ class MarginProblem:
         points, codes = take_rows(self.points, rows), self.codes[rows]
         k = min(self.targets.shape[1], len(rows))
         targets = to_numpy(class_neighbors(points, codes, k, same=True)[0])
-        return MarginProblem(points, targets, codes, self.c, self.reg * len(rows) / len(self.codes))
+        weighed = None
+        if self.weighed is not None:  # a rough start: each point's own part counts as before
+            parts = np.mean(self.weighed.parts[rows], axis=1, keepdims=True)
+            weighed = Triplets(np.repeat(parts, k, axis=1), self.weighed.counts[rows])
+        reg = self.reg * len(rows) / len(self.codes)
+        return MarginProblem(points, targets, codes, self.c, reg, weighed)
 
     def value(self, L: np.ndarray) -> float:
         """The objective with the plain hinge, over all impostors."""
@@ -107,7 +123,7 @@ class MarginProblem:
         """Value and gradient with respect to M, where the objective is convex."""
         X = self.points
         L = like(factor(M, _ROUNDING), X)
-        value, sums = lmnn_hinge(product(X, L.T), X, *self.there, self.c, corner)
+        value, sums = lmnn_hinge(product(X, L.T), X, *self.there, self.c, corner, self.weighed)
         identity = np.eye(len(M))
         gradient = to_numpy(product(X.T, sums)).astype(np.float64) + self.reg * identity
         return value + self.reg * float(np.trace(M)), gradient
@@ -117,7 +133,11 @@ class MarginProblem:
         E = self._embedded(L)
         i, slot = np.nonzero(self.targets >= 0)
         difference = take_rows(E, i) - take_rows(E, self.targets[i, slot])
-        pull = float(self.xp.mean(self.xp.sum(difference * difference, axis=1)))
+        lengths = self.xp.sum(difference * difference, axis=1)
+        if self.weighed is None:
+            pull = float(self.xp.mean(lengths))
+        else:
+            pull = float(np.average(to_numpy(lengths), weights=self.weighed.parts[i, slot]))
         if not pull > 0:
             return 1.0
         squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
@@ -139,15 +159,15 @@ class MarginProblem:
     def _mined(self, E: Any, **options: Any) -> tuple[float, np.ndarray]:
         """Objective without the penalty, and pairs worth watching: none where all are looked at."""
         if self.few:
-            value, _ = lmnn_hinge(E, E[:, :0], *self.there, self.c)
+            value, _ = lmnn_hinge(E, E[:, :0], *self.there, self.c, weighed=self.weighed)
             return value, np.empty((0, 2), dtype=np.int32)
-        return mine_impostors(E, self.targets, self.codes, self.c, **options)
+        return mine_impostors(E, self.targets, self.codes, self.c, weighed=self.weighed, **options)
 
     def _hinge(self, E: Any, V: Any, pairs: np.ndarray, corner: float) -> tuple[float, Any]:
         """The hinge over the listed impostors or, if many, over all, and its Laplacian times V."""
         if self.few or len(pairs) > self.most_pairs:
-            return lmnn_hinge(E, V, *self.there, self.c, corner)
-        return lmnn_hinge_on(pairs, E, V, self.targets, self.c, corner)
+            return lmnn_hinge(E, V, *self.there, self.c, corner, self.weighed)
+        return lmnn_hinge_on(pairs, E, V, self.targets, self.c, corner, self.weighed)
 
     def listed(self, pairs: np.ndarray, nearby: np.ndarray) -> np.ndarray:
         """What to watch next: all that was ever worth it or, if too much, what is now."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import like, product, softmax_reduction, to_numpy
+from kernelmetric.compute import Weights, like, product, softmax_reduction, to_numpy
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start
@@ -40,6 +40,9 @@ class MCML(GradientLearner):
         The most L-BFGS iterations.
     tol : float, default=1e-5
         Relative decrease of the objective in one iteration at which the fit has converged.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count, in their own part of the objective; 'balanced' lets all
+        classes count alike. Only ratios matter.
     verbose : bool, default=False
         Show a progress bar on standard error.
 
@@ -80,22 +83,35 @@ class MCML(GradientLearner):
     True
     """
 
-    def __init__(self, n_components=None, *, reg=0.0, max_iter=500, tol=1e-5, verbose=False):
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        reg=0.0,
+        max_iter=500,
+        tol=1e-5,
+        class_weight=None,
+        verbose=False,
+    ):
         self.n_components = n_components
         self.reg = reg
         self.max_iter = max_iter
         self.tol = tol
+        self.class_weight = class_weight
         self.verbose = verbose
 
-    def _descent(self, X: Any, codes: np.ndarray, gram: Gram | None) -> Descent:
+    def _descent(
+        self, X: Any, codes: np.ndarray, gram: Gram | None, weights: Weights | None = None
+    ) -> Descent:
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, gram)
-        problem = CollapsedClasses(like(coordinates.Z, X), codes, self.reg / coordinates.size**2)
+        Z, reg = like(coordinates.Z, X), self.reg / coordinates.size**2
+        problem = CollapsedClasses(Z, codes, reg, weights)
         if not problem.counted.any():
             raise ValueError(
                 "Got no class with two members, but expected at least one: MCML collapses classes."
             )
-        start = softmax_start(np.eye(coordinates.Z.shape[1]), coordinates.Z)
+        start = softmax_start(np.eye(coordinates.Z.shape[1]), coordinates.Z, weights)
 
         def minimise(report: Iterations) -> Found:
             found = self._lbfgs(problem.objective, start, report)
@@ -120,21 +136,32 @@ class CollapsedClasses:
         Class codes.
     reg : float
         Weight of the trace of M.
+    weights : Weights, default=None
+        Of the points: neighbours count as rows do, and what a point costs counts its share.
     """
 
-    def __init__(self, Z: Any, codes: np.ndarray, reg: float):
-        self.Z, self.reg = Z, reg
-        counts = np.bincount(codes)[codes].astype(np.float64)
-        self.counted = counts > 1  # points that have ideal neighbours
-        others = np.maximum(counts - 1.0, 1.0)
-        self.constant = -float(np.sum(np.log(others)))
-        about = about_centres(to_numpy(Z).astype(np.float64), codes)
-        self.C = (2.0 * counts / others * about.T) @ about + reg * np.eye(Z.shape[1])
+    def __init__(self, Z: Any, codes: np.ndarray, reg: float, weights: Weights | None = None):
+        self.Z, self.reg, self.weights = Z, reg, weights
+        points = to_numpy(Z).astype(np.float64)
+        if weights is None:
+            counts = np.bincount(codes)[codes].astype(np.float64)
+            self.counted = counts > 1  # points that have ideal neighbours
+            others = np.maximum(counts - 1.0, 1.0)
+            about = about_centres(points, codes)
+            C, shares = (2.0 * counts / others * about.T) @ about, self.counted
+        else:
+            others, shares = weights.others(codes), weights.shares
+            self.counted = others > 0
+            others, shares = np.where(self.counted, others, 1.0), shares * self.counted
+            C = _pull(points, codes, shares / others, weights)
+        self.shares = shares
+        self.constant = -float(np.sum(shares * np.log(others)))
+        self.C = C + reg * np.eye(Z.shape[1])
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L."""
         E = product(self.Z, like(L, self.Z).T)
-        value, sums = softmax_reduction(E, E, self._weigh)
+        value, sums = softmax_reduction(E, E, self._weigh, self.weights)
         LC = product(L, self.C)
         value += float(np.sum(LC * L)) + self.constant
         return value, 2.0 * (LC + to_numpy(product(sums.T, self.Z)))
@@ -142,7 +169,7 @@ class CollapsedClasses:
     def gradient(self, L: np.ndarray) -> np.ndarray:
         """Gradient with respect to M, at M = LᵀL."""
         E = product(self.Z, like(L, self.Z).T)
-        sums = softmax_reduction(E, self.Z, self._weigh)[1]
+        sums = softmax_reduction(E, self.Z, self._weigh, self.weights)[1]
         G = self.C + to_numpy(product(self.Z.T, sums))
         return 0.5 * (G + G.T)
 
@@ -157,6 +184,18 @@ class CollapsedClasses:
         return max(float(np.sum((L @ G) * L) - least * np.sum(L * L)), 0.0)
 
     def _weigh(self, P: Any, rows: slice, logs: Any) -> tuple[float, Any]:
-        counted = like(self.counted[rows], P)
-        P *= -counted[:, None]
-        return (logs * counted).sum(), P
+        shares = like(self.shares[rows], P)
+        P *= -shares[:, None]
+        return (logs * shares).sum(), P
+
+
+def _pull(Z: np.ndarray, codes: np.ndarray, parts: np.ndarray, weights: Weights) -> np.ndarray:
+    """``Σ_ij a_i w_j (z_i - z_j)(z_i - z_j)ᵀ`` inside classes, with parts a and counts w."""
+    Z, w = about_centres(Z, codes, weights.counts), weights.counts
+    C = np.zeros((Z.shape[1], Z.shape[1]))
+    for code in np.unique(codes):
+        one = codes == code
+        z, a, count = Z[one], parts[one], w[one]
+        # About the mean by counts the mixed terms are zero.
+        C += (z * (a.sum() * count + count.sum() * a)[:, None]).T @ z
+    return C

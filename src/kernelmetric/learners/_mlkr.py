@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import like, product, softmax_reduction, to_numpy
+from kernelmetric.compute import Weights, like, product, softmax_reduction, to_numpy
 from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._nca import softmax_start
@@ -119,7 +119,9 @@ class MLKR(GradientLearner):
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, *, gram: Any = None) -> GradientLearner:
+    def fit(
+        self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None
+    ) -> GradientLearner:
         """Learn the map from points and their targets.
 
         Parameters
@@ -130,13 +132,16 @@ class MLKR(GradientLearner):
             Numbers to predict.
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others.
 
         Returns
         -------
         MLKR
             The fitted learner.
         """
-        return self._fit(X, y, gram)
+        return self._fit(X, y, gram, sample_weight)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -147,14 +152,20 @@ class MLKR(GradientLearner):
         X = self._check_points(X)
         return X, like(_standardized(y, X), X)
 
-    def _descent(self, X: Any, Y: Any, gram: Gram | None) -> Descent:
+    def _descent(
+        self, X: Any, Y: Any, gram: Gram | None, weights: Weights | None = None
+    ) -> Descent:
         rank = self._check_n_components(X.shape[1])
         no_classes = np.zeros(X.shape[0], dtype=np.intp)
-        start = self._start(X, no_classes, gram, rank, lambda L: softmax_start(L, X))
+        start = self._start(
+            X, no_classes, gram, rank, lambda L: softmax_start(L, X, weights), weights
+        )
         points, unit = centered(X), _SMALL_ERROR * X.shape[0]
+        if weights is not None:
+            Y, unit = like(_unit_variance(to_numpy(Y), weights), X), _SMALL_ERROR * weights.total
 
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = mlkr_loss(like(L, points), points, Y)
+            value, gradient = mlkr_loss(like(L, points), points, Y, weights)
             penalty, penalty_gradient = frobenius(L, gram)
             gradient = to_numpy(gradient) + self.reg * penalty_gradient
             return (value + self.reg * penalty) / unit, gradient / unit
@@ -167,7 +178,7 @@ class MLKR(GradientLearner):
         return Descent(start, minimise, lambda L: L)
 
 
-def mlkr_loss(L: Any, X: Any, Y: Any) -> tuple[float, Any]:
+def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[float, Any]:
     """Squared error of kernel regression on points left out, and its gradient.
 
     Parameters
@@ -178,6 +189,8 @@ def mlkr_loss(L: Any, X: Any, Y: Any) -> tuple[float, Any]:
         The points.
     Y : array of shape (n, m)
         Their targets.
+    weights : Weights, default=None
+        Of the points.
 
     Returns
     -------
@@ -190,11 +203,12 @@ def mlkr_loss(L: Any, X: Any, Y: Any) -> tuple[float, Any]:
     def weigh(P: Any, rows: slice, logs: Any) -> tuple[float, Any]:
         predicted = P @ Y
         error = predicted - Y[rows, :]
+        share = 1.0 if weights is None else like(weights.shares[rows], Y)[:, None]
         slopes = (error * predicted).sum(axis=1)[:, None] - error @ Y.T
-        return (error * error).sum(), 2.0 * slopes * P
+        return (share * error * error).sum(), 2.0 * share * slopes * P
 
     E = product(X, L.T)
-    value, sums = softmax_reduction(E, E, weigh)
+    value, sums = softmax_reduction(E, E, weigh, weights)
     return value, 2.0 * product(sums.T, X)
 
 
@@ -218,3 +232,9 @@ def _standardized(y: Any, X: Any) -> np.ndarray:
             "a metric is learned from what predicts them."
         )
     return Y / spread
+
+
+def _unit_variance(Y: np.ndarray, weights: Weights) -> np.ndarray:
+    """Targets in columns, each of zero mean, together of unit variance, by weights."""
+    Y = Y - weights.mean(Y)
+    return Y / np.sqrt(np.sum(weights.mean(Y * Y)))

@@ -13,7 +13,12 @@ from kernelmetric.compute import like, sum_rows
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_number, warn
 from kernelmetric.learners._factors import factor
-from kernelmetric.learners._pair_learner import PairLearner, all_or_random_pairs, differences
+from kernelmetric.learners._pair_learner import (
+    PairCounts,
+    PairLearner,
+    all_or_random_pairs,
+    differences,
+)
 from kernelmetric.solvers import minimize_lbfgs
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
@@ -113,14 +118,17 @@ class MMC(PairLearner):
         # The weights of a diagonal metric are of features.
         return (X, Z @ basis, None) if self.diagonal and basis is not None else (X, Z, basis)
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
+    ) -> None:
         if not len(self.pairs_.similar):
             raise ValueError(
                 "Got no similar pairs, but MMC expected at least one: they set the scale of the "
                 "metric. IdealizedKernel can do without."
             )
-        W = self._whitening(Z)
-        problem = FarApart(Z @ W, self.pairs_.dissimilar, diagonal=self.diagonal)
+        W = self._whitening(Z, counts)
+        far = None if counts is None else counts.of(self.pairs_)[len(self.pairs_.similar) :]
+        problem = FarApart(Z @ W, self.pairs_.dissimilar, diagonal=self.diagonal, counts=far)
 
         def leave(L: np.ndarray) -> np.ndarray:
             L = L / np.linalg.norm(L)
@@ -148,12 +156,15 @@ class MMC(PairLearner):
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(codes, self.max_pairs, self.random_state)
 
-    def _whitening(self, Z: np.ndarray) -> np.ndarray:
+    def _whitening(self, Z: np.ndarray, counts: PairCounts | None) -> np.ndarray:
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""
         rows = self.pairs_.similar
+        shares = None if counts is None else counts.of(self.pairs_) / counts.totals(self.pairs_)[0]
 
         def scatter(block: slice) -> np.ndarray:
             delta = differences(Z, rows[block])
+            if shares is not None:
+                return delta.T @ (shares[: len(rows)][block, None] * delta)
             return delta.T @ delta / len(rows)
 
         S = sum_rows(scatter, len(rows), 3 * 8 * Z.shape[1])
@@ -194,9 +205,18 @@ class FarApart:
         Dissimilar pairs.
     diagonal : bool
         Whether the factor is a vector of weights.
+    counts : ndarray of shape (n_pairs,), default=None
+        What the pairs count.
     """
 
-    def __init__(self, Y: np.ndarray, rows: np.ndarray, *, diagonal: bool):
+    def __init__(
+        self,
+        Y: np.ndarray,
+        rows: np.ndarray,
+        *,
+        diagonal: bool,
+        counts: np.ndarray | None = None,
+    ):
         self.Y, self.diagonal = Y, diagonal
         different = np.any(Y[rows[:, 0]] != Y[rows[:, 1]], axis=1)
         self.rows = rows[different]  # others stay together under any metric
@@ -205,7 +225,8 @@ class FarApart:
                 "Got dissimilar pairs of points that coincide, but expected at least one pair of "
                 "different points: no metric can part them."
             )
-        self.n_pairs = len(rows)
+        self.n_pairs = len(rows) if counts is None else float(np.sum(counts))
+        self.counts = None if counts is None else counts[different]
         self.floor = 1e-20 * float(np.mean(Y * Y)) + 1e-300
 
     def start(self) -> np.ndarray:
@@ -256,6 +277,8 @@ class FarApart:
             E = delta * L if self.diagonal else delta @ L.T
             distances = np.sqrt(np.einsum("pi,pi->p", E, E) + self.floor)
             half = 0.5 / distances
+            if self.counts is not None:
+                half, distances = half * self.counts[block], distances * self.counts[block]
             G = half @ (delta * delta) if self.diagonal else (delta * half[:, None]).T @ delta
             return float(np.sum(distances)), G
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
+    Weights,
     like,
     namespace,
     product,
@@ -86,6 +87,9 @@ class NCA(GradientLearner):
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         n_components, the shape of init or the number of features has changed.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count, in their own part of the objective; 'balanced' lets all
+        classes count alike. Only ratios matter.
     random_state : int, RandomState or None, default=None
         For ``init='random'``, the batches, and the points held out; with None these are the same
         ones every time.
@@ -148,6 +152,7 @@ class NCA(GradientLearner):
         batch_size=1000,
         early_stopping="auto",
         warm_start=False,
+        class_weight=None,
         random_state=None,
         verbose=False,
     ):
@@ -161,6 +166,7 @@ class NCA(GradientLearner):
         self.batch_size = batch_size
         self.early_stopping = early_stopping
         self.warm_start = warm_start
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
@@ -178,11 +184,20 @@ class NCA(GradientLearner):
                 f"Got early_stopping={self.early_stopping!r}, but expected True, False or 'auto'."
             )
 
-    def _descent(self, X: Any, codes: np.ndarray, gram: Gram | None) -> Descent:
+    def _descent(
+        self, X: Any, codes: np.ndarray, gram: Gram | None, weights: Weights | None = None
+    ) -> Descent:
+        if weights is not None and self.solver == "truncated":
+            raise ValueError(
+                "Got weights with solver='truncated', but expected none: its lists of neighbours "
+                "count them alike. Try solver='lbfgs', or 'minibatch' for many points."
+            )
         rank = self._check_n_components(X.shape[1])
-        start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X))
+        start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X, weights), weights)
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-        problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
+        sorted_weights = None if weights is None else weights.take(order)
+        points = take_rows(centered(X), order)
+        problem = NCAProblem(points, codes[order], self.reg, gram, sorted_weights)
         return Descent(start, lambda report: self._descend(problem, start, report), lambda L: L)
 
     def _descend(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Found:
@@ -228,31 +243,37 @@ class NCA(GradientLearner):
         )
 
 
-def softmax_start(L: np.ndarray, X: Any) -> np.ndarray:
+def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:
     """The multiple of L at which a descent on softmax neighbours should start."""
     X = widened(X)
     xp = namespace(X)
-    E = product(X - xp.mean(X, axis=0, keepdims=True), like(L, X).T)
-    length = float(xp.mean(xp.sum(E * E, axis=1)))
+    if weights is None:
+        E = product(X - xp.mean(X, axis=0, keepdims=True), like(L, X).T)
+        length = float(xp.mean(xp.sum(E * E, axis=1)))
+    else:
+        share = like(weights.shares / weights.total, X)[:, None]
+        E = product(X - xp.sum(share * X, axis=0, keepdims=True), like(L, X).T)
+        length = float(xp.sum(share * E * E))
     if not length > 0:
         return L
     rows = np.unique(np.linspace(0, E.shape[0] - 1, _PERPLEXITY_ROWS).astype(int))
     D2 = to_numpy(squared_distances(take_rows(E, rows), E) / length).astype(np.float32)
     D2[np.arange(len(rows)), rows] = np.inf
+    counts = None if weights is None else weights.counts
     low = high = _START_SQUARED_NORM
-    while high < _LONGEST_START and _perplexity(high * D2) > _START_PERPLEXITY:
+    while high < _LONGEST_START and _perplexity(high * D2, counts) > _START_PERPLEXITY:
         low, high = high, 2.0 * high
     for _ in range(3 if high > low else 0):
         middle = np.sqrt(low * high)
-        enough = _perplexity(middle * D2) > _START_PERPLEXITY
+        enough = _perplexity(middle * D2, counts) > _START_PERPLEXITY
         low, high = (middle, high) if enough else (low, middle)
     return L * np.sqrt(high / length)
 
 
-def _perplexity(D2: np.ndarray) -> float:
+def _perplexity(D2: np.ndarray, counts: np.ndarray | None = None) -> float:
     """Number of neighbours that the softmax of every row is worth, typically."""
     farther = np.minimum(D2 - np.min(D2, axis=1, keepdims=True), 80.0)
-    P = np.exp(-farther)
+    P = np.exp(-farther) if counts is None else counts * np.exp(-farther)
     total = np.sum(P, axis=1)
     entropy = np.log(total) + np.einsum("ij,ij->i", P, farther) / total
     return float(np.exp(np.mean(entropy)))

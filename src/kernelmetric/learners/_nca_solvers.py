@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     Listed,
+    Weights,
     in_library_of,
     like,
     mine_softmax,
@@ -50,23 +51,37 @@ class NCAProblem:
         Weight of the squared norm of the map.
     gram : Gram or None
         Of the basis, where it is not orthonormal.
+    weights : Weights, default=None
+        Of the points.
     """
 
-    def __init__(self, points: Any, codes: np.ndarray, reg: float, gram: Gram | None):
+    def __init__(
+        self,
+        points: Any,
+        codes: np.ndarray,
+        reg: float,
+        gram: Gram | None,
+        weights: Weights | None = None,
+    ):
         self.points, self.codes, self.reg, self.gram = points, codes, reg, gram
+        self.weights = weights
         self.there = in_library_of(codes, points)
 
     def in_single(self) -> NCAProblem:
         """The same in float32."""
-        return NCAProblem(in_float32(self.points), self.codes, self.reg, self.gram)
+        points = in_float32(self.points)
+        return NCAProblem(points, self.codes, self.reg, self.gram, self.weights)
 
     def subset(self, rows: np.ndarray) -> NCAProblem:
         """The problem of some of the points."""
-        return NCAProblem(take_rows(self.points, rows), self.codes[rows], self.reg, self.gram)
+        points, codes = take_rows(self.points, rows), self.codes[rows]
+        weights = None if self.weights is None else self.weights.take(rows)
+        return NCAProblem(points, codes, self.reg, self.gram, weights)
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient over all pairs."""
-        return self._with_penalty(L, *nca_loss(like(L, self.points), self.points, self.there))
+        found = nca_loss(like(L, self.points), self.points, self.there, self.weights)
+        return self._with_penalty(L, *found)
 
     def objective_on(self, listed: Listed) -> Objective:
         """Value and gradient over listed pairs, as a function of the map."""

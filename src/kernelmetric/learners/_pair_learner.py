@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, to_numpy, widened
+from kernelmetric.compute import Weights, check_labels, to_numpy, widened
 from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._descent import IterativeLearner
@@ -15,6 +15,35 @@ from kernelmetric.learners._progress import with_callbacks
 from kernelmetric.spaces import orthonormal
 
 SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their differences
+
+
+class PairCounts:
+    """How many pairs of rows each pair of points stands for, where points have weights.
+
+    Parameters
+    ----------
+    weights : Weights
+        Of the points; a pair counts the product of both.
+    own : float, default=0
+        How many similar pairs are of two copies of one point, which are not listed.
+    counts : sparse array of shape (n, n), default=None
+        Counts of the pairs, symmetric, where not all copies of two points are pairs.
+    """
+
+    def __init__(self, weights: Weights, own: float = 0.0, counts: Any = None):
+        self.weights, self.own, self.counts = weights, own, counts
+
+    def of(self, pairs: Pairs) -> np.ndarray:
+        """The counts of the rows of some pairs."""
+        i, j = pairs.rows.T
+        if self.counts is not None:
+            return np.asarray(self.counts[i, j]).reshape(-1)
+        return self.weights.counts[i] * self.weights.counts[j]
+
+    def totals(self, pairs: Pairs) -> tuple[float, float]:
+        """How many pairs are similar, copies of a point included, and how many dissimilar."""
+        counts, split = self.of(pairs), len(pairs.similar)
+        return float(np.sum(counts[:split])) + self.own, float(np.sum(counts[split:]))
 
 
 class PairLearner(IterativeLearner):
@@ -33,6 +62,7 @@ class PairLearner(IterativeLearner):
         similar: Any = None,
         dissimilar: Any = None,
         pairs: Any = None,
+        sample_weight: Any = None,
     ) -> PairLearner:
         """Learn the metric from labels or from pairs.
 
@@ -46,6 +76,9 @@ class PairLearner(IterativeLearner):
             Row numbers of pairs, instead of labels.
         pairs : Pairs, default=None
             Both kinds of pairs, instead of labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others. A pair counts the product of its two.
 
         Returns
         -------
@@ -54,10 +87,12 @@ class PairLearner(IterativeLearner):
         """
         self._check_parameters()
         X, Z, basis = self._learned_on(X, y, (pairs, similar, dissimilar))
-        self.pairs_, codes = self._check_pairs(Z, y, similar, dissimilar, pairs)
-        self._learn(X, y, Z, basis)
+        weights = sample_weight
+        given = pairs, similar, dissimilar
+        self.pairs_, codes, counts = self._check_pairs(Z, y, given, weights)
+        self._learn(X, y, Z, basis, counts)
         if codes is not None:
-            self._learned_labels(X, codes)
+            self._learned_labels(X, codes, weights)
         return self
 
     def _learned_on(
@@ -70,10 +105,12 @@ class PairLearner(IterativeLearner):
         X = self._check_points(X)
         return X, *span(X)
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
+    ) -> None:
         raise NotImplementedError
 
-    def _learned_labels(self, X: Any, codes: np.ndarray) -> None:
+    def _learned_labels(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
         """What else there is to say where there are labels."""
 
     def __sklearn_tags__(self) -> Any:
@@ -82,24 +119,34 @@ class PairLearner(IterativeLearner):
         return tags
 
     def _check_pairs(
-        self, Z: np.ndarray, y: Any, similar: Any, dissimilar: Any, pairs: Any
-    ) -> tuple[Pairs, np.ndarray | None]:
-        """The pairs to learn from, and class codes where there are labels."""
+        self, Z: np.ndarray, y: Any, given: tuple[Any, Any, Any], weights: Weights | None
+    ) -> tuple[Pairs, np.ndarray | None, PairCounts | None]:
+        """The pairs to learn from, class codes where there are labels, and what pairs count."""
         codes = None if y is None else check_labels(y, Z)
-        if codes is None or not (pairs is None and similar is None and dissimilar is None):
-            found = as_pairs(pairs, similar, dissimilar, y, Z.shape[0])
-        else:
+        counts = None if weights is None else PairCounts(weights)
+        if codes is None or any(part is not None for part in given):
+            found = as_pairs(*given, y, Z.shape[0])
+        elif weights is None:
             found = self._pairs_from_labels(Z, codes)
+        else:
+            found, counts = self._counted_pairs(Z, codes, weights)
         if self._needs_dissimilar and not len(found.dissimilar):
             raise ValueError(
                 f"Got no dissimilar pairs, but {type(self).__name__} expected at least one: "
                 "without them the best metric is zero. Where they come from labels, try a larger "
                 "n_neighbors or radius=None."
             )
-        return found, codes
+        return found, codes, counts
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         raise NotImplementedError
+
+    def _counted_pairs(
+        self, Z: np.ndarray, codes: np.ndarray, weights: Weights
+    ) -> tuple[Pairs, PairCounts]:
+        """The pairs from labels, and what they count: all copies of a point are similar."""
+        own = 0.5 * float(weights.counts @ weights.own)
+        return self._pairs_from_labels(Z, codes), PairCounts(weights, own)
 
     def _check_prior(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
         """The matrix of the prior metric in the coordinates Z; None is the identity."""

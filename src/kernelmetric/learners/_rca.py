@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import check_labels
+from kernelmetric.compute import Weights, check_labels
 from kernelmetric.graphs import as_pairs
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._spectral import (
@@ -87,6 +87,7 @@ class RCA(SpectralLearner):
         similar: Any = None,
         pairs: Any = None,
         gram: Any = None,
+        sample_weight: Any = None,
     ) -> RCA:
         """Learn the metric from chunks, from similar pairs or from labels.
 
@@ -104,6 +105,9 @@ class RCA(SpectralLearner):
             The same; dissimilar pairs are not used.
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others.
 
         Returns
         -------
@@ -112,14 +116,23 @@ class RCA(SpectralLearner):
         """
         check_shrinkage(self.shrinkage)
         X = self._check_points(X)
-        self.chunks_ = _chunks_of(X, y, chunks, similar, pairs)
+        weights = sample_weight
+        codes = _chunks_of(X, y, chunks, similar, pairs, weights)
+        self.chunks_ = codes
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, as_gram(gram))
         Z = coordinates.Z
-        about = about_centres(Z, self.chunks_)
-        self.shrinkage_ = shrinkage_of(about, self.shrinkage)
-        C = shrunk(about.T @ about / len(about), self.shrinkage_)
-        values, V = linalg.eigh(Z.T @ Z / len(Z), C)
+        if weights is None:
+            about = about_centres(Z, codes)
+            self.shrinkage_ = shrinkage_of(about, self.shrinkage)
+            inside, total = about.T @ about / len(about), Z.T @ Z / len(Z)
+        else:
+            about, Z = about_centres(Z, codes, weights.counts), Z - weights.mean(Z)
+            counts = weights.counts[codes >= 0]
+            self.shrinkage_ = shrinkage_of(about, self.shrinkage, counts)
+            inside = about.T @ (counts[:, None] * about) / np.sum(counts)
+            total = Z.T @ (weights.counts[:, None] * Z) / weights.total
+        values, V = linalg.eigh(total, shrunk(inside, self.shrinkage_))
         values = np.maximum(values, np.finfo(np.float64).eps)  # round-off may leave none
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
         self._keep(V[:, :rank], coordinates, X)
@@ -132,7 +145,9 @@ class RCA(SpectralLearner):
         return tags
 
 
-def _chunks_of(X: Any, y: Any, chunks: Any, similar: Any, pairs: Any) -> np.ndarray:
+def _chunks_of(
+    X: Any, y: Any, chunks: Any, similar: Any, pairs: Any, weights: Weights | None
+) -> np.ndarray:
     """Chunk codes, -1 for points that are in none or alone in theirs."""
     if chunks is not None:
         if similar is not None or pairs is not None:
@@ -151,8 +166,11 @@ def _chunks_of(X: Any, y: Any, chunks: Any, similar: Any, pairs: Any) -> np.ndar
     codes = np.where(codes < 0, -1, codes)
     names, codes = np.unique(codes, return_inverse=True)
     codes = codes - int(names[0] < 0)
-    counts = np.bincount(codes[codes >= 0], minlength=1)
-    codes = np.where(counts[codes] < 2, -1, codes)
+    if weights is None:
+        counts = np.bincount(codes[codes >= 0], minlength=1)
+        codes = np.where(counts[codes] < 2, -1, codes)
+    else:
+        codes = np.where(weights.others(codes + 1) > 0, codes, -1)
     if not np.any(codes >= 0):
         raise ValueError(
             "Got no chunk with two points, but expected at least one: RCA learns from what varies "

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import check_points, like, to_numpy
+from kernelmetric.compute import Weights, check_points, like, to_numpy
 from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
 from kernelmetric.learners._checks import as_matrix
@@ -123,13 +123,14 @@ class SpaceLearner(PairLearner):
         Z = self._coordinates(X)
         return Z if self.space_ is None else Z + like(to_numpy(self.space_.offset_), Z)
 
-    def _learned_labels(self, X: Any, codes: np.ndarray) -> None:
+    def _learned_labels(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
+        counts = None if weights is None else weights.counts
         E = to_numpy(self._about_origin(X)).astype(np.float64)
         E = E / (np.max(np.abs(E)) or 1.0)  # no alignment depends on it, but sums of squares do
         M = to_numpy(self.get_mahalanobis_matrix()).astype(np.float64)
-        self.alignment_after_ = form_alignment(E, M / (np.max(np.abs(M)) or 1.0), codes)
+        self.alignment_after_ = form_alignment(E, M / (np.max(np.abs(M)) or 1.0), codes, counts)
         if self.space_ is not None:
-            self.alignment_before_ = gram_alignment(self.space_.kernel_, X, codes)
+            self.alignment_before_ = gram_alignment(self.space_.kernel_, X, codes, counts)
             return
         P = np.eye(len(M)) if self.prior is None else as_matrix(self.prior, "prior")
-        self.alignment_before_ = form_alignment(E, P / (np.max(np.abs(P)) or 1.0), codes)
+        self.alignment_before_ = form_alignment(E, P / (np.max(np.abs(P)) or 1.0), codes, counts)

@@ -41,11 +41,23 @@ def check_shrinkage(shrinkage: Any) -> None:
         )
 
 
-def shrinkage_of(points: np.ndarray, shrinkage: float | str) -> float:
+def shrinkage_of(
+    points: np.ndarray, shrinkage: float | str, shares: np.ndarray | None = None
+) -> float:
     """The share to shrink by: as given, or by Ledoit and Wolf for points about their centres."""
     if shrinkage != "auto":
         return float(shrinkage)
-    return float(ledoit_wolf_shrinkage(points, assume_centered=True)) if points.any() else 0.0
+    if not points.any() or points.shape[1] == 1:  # of one dimension, any share is the same
+        return 0.0
+    if shares is None:
+        return float(ledoit_wolf_shrinkage(points, assume_centered=True))
+    # The same formula with sums over rows that count more than once.
+    n, p, squares = float(np.sum(shares)), points.shape[1], points**2
+    variances = shares @ squares / n
+    fourth = float(shares @ np.sum(squares, axis=1) ** 2) / n
+    norm = float(np.sum((points.T @ (shares[:, None] * points) / n) ** 2))
+    noise, spread = (fourth - norm) / n, norm - float(np.sum(variances)) ** 2 / p
+    return min(noise / spread, 1.0) if spread > 0 and noise > 0 else 0.0
 
 
 def shrunk(S: np.ndarray, share: float) -> np.ndarray:
@@ -68,10 +80,15 @@ def shrunk(S: np.ndarray, share: float) -> np.ndarray:
     return (1.0 - share) * S + identity * np.eye(r)
 
 
-def about_centres(Z: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def about_centres(Z: np.ndarray, codes: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
     """Points minus the mean of their group; those of negative codes, in no group, left out."""
-    Z, codes = Z[codes >= 0], codes[codes >= 0]
+    inside = codes >= 0
+    Z, codes = Z[inside], codes[inside]
     _, codes, counts = np.unique(codes, return_inverse=True, return_counts=True)
     sums = np.zeros((len(counts), Z.shape[1]))
-    np.add.at(sums, codes, Z)
+    if shares is not None:
+        np.add.at(sums, codes, shares[inside][:, None] * Z)
+        counts = np.bincount(codes, weights=shares[inside])
+    else:
+        np.add.at(sums, codes, Z)
     return Z - (sums / counts[:, None])[codes]

@@ -43,11 +43,12 @@ class ArrayAPI:
         """A NumPy array as one of the library, where X lies."""
         return array_namespace(X).asarray(values, device=device(X))
 
-    def set_entries(self, A: Any, columns: np.ndarray, value: float) -> Any:
-        """Put a value at ``A[i, columns[i]]`` for every row i."""
+    def set_entries(self, A: Any, columns: np.ndarray, value: Any) -> Any:
+        """Put a value, or one of each row, at ``A[i, columns[i]]``."""
         xp = array_namespace(A)
         mask = xp.arange(A.shape[1], device=device(A)) == self.on_device(columns, A)[:, None]
-        return xp.where(mask, xp.full_like(A, value), A)
+        values = value[:, None] if hasattr(value, "shape") else xp.full_like(A, value)
+        return xp.where(mask, values, A)
 
     def set_pairs(self, A: Any, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Any:
         """Put ``values[p]`` at ``A[rows[p], columns[p]]``."""

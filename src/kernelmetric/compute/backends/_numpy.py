@@ -28,8 +28,8 @@ class NumPy(ArrayAPI):
         """Rows of X, which may be sparse."""
         return X[rows]
 
-    def set_entries(self, A: Any, columns: np.ndarray, value: float) -> Any:
-        """Put a value at ``A[i, columns[i]]`` for every row i."""
+    def set_entries(self, A: Any, columns: np.ndarray, value: Any) -> Any:
+        """Put a value, or one of each row, at ``A[i, columns[i]]``."""
         A[np.arange(len(columns)), columns] = value
         return A
 

@@ -27,9 +27,10 @@ class Torch(ArrayAPI):
         """NumPy copy or view, off the graph and the device."""
         return np.asarray(X.detach().cpu())
 
-    def set_entries(self, A: Any, columns: np.ndarray, value: float) -> Any:
-        """Put a value at ``A[i, columns[i]]`` for every row i, in place."""
-        A.scatter_(1, self.on_device(columns, A)[:, None], value)
+    def set_entries(self, A: Any, columns: np.ndarray, value: Any) -> Any:
+        """Put a value, or one of each row, at ``A[i, columns[i]]``, in place."""
+        values = value[:, None] if hasattr(value, "shape") else value
+        A.scatter_(1, self.on_device(columns, A)[:, None], values)
         return A
 
     def add_rows(self, A: Any, rows: Any, values: Any) -> Any:

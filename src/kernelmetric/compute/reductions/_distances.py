@@ -15,6 +15,7 @@ from kernelmetric.compute._arrays import (
     to_numpy,
 )
 from kernelmetric.compute._budget import itemsize_of
+from kernelmetric.compute._weights import Weights, repeated_quantiles
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import (
     GATHER_COST,
@@ -80,12 +81,23 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
     return set_entries(D2, np.arange(D2.shape[0]), 0.0) if same else D2
 
 
-def median_squared_distance(X: Any, *, n_pairs: int = 20_000, random_state: Any = 0) -> float:
+def median_squared_distance(
+    X: Any,
+    *,
+    n_pairs: int = 20_000,
+    random_state: Any = 0,
+    weights: Weights | None = None,
+) -> float:
     """Median of the squared distances between different points, from random pairs of rows.
 
     All pairs are used while there are few of them. Zero distances (duplicates) are left out,
     so the result is positive unless all points coincide, in which case it is 1.
     """
+    if weights is not None:
+        values, counts = counted_squared_distances(
+            X, weights, n_pairs=n_pairs, random_state=random_state
+        )
+        return float(repeated_quantiles(values, counts, 0.5)) if len(values) else 1.0
     values = sampled_squared_distances(X, n_pairs=n_pairs, random_state=random_state)
     return float(np.median(values)) if len(values) else 1.0
 
@@ -94,15 +106,28 @@ def sampled_squared_distances(
     X: Any, *, n_pairs: int = 20_000, random_state: Any = 0
 ) -> np.ndarray:
     """Squared distances between different points: all while they are few, else random ones."""
-    n = X.shape[0]
+    values = pair_squares(X, X, *_sampled_pairs(X.shape[0], n_pairs, random_state))
+    return values[values > 0]
+
+
+def counted_squared_distances(
+    X: Any, weights: Weights, *, n_pairs: int = 20_000, random_state: Any = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same, and how many pairs of rows each stands for."""
+    i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
+    values, counts = pair_squares(X, X, i, j), weights.counts[i] * weights.counts[j]
+    return values[values > 0], counts[values > 0]
+
+
+def _sampled_pairs(n: int, n_pairs: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of rows while they are few, else random ones."""
     if n * (n - 1) // 2 <= 4 * n_pairs:
         i, j = np.triu_indices(n, 1)
     else:
         rng = check_random_state(random_state)
         i = rng.randint(n, size=n_pairs)
         j = (i + rng.randint(1, n, size=n_pairs)) % n
-    values = pair_squares(X, X, i, j)
-    return values[values > 0]
+    return i, j
 
 
 def _sums_with_products(a: Any, b: Any, a2: Any, b2: Any) -> Any:

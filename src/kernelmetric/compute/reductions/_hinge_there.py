@@ -7,14 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelmetric.compute._arrays import device_of, in_library_of, namespace
+from kernelmetric.compute._arrays import device_of, in_library_of, like, namespace
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
 
 
 def hinge_there(
-    E: Any, V: Any, targets: Any, codes: Any, c: float, smoothing: float
+    E: Any,
+    V: Any,
+    targets: Any,
+    codes: Any,
+    c: float,
+    smoothing: float,
+    weighed: Any = None,
 ) -> tuple[float, Any]:
     """As :func:`kernelmetric.compute.lmnn_hinge`, of which it is a part.
 
@@ -32,6 +38,8 @@ def hinge_there(
         Weight of the hinge.
     smoothing : float
         Width of the quadratic corner.
+    weighed : Triplets, default=None
+        What each target pair and each impostor counts.
 
     Returns
     -------
@@ -54,20 +62,23 @@ def hinge_there(
     thresholds = xp.where(there, 1.0 + squares, missing)
     wanted = V.shape[1] > 0
     sums = None
-    if itself or not wanted:
+    if weighed is not None:
+        weighed = type(weighed)(*(like(part, E) for part in weighed))
+    elif itself or not wanted:
         sums = backend.hinge_sums(E, thresholds, codes, smoothing, gradient=wanted)
-    loss, per_target, product = sums or _all_impostors(E, V, thresholds, codes, smoothing)
-    value = float(xp.sum(squares, dtype=xp.float64) + c * loss)
+    loss, per_target, product = sums or _all_impostors(E, V, thresholds, codes, smoothing, weighed)
+    parts = xp.ones_like(squares) if weighed is None else weighed.parts
+    value = float(xp.sum(parts * squares, dtype=xp.float64) + c * loss)
     product = -c * product
     for t in slots if wanted else ():
-        weight = 1.0 + c * per_target[:, t]
+        weight = parts[:, t] + c * per_target[:, t]
         pull = weight[:, None] * (V - xp.take(V, targets[:, t], axis=0))
         product = backend.add_rows(product + pull, targets[:, t], -pull)
     return value, product
 
 
 def _all_impostors(
-    E: Any, V: Any, thresholds: Any, codes: Any, smoothing: float
+    E: Any, V: Any, thresholds: Any, codes: Any, smoothing: float, weighed: Any = None
 ) -> tuple[Any, Any, Any]:
     """Hinge, slopes that target pairs collect, and the impostors' Laplacian times V."""
     xp, n = namespace(E), E.shape[0]
@@ -83,6 +94,9 @@ def _all_impostors(
         W, collected = xp.zeros_like(D2), []
         for t in range(thresholds.shape[1]):
             h, slope = huber_hinge(thresholds[rows, t][:, None] - D2, smoothing, xp)
+            if weighed is not None:
+                count = weighed.parts[rows, t][:, None] * weighed.counts[None, :]
+                h, slope = h * count, slope * count
             loss += xp.sum(h, dtype=xp.float64)
             collected.append(xp.sum(slope, axis=1))
             W += slope

@@ -64,8 +64,25 @@ class Points(NamedTuple):
     codes: np.ndarray
 
 
+class Triplets(NamedTuple):
+    """What the triplets (i, j, l) of a point, a target and an impostor count: ``parts_ij w_l``."""
+
+    parts: np.ndarray  # (n, k): of target pairs, the weight of the point included
+    counts: np.ndarray  # (n,): of impostors
+
+    def of(self, rows: slice, others: np.ndarray) -> Triplets:
+        """Those of some points, and of some impostors."""
+        return Triplets(self.parts[rows], self.counts[others])
+
+
 def lmnn_hinge(
-    E: Any, V: Any, targets: Any, codes: Any, c: float, smoothing: float = 0.0
+    E: Any,
+    V: Any,
+    targets: Any,
+    codes: Any,
+    c: float,
+    smoothing: float = 0.0,
+    weighed: Triplets | None = None,
 ) -> tuple[float, Any]:
     """LMNN objective on embedded points, and the Laplacian of its pair weights times V.
 
@@ -92,6 +109,8 @@ def lmnn_hinge(
         Weight of the hinge.
     smoothing : float, default=0
         Width μ of the quadratic corner.
+    weighed : Triplets, default=None
+        What each target pair and each impostor counts, where points have weights.
 
     Returns
     -------
@@ -106,22 +125,23 @@ def lmnn_hinge(
     never the list of all active triplets.
     """
     if not backend_of(E).host:
-        return hinge_there(E, V, targets, codes, c, smoothing)
+        return hinge_there(E, V, targets, codes, c, smoothing, weighed)
     class_slices(codes)  # refuses unsorted rows
-    value, thresholds, pull = _targets_part(E, targets)
+    value, thresholds, pull = _targets_part(E, targets, weighed)
     n, p = V.shape
     i, slot = np.nonzero(targets >= 0)
     if n <= _WHOLE_ROWS and worth_keeping(_WHOLE_BYTES * n * n):
         with calm_if_small(2.0 * n * n * (E.shape[1] + p)):
             D2 = _distances(_points(E, codes), Block(slice(0, n), slice(0, 0)))
-            hinge, rows, others, values, per_target = _active_weights(D2, thresholds, c, smoothing)
+            found = _active_weights(D2, thresholds, c, smoothing, weighed)
+            hinge, rows, others, values, per_target = found
             weights = (pull + per_target)[i, slot]
             lists = (i, rows), (targets[i, slot], others), (weights, -values)
             first, second, both = map(np.concatenate, lists)
             product = _laplacian_product(first, second, both, V)
         return value + hinge, product
     hinge, per_target, product = sum_tiles(
-        partial(_hinge_sums, _points(E, codes), V, thresholds, c, smoothing),
+        partial(_hinge_sums, _points(E, codes), V, thresholds, c, smoothing, weighed),
         _impostor_blocks(codes, E),
         flops=2.0 * n * n * E.shape[1],
         entries=n * p,
@@ -139,6 +159,7 @@ def mine_impostors(
     slack: float = 0.5,
     most: int = 200,
     every: int = 1,
+    weighed: Triplets | None = None,
 ) -> tuple[float, np.ndarray]:
     """The exact LMNN objective, and the pairs (point, impostor) that a descent should watch.
 
@@ -158,6 +179,8 @@ def mine_impostors(
         The nearest impostors of a row to list, at most; with 0, the objective is all.
     every : int, default=1
         Look at one block of rows in so many, and count its hinge so many times: an estimate.
+    weighed : Triplets, default=None
+        What each target pair and each impostor counts, where points have weights.
 
     Returns
     -------
@@ -170,10 +193,10 @@ def mine_impostors(
     -----
     O(n² r) time, one block of rows × n and the pairs in memory.
     """
-    value, thresholds, _ = _targets_part(E, targets)
+    value, thresholds, _ = _targets_part(E, targets, weighed)
     reach = (1.0 + slack) * thresholds.max(axis=1)
     found = over_tiles(
-        partial(_mined, _points(E, codes), thresholds, reach, c, most),
+        partial(_mined, _points(E, codes), thresholds, reach, c, most, weighed),
         _impostor_blocks(codes, E)[::every],
         flops=2.0 * len(codes) ** 2 * E.shape[1] / every,
         host=backend_of(E).host,
@@ -183,12 +206,18 @@ def mine_impostors(
 
 
 def _mined(
-    points: Points, thresholds: np.ndarray, reach: np.ndarray, c: float, most: int, block: Block
+    points: Points,
+    thresholds: np.ndarray,
+    reach: np.ndarray,
+    c: float,
+    most: int,
+    weighed: Triplets | None,
+    block: Block,
 ) -> tuple[float, np.ndarray]:
     """The tile: the hinge of some rows, and their near pairs."""
     rows = block.rows
     D2 = to_numpy(_distances(points, block))
-    loss = _plain_hinge(D2, thresholds[rows], c)
+    loss = _plain_hinge(D2, thresholds[rows], c, _of_block(weighed, block, D2))
     if not most:
         return loss, np.empty((0, 2), dtype=np.int32)
     near = D2 < reach[rows][:, None].astype(D2.dtype)
@@ -202,7 +231,13 @@ def _mined(
 
 
 def lmnn_hinge_on(
-    pairs: np.ndarray, E: Any, V: Any, targets: np.ndarray, c: float, smoothing: float = 0.0
+    pairs: np.ndarray,
+    E: Any,
+    V: Any,
+    targets: np.ndarray,
+    c: float,
+    smoothing: float = 0.0,
+    weighed: Triplets | None = None,
 ) -> tuple[float, Any]:
     """The LMNN objective over listed impostors alone; see :func:`lmnn_hinge`.
 
@@ -220,6 +255,8 @@ def lmnn_hinge_on(
         Weight of the hinge.
     smoothing : float, default=0
         Width of the quadratic corner.
+    weighed : Triplets, default=None
+        What each target pair and each impostor counts, where points have weights.
 
     Returns
     -------
@@ -233,12 +270,12 @@ def lmnn_hinge_on(
     O(n_pairs (r + p)) time and memory for the pairs.
     """
     n, k = targets.shape
-    value, thresholds, pull = _targets_part(E, targets)
+    value, thresholds, pull = _targets_part(E, targets, weighed)
     i, impostor = pairs[:, 0], pairs[:, 1]
     margin = thresholds[i] - _pair_distances(E, i, impostor)[:, None]
     active = np.flatnonzero(margin.max(axis=1) > 0) if len(i) else np.empty(0, dtype=np.intp)
     i, impostor = i[active], impostor[active]
-    h, slope = huber_hinge(margin[active], smoothing, np)
+    h, slope = _counted(huber_hinge(margin[active], smoothing, np), i, impostor, weighed)
     value += c * float(h.sum())
     for j in range(k):
         pull[:, j] += c * np.bincount(i, weights=slope[:, j], minlength=n)
@@ -249,13 +286,33 @@ def lmnn_hinge_on(
     return value, _laplacian_product(first, second, both, V)
 
 
-def _targets_part(E: Any, targets: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Sum of target distances, the margins 1 + d_ij (-inf where missing), and weights of one."""
+def _targets_part(
+    E: Any, targets: np.ndarray, weighed: Triplets | None = None
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Sum of target distances, the margins 1 + d_ij (-inf where missing), and weights of pairs."""
     i, slot = np.nonzero(targets >= 0)
     d = _pair_distances(E, i, targets[i, slot])
     thresholds = np.full(targets.shape, -np.inf)
     thresholds[i, slot] = 1.0 + d
+    if weighed is not None:
+        pull = np.where(targets >= 0, weighed.parts, 0.0)
+        return float(pull[i, slot] @ d), thresholds, pull
     return float(d.sum()), thresholds, (targets >= 0).astype(np.float64)
+
+
+def _of_block(weighed: Triplets | None, block: Block, D2: Any) -> Triplets | None:
+    """What the triplets of a block count, by its rows and columns."""
+    return None if weighed is None else weighed.of(block.rows, block.of_all(np.arange(D2.shape[1])))
+
+
+def _counted(
+    both: tuple[np.ndarray, np.ndarray], i: np.ndarray, j: np.ndarray, weighed: Triplets | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Hinges and slopes of pairs (i, j), a column for each target, times what triplets count."""
+    if weighed is None:
+        return both
+    count = weighed.parts[i] * weighed.counts[j][:, None]
+    return both[0] * count, both[1] * count
 
 
 def _impostor_blocks(codes: np.ndarray, E: Any) -> list[Block]:
@@ -310,6 +367,7 @@ def _hinge_sums(
     thresholds: np.ndarray,
     c: float,
     smoothing: float,
+    weighed: Triplets | None,
     blocks: list[Block],
 ) -> tuple[float, np.ndarray, Any]:
     """Hinge of some blocks, weight each target pair collects, Laplacian of the others times V."""
@@ -317,7 +375,9 @@ def _hinge_sums(
     for block in blocks:
         rows = block.rows
         D2 = _distances(points, block)
-        loss, weights, per_target[rows] = _block_weights(D2, thresholds[rows], c, smoothing, block)
+        counted = _of_block(weighed, block, D2)
+        found = _block_weights(D2, thresholds[rows], c, smoothing, block, counted)
+        loss, weights, per_target[rows] = found
         total += loss
         V_rows = V[rows, :]
         product[rows, :] -= like(per_target[rows].sum(axis=1), V)[:, None] * V_rows
@@ -328,22 +388,33 @@ def _hinge_sums(
     return total, per_target, product
 
 
-def _plain_hinge(D2: np.ndarray, thresholds: np.ndarray, c: float) -> float:
+def _plain_hinge(
+    D2: np.ndarray, thresholds: np.ndarray, c: float, weighed: Triplets | None = None
+) -> float:
     """Plain hinge of a block."""
     i, impostor = true_entries(D2 < thresholds.max(axis=1, keepdims=True).astype(D2.dtype))
     margin = thresholds[i] - D2[i, impostor][:, None]
+    if weighed is not None:
+        count = weighed.parts[i] * weighed.counts[impostor][:, None]
+        return c * float(np.sum(np.maximum(margin, 0.0) * count))
     return c * float(np.sum(margin, where=margin > 0))
 
 
 def _block_weights(
-    D2: np.ndarray, thresholds: np.ndarray, c: float, smoothing: float, block: Block
+    D2: np.ndarray,
+    thresholds: np.ndarray,
+    c: float,
+    smoothing: float,
+    block: Block,
+    weighed: Triplets | None = None,
 ) -> tuple[float, list[tuple[Any, slice]], np.ndarray]:
     """Hinge value, weights of the pairs (i, l) for runs of l, and what each target pair collects.
 
     Where few pairs have a weight, they are in one sparse matrix for all l.
     """
     n_rows, n = len(thresholds), D2.shape[1] + block.unseen.stop - block.unseen.start
-    loss, i, impostor, values, per_target = _active_weights(D2, thresholds, c, smoothing)
+    found = _active_weights(D2, thresholds, c, smoothing, weighed)
+    loss, i, impostor, values, per_target = found
     if len(i) <= _SPARSE_BELOW * D2.size:
         ends = np.searchsorted(i, np.arange(n_rows + 1))
         parts = values, block.of_all(impostor), ends
@@ -354,14 +425,18 @@ def _block_weights(
 
 
 def _active_weights(
-    D2: np.ndarray, thresholds: np.ndarray, c: float, smoothing: float
+    D2: np.ndarray,
+    thresholds: np.ndarray,
+    c: float,
+    smoothing: float,
+    weighed: Triplets | None = None,
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hinge value, the pairs that have one, their weights, and weight each target pair collects."""
     n_rows, k = thresholds.shape
     farthest = thresholds.max(axis=1, keepdims=True).astype(D2.dtype)  # rounded: a cost of nothing
     i, impostor = true_entries(D2 < farthest)
     margin = thresholds[i] - D2[i, impostor][:, None]
-    h, slope = huber_hinge(margin, smoothing, np)
+    h, slope = _counted(huber_hinge(margin, smoothing, np), i, impostor, weighed)
     per_target = np.empty((n_rows, k))
     for j in range(k):
         per_target[:, j] = c * np.bincount(i, weights=slope[:, j], minlength=n_rows)

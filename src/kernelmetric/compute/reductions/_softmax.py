@@ -15,10 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute._arrays import device_of, in_library_of, namespace, set_entries
+from kernelmetric.compute._arrays import (
+    device_of,
+    in_library_of,
+    like,
+    namespace,
+    set_entries,
+)
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute._threads import calm_if_small
+from kernelmetric.compute._weights import Weights
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center
 from kernelmetric.compute.reductions._products import product
@@ -38,9 +45,10 @@ class Rows(NamedTuple):
     left: Any
     columns: Any
     squares: Any
+    itself: Any = None  # exponents of the copies of itself that each row meets, where there are any
 
 
-def nca_loss(L: Any, X: Any, codes: Any) -> tuple[float, Any]:
+def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tuple[float, Any]:
     """NCA objective and its gradient, eq. (3) and (5) of [1]_.
 
     ``f(L) = -Σ_i Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(-|L x_i - L x_j|²)``, ``p_ii = 0``:
@@ -54,6 +62,8 @@ def nca_loss(L: Any, X: Any, codes: Any) -> tuple[float, Any]:
         The points, **rows sorted by class**.
     codes : array of shape (n,)
         Class codes, ascending, in NumPy or where X lies.
+    weights : Weights, default=None
+        Of the points: the loss of a point counts its share, and its neighbours their counts.
 
     Returns
     -------
@@ -67,13 +77,18 @@ def nca_loss(L: Any, X: Any, codes: Any) -> tuple[float, Any]:
     With ``W_ij = p_ij ([y_i = y_j] - p_i)`` the rows of W sum to zero, and
     ``∂f/∂E = 2 (diag(Wᵀ1) - W - Wᵀ) E`` for the embedding ``E = X Lᵀ``. O(n² r + n r d) time,
     one block of rows × n in memory; on a CPU, besides, as much of half the n × n softmax as an
-    eighth of the memory budget holds, half a gigabyte at most: the rest is computed twice.
+    eighth of the memory budget holds, half a gigabyte at most: the rest is computed twice. With
+    weights the softmax is computed whole, by rows.
 
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
+    if weights is not None:
+        E = product(X, L.T)
+        total, sums = softmax_reduction(E, E, partial(_own_class, codes, weights), weights)
+        return total, 2.0 * product(sums.T, X)
     flops = 6.0 * X.shape[0] ** 2 * L.shape[0]
     with calm_if_small(flops) if backend_of(X).host else nullcontext():
         E = product(X, L.T)
@@ -99,7 +114,19 @@ def _softmax(E: Any, codes: Any) -> tuple[Any, Any]:
     return total + of_rows, sums + sums_of_rows
 
 
-def softmax_reduction(E: Any, F: Any, weigh: Weigh) -> tuple[float, Any]:
+def _own_class(codes: Any, weights: Weights, P: Any, rows: slice, logs: Any) -> tuple[float, Any]:
+    """NCA's loss of some rows, and its derivatives, for :func:`softmax_reduction`."""
+    xp, codes = namespace(P), in_library_of(codes, P)
+    same = codes[rows][:, None] == codes[None, :]
+    p = xp.sum(xp.where(same, P, xp.zeros_like(P[:1, :1])), axis=1, keepdims=True)
+    share = like(weights.shares[rows], P)[:, None]
+    P *= xp.where(same, share * (1.0 - p), -share * p)
+    return -xp.sum(share * p), P
+
+
+def softmax_reduction(
+    E: Any, F: Any, weigh: Weigh, weights: Weights | None = None
+) -> tuple[float, Any]:
     """Loss of softmax neighbours and its derivative, for any loss that looks at them row by row.
 
     Parameters
@@ -113,6 +140,8 @@ def softmax_reduction(E: Any, F: Any, weigh: Weigh) -> tuple[float, Any]:
         ``weigh(P, rows, logs) -> value, W`` for some rows: of ``p_ij = exp(-d_ij) / s_i``,
         p_ii = 0, and ``log s_i``, their share of f and its derivatives ``W_ij = ∂f/∂d_ij``. It may
         overwrite P.
+    weights : Weights, default=None
+        Of the points: ``p_ij = w_j exp(-d_ij) / s_i``, and p_ii that of the copies of i.
 
     Returns
     -------
@@ -130,7 +159,7 @@ def softmax_reduction(E: Any, F: Any, weigh: Weigh) -> tuple[float, Any]:
     E = E - robust_center(E)
     most = tile_rows(E, n, _ROW_BLOCK_BYTES)
     value, sums = sum_tiles(
-        partial(_weighed, _rows(E), _with_ones(F), weigh),
+        partial(_weighed, _rows(E, weights), _with_ones(F), weigh),
         list(row_blocks(n, 4 * itemsize_of(E) * n, most=most)),
         flops=2.0 * n**2 * (E.shape[1] + 2 * F.shape[1]),
         entries=n * F.shape[1],
@@ -235,21 +264,30 @@ def _with_ones(F: Any) -> Any:
     return xp.concat([F, xp.ones_like(F[:, :1])], axis=1)
 
 
-def _rows(E: Any) -> Rows:
+def _rows(E: Any, weights: Weights | None = None) -> Rows:
+    """The rows; a neighbour that counts w times has log w more in its exponents."""
     xp = namespace(E)
     squares = xp.sum(E * E, axis=1)
-    return Rows(_with_ones(E), xp.concat([2.0 * E, -squares[:, None]], axis=1).T, squares)
+    last, itself = -squares, None
+    if weights is not None:
+        with np.errstate(divide="ignore"):  # no copy, no exponent
+            last, itself = last + like(np.log(weights.counts), E), like(np.log(weights.own), E)
+        itself = itself + squares
+    return Rows(_with_ones(E), xp.concat([2.0 * E, last[:, None]], axis=1).T, squares, itself)
 
 
 def _exponentials(rows_of: Rows, rows: slice | np.ndarray) -> tuple[Any, Any]:
     """Unnormalised softmax of some rows, its own point left out, and the shift of each row."""
     S = rows_of.left[rows, :] @ rows_of.columns
     own = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-    S = set_entries(S, own, -np.inf)
-    shift = namespace(S).max(S, axis=1, keepdims=True)
+    itself = None if rows_of.itself is None else rows_of.itself[rows]
+    S = set_entries(S, own, -np.inf if itself is None else itself)
+    xp = namespace(S)
+    shift = xp.max(S, axis=1, keepdims=True)
     S -= shift
     S = backend_of(S).exponential(S, _LOWEST_EXPONENT)
-    return set_entries(S, own, 0.0), shift[:, 0]
+    left = 0.0 if itself is None else xp.exp(itself - shift[:, 0])
+    return set_entries(S, own, left), shift[:, 0]
 
 
 def _class_blocks(codes: np.ndarray, E: Any) -> list[Block]:
