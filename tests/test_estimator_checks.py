@@ -23,6 +23,7 @@ from tested_learners import passes, robust
 # The checks fit noise, and set max_iter to a handful themselves.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:Got .* class.es. with at most n_neighbors")
+@pytest.mark.filterwarnings("ignore:DNE found no negative eigenvalue")
 # Their clusters are apart, their labels sometimes as many as the points.
 @pytest.mark.filterwarnings("ignore:Got a (graph of|single label)")
 @parametrize_with_checks(

@@ -487,13 +487,13 @@ def test_further_arguments_reach_the_learner_fold_by_fold(overlapping):
 
     class Weighted(DNE):
         def fit(self, X, y, sample_weight=None):
-            seen.append(sample_weight)
+            seen.append(sample_weight.counts)
             return super().fit(X, y)
 
     KernelizedCV(Weighted(), RBF(), FOLDS).fit(X, y, sample_weight=np.arange(60))
     expected = [train for train, _ in FOLDS.split(X, y)] + [np.arange(60)]
     for weights, rows in zip(seen, expected, strict=True):
-        np.testing.assert_array_equal(weights, rows)
+        np.testing.assert_array_equal(weights, rows[rows > 0])  # a row without weight is absent
 
 
 def test_clones_and_pickles_are_the_same(overlapping):

@@ -74,10 +74,12 @@ from kernelmetric.compute._threads import (
 )
 from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
 from kernelmetric.compute._weights import (
+    Weighed,
     Weights,
     check_class_weight,
     repeated_quantiles,
     rows_of,
+    unweighed,
     weigh,
     with_classes,
 )
@@ -110,6 +112,7 @@ __all__ = [
     "GramProducts",
     "Listed",
     "Triplets",
+    "Weighed",
     "Weights",
     "added",
     "all_finite",
@@ -180,6 +183,7 @@ __all__ = [
     "tile_bytes",
     "to_numpy",
     "unchanged_on_failure",
+    "unweighed",
     "use_device",
     "weigh",
     "widened",

@@ -67,6 +67,21 @@ class Weights(NamedTuple):
         return self.shares @ X / self.total
 
 
+class Weighed(NamedTuple):
+    """Labels, or none, of rows that have weights: what ``bind`` and ``_learn`` get in their place.
+
+    Kernels and spaces hand y on as it is; who looks at it calls :func:`unweighed`.
+    """
+
+    labels: Any
+    weights: Weights
+
+
+def unweighed(y: Any) -> tuple[Any, Weights | None]:
+    """Labels and weights; the latter None where there are none."""
+    return (y.labels, y.weights) if isinstance(y, Weighed) else (y, None)
+
+
 def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None]:
     """Check weights of rows.
 

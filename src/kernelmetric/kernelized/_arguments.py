@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from sklearn import get_config
 from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.validation import has_fit_parameter
+
+from kernelmetric.compute import Weights, check_labels, to_numpy, weigh, with_classes
+from kernelmetric.learners import Learner
+from kernelmetric.learners._checks import kept_rows
 
 
 def learner_arguments(
@@ -47,6 +53,45 @@ def learner_arguments(
                 raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
             arguments[key] = pairs
     return arguments
+
+
+def weighed_fit(
+    learner: Any, kernel: Any, X: Any, y: Any, given: dict[str, Any]
+) -> tuple[Any, Any, Weights | None, dict[str, Any]]:
+    """The rows that have weight, their weights, and what else the fit was given of these rows."""
+    sample_weight = given.get("sample_weight")
+    ours = isinstance(learner, Learner)
+    class_weight = vars(learner).get("class_weight") if ours else None
+    if sample_weight is None and class_weight is None:
+        return X, y, None, given
+    if sample_weight is not None and not has_fit_parameter(learner, "sample_weight"):
+        raise ValueError(
+            f"Got sample_weight, but {type(learner).__name__}.fit takes none: expected a learner "
+            "that does, or all rows to count alike."
+        )
+    rows, weights = weigh(sample_weight, X)
+    if y is not None and ours and learner.learns_from != "targets":
+        check_labels(y, X)
+        weights = with_classes(weights, class_weight, y, rows)
+    if rows is None:
+        return X, y, weights, given
+    if kernel.pairwise:
+        raise ValueError(
+            "Got sample_weight of zero with a precomputed kernel, but expected some for every row: "
+            "leave the rows and columns of these points out."
+        )
+    kept = {**given, **kept_rows({**given, "X": X, "y": y}, X, y, rows)}
+    kept["sample_weight"] = np.asarray(kept["sample_weight"], dtype=np.float64)[rows]
+    return kept.pop("X"), kept.pop("y"), weights, kept
+
+
+def refuse_zeros(sample_weight: Any) -> None:
+    """Refuse weights of zero where every row must have an answer."""
+    if sample_weight is not None and not np.all(np.asarray(to_numpy(sample_weight)) > 0):
+        raise ValueError(
+            "Got sample_weight of zero, but expected some for every row, as each gets an answer: "
+            "leave these rows out, or call fit."
+        )
 
 
 def search_arguments(search: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

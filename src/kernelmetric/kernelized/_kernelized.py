@@ -9,15 +9,21 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import (
+    Weighed,
     home,
     require_memory,
     unchanged_on_failure,
 )
 from kernelmetric.graphs import as_pairs
-from kernelmetric.kernelized._arguments import learner_arguments, naming
+from kernelmetric.kernelized._arguments import (
+    learner_arguments,
+    naming,
+    refuse_zeros,
+    weighed_fit,
+)
 from kernelmetric.kernelized._delegation import in_dtype_of, inner_has
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
@@ -43,7 +49,7 @@ from kernelmetric.learners._progress import (
 )
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel
-from kernelmetric.spaces import PairKPCA
+from kernelmetric.spaces import PairKPCA, Space
 
 
 class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
@@ -167,7 +173,8 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         tuples : array-like of shape (n_tuples, t), default=None
             Row numbers of tuples, for learners that fit on tuples of points.
         **fit_params : dict
-            What else the learner's ``fit`` takes.
+            What else the learner's ``fit`` takes. A ``sample_weight`` also counts in the space and
+            in the choice of the kernel; the learner's ``class_weight`` counts in that choice.
 
         Returns
         -------
@@ -195,6 +202,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         array of shape (n_samples,)
             What the learner's own ``fit_predict`` gives.
         """
+        refuse_zeros(fit_params.get("sample_weight"))
         return self._fit(X, y, how="fit_predict", **fit_params)[1]
 
     @with_callbacks
@@ -217,9 +225,12 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             kernel is evaluated only once.
         """
         if not hasattr(self.learner, "transform"):
+            refuse_zeros(fit_params.get("sample_weight"))
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
             return in_dtype_of(Z, E)
         Z, _ = self._fit(X, y, **fit_params)
+        if Z.shape[0] < _num_samples(X):  # rows without weight were left out
+            return self.transform(X)
         with config_context(transform_output="default"):
             return in_dtype_of(Z, self.learner_.transform(Z))
 
@@ -327,6 +338,11 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         with unchanged_on_failure(self):
             if are_tuples(X):
                 X, tuples = points_of_tuples(X)
+            weights = None
+            if tuples is None:
+                fit_params |= {"similar": similar, "dissimilar": dissimilar}
+                X, y, weights, fit_params = weighed_fit(self.learner, kernel, X, y, fit_params)
+                similar, dissimilar = fit_params.pop("similar"), fit_params.pop("dissimilar")
             X, kernel = fit_points(self, X, kernel)
             require_memory(
                 self.estimate_memory(*X.shape),
@@ -345,6 +361,8 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             space.set_params(kernel=clone(kernel))
             # the labels of tuples are no point's labels
             target = pairs if isinstance(space, PairKPCA) else y if tuples is None else None
+            if weights is not None and isinstance(space, Space) and not isinstance(space, PairKPCA):
+                target = Weighed(target, weights)
             Z = fit_coordinates(space, X, target)
             arguments = learner_arguments(self, space, X, similar, dissimilar, fit_params)
             if not isinstance(self.learner, Metric):

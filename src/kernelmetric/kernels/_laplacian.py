@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import all_finite, exp_of_negative, l1_distances, take_rows, to_numpy
+from kernelmetric.compute import (
+    Weights,
+    all_finite,
+    exp_of_negative,
+    l1_distances,
+    repeated_quantiles,
+    take_rows,
+    to_numpy,
+    unweighed,
+)
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import check_number, ones
 
@@ -50,7 +59,7 @@ class Laplacian(Kernel):
         if self.gamma in (None, "auto"):
             return {"gamma": 1.0 / X.shape[1]}
         if self.gamma == "median":
-            return {"gamma": 1.0 / _median_l1(X)}
+            return {"gamma": 1.0 / _median_l1(X, unweighed(y)[1])}
         raise ValueError(
             f"Got gamma={self.gamma!r}, but expected a number, 'auto' or 'median': "
             "try gamma='median'."
@@ -72,14 +81,22 @@ class Laplacian(Kernel):
         return ones(A)
 
 
-def _median_l1(X: Any) -> float:
+def _median_l1(X: Any, weights: Weights | None = None) -> float:
     n = X.shape[0]
+    rows = np.arange(n)
     if n > _MEDIAN_ROWS:
-        X = take_rows(X, check_random_state(0).choice(n, _MEDIAN_ROWS, replace=False))
+        rows = check_random_state(0).choice(n, _MEDIAN_ROWS, replace=False)
+        X = take_rows(X, rows)
     with np.errstate(all="ignore"):
         D1 = l1_distances(to_numpy(X).astype(np.float64))
-        D1 = D1[D1 > 0]
-        median = float(np.median(D1)) if len(D1) else 1.0
+        apart = D1 > 0
+        if not apart.any():
+            median = 1.0
+        elif weights is None:
+            median = float(np.median(D1[apart]))
+        else:
+            counts = np.outer(weights.counts[rows], weights.counts[rows])
+            median = float(repeated_quantiles(D1[apart], counts[apart], 0.5))
     if not np.isfinite(median):
         raise ValueError(
             f"Got a median L1 distance of {median}, but expected a finite number: "

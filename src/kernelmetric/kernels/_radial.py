@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
+    Weights,
     exp_of_negative,
     is_sparse,
     median_squared_distance,
     namespace,
     squared_distances,
+    to_numpy,
+    unweighed,
 )
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import check_number, ones
@@ -101,9 +104,9 @@ class RBF(RadialKernel):
         elif isinstance(self.gamma, Real):
             gamma = check_number("gamma", self.gamma)
         elif self.gamma in (None, "median"):
-            gamma = _inverse(median_distance(X))
+            gamma = _inverse(median_distance(X, unweighed(y)[1]))
         elif self.gamma == "scale":
-            gamma = _inverse(X.shape[1] * _variance(X))
+            gamma = _inverse(X.shape[1] * _variance(X, unweighed(y)[1]))
         elif self.gamma == "auto":
             gamma = 1.0 / X.shape[1]
         else:
@@ -156,7 +159,7 @@ class Delta(RadialKernel):
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if self.width is None:
-            return {"width": _DELTA_FRACTION * float(np.sqrt(median_distance(X)))}
+            return {"width": _DELTA_FRACTION * float(np.sqrt(median_distance(X, unweighed(y)[1])))}
         return {"width": check_number("width", self.width, positive=True)}
 
     def _gamma(self) -> float:
@@ -164,15 +167,22 @@ class Delta(RadialKernel):
         return _inverse_square("width", width, 2.0)
 
 
-def median_distance(X: Any) -> float:
+def median_distance(X: Any, weights: Weights | None = None) -> float:
     """Median squared distance of X, refused when it overflows."""
     if X.shape[0] < 2:
         return 1.0  # no pair of points says anything about a width
-    median = median_squared_distance(X)
+    median = median_squared_distance(X, weights=weights)
     return median if median > _LEAST_SPREAD else 1.0  # below: for float64 the points coincide
 
 
-def _variance(X: Any) -> float:
+def _variance(X: Any, weights: Weights | None = None) -> float:
+    if weights is not None:
+        share = weights.counts / (weights.total * X.shape[1])
+        first, second = (
+            float(share @ np.asarray(M.sum(axis=1)).reshape(-1))
+            for M in ((X, X.multiply(X)) if is_sparse(X) else (to_numpy(X), to_numpy(X) ** 2))
+        )
+        return second - first**2
     if is_sparse(X):
         return float(X.multiply(X).mean() - X.mean() ** 2)
     with np.errstate(all="ignore"):

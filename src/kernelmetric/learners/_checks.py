@@ -106,11 +106,11 @@ def weighed(
         check_labels(y, X)
         weights = with_classes(weights, class_weight, y, rows)
     if rows is not None:
-        given.update(_kept(given, X, y, rows))
+        given.update(kept_rows(given, X, y, rows))
     return (), {**given, "sample_weight": weights}
 
 
-def _kept(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[str, Any]:
+def kept_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[str, Any]:
     """The arguments of a fit that speak of rows, of some rows alone."""
     n = _num_samples(X)
     kept: dict[str, Any] = {

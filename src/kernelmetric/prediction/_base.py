@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from kernelmetric.compute import Weights, to_numpy, weigh
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, tags_of
 from kernelmetric.metric import refuse_signed
@@ -19,6 +22,7 @@ from kernelmetric.prediction._cross_fit import (
     embedded,
     learned_coordinates,
     settled,
+    splits_among,
     splits_of,
 )
 from kernelmetric.prediction._neighbors import (
@@ -49,6 +53,7 @@ class MetricPredictor(BaseEstimator):
     embedding_: np.ndarray
     n_neighbors_: int
     temperature_: float
+    _kept: np.ndarray | None
 
     def __init__(self, metric=None, *, cv=5, index=None, random_state=0):
         self.metric = metric
@@ -85,7 +90,9 @@ class MetricPredictor(BaseEstimator):
                 f"{len(self.embedding_)}, the number of training points: try 5."
             )
         found = self._neighbors(embedded(self.metric_, X), int(k))
-        return (np.sqrt(found.squares), found.rows) if return_distance else found.rows
+        kept = vars(self).get("_kept")  # where rows without weight were left out
+        rows = found.rows if kept is None else kept[found.rows]
+        return (np.sqrt(found.squares), rows) if return_distance else rows
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How usual every point is: about -1 for points like the training points, less farther off.
@@ -144,7 +151,21 @@ class MetricPredictor(BaseEstimator):
                 "faiss.index_factory makes: try 'HNSW32'."
             )
 
-    def _learn(self, X: Any, y: np.ndarray, *, classes: bool) -> list[Fold]:
+    def _weighed(
+        self, X: Any, sample_weight: Any
+    ) -> tuple[np.ndarray | None, Weights | None, np.ndarray | None]:
+        """The rows with weight, None for all; their weights; and the same as a metric gets them."""
+        rows, weights = weigh(sample_weight, X)
+        self._kept = rows
+        if sample_weight is None:
+            return rows, weights, None
+        given = to_numpy(sample_weight) if is_array_api_obj(sample_weight) else sample_weight
+        w = np.broadcast_to(np.asarray(given, dtype=np.float64), (_num_samples(X),))
+        return rows, weights, w if rows is None else w[rows]
+
+    def _learn(
+        self, X: Any, y: np.ndarray, *, classes: bool, sample_weight: np.ndarray | None = None
+    ) -> list[Fold]:
         """Fit the metric on all points; coordinates of points that metrics have not seen.
 
         Of classes a kernel is chosen once. Intervals promise something, so for numbers it is
@@ -152,11 +173,14 @@ class MetricPredictor(BaseEstimator):
         """
         (X,) = indexable(X)
         metric = clone(self._given_metric())
-        E = learned_coordinates(metric, X, y)
+        E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
-        splits = splits_of(self.cv, X, y, self.random_state, classes=classes)
+        cv = self.cv
+        if self._kept is not None and not (isinstance(cv, Integral) or hasattr(cv, "split")):
+            cv = splits_among(cv, self._kept)
+        splits = splits_of(cv, X, y, self.random_state, classes=classes)
         fresh = settled(metric) if classes else clone(metric)
-        folds = list(cross_fitted(fresh, X, y, splits))
+        folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
         self.metric_, self.embedding_ = metric, E
         self.usual_distance_ = self._usual_distance(folds)
@@ -178,6 +202,18 @@ class MetricPredictor(BaseEstimator):
         if self.index is None:
             return nearest(self.embedding_, E, k)
         return nearest_by_faiss(self._faiss, self.embedding_, E, k)
+
+    def _votes_of(self, found: Neighbors, k: int, width: float, rows: Any = None) -> np.ndarray:
+        """What each of the first k neighbours counts: by distance, and by its own weight."""
+        votes, mass = found.weights(k, width), vars(self).get("_mass")
+        if mass is None:
+            return votes
+        return votes * (mass if rows is None else mass[rows])[found.rows[:, :k]]
+
+    def _held_out_mass(self, folds: list[Fold]) -> np.ndarray | None:
+        """What the points held out count; None where all count alike."""
+        mass = vars(self).get("_mass")
+        return None if mass is None else np.concatenate([mass[fold.test] for fold in folds] or [[]])
 
     @property
     def _width(self) -> float:

@@ -10,7 +10,14 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from kernelmetric.compute import check_labels, map_rows, to_numpy, unchanged_on_failure
+from kernelmetric.compute import (
+    check_labels,
+    map_rows,
+    rows_of,
+    to_numpy,
+    unchanged_on_failure,
+    with_classes,
+)
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import LMNN
 from kernelmetric.prediction._base import MetricPredictor, found_in, require_points
@@ -58,6 +65,10 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         learned coordinates, such as 'HNSW32', for many training points.
     random_state : int, RandomState or None, default=0
         For the folds.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count, in votes, scores and log-loss; 'balanced' predicts as
+        if all classes were of one size. It is also that of the default metric; one that is given
+        has its own. Only ratios matter.
 
     Attributes
     ----------
@@ -111,7 +122,11 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     array([[0, 0, 0]])
     """
 
-    def fit(self, X: Any, y: Any) -> MetricClassifier:
+    def __init__(self, metric=None, *, cv=5, index=None, random_state=0, class_weight=None):
+        super().__init__(metric, cv=cv, index=index, random_state=random_state)
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MetricClassifier:
         """Learn the metric, and what probabilities follow from it.
 
         Parameters
@@ -120,6 +135,9 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             Points, of any kind that the metric takes.
         y : array-like of shape (n_samples,)
             Classes, numbers or strings.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others: in the metric, in the votes, and among the points held out.
 
         Returns
         -------
@@ -135,14 +153,19 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         with unchanged_on_failure(self):
             labels = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
             require_points(X)
-            self._codes = codes = check_labels(labels, X)
+            codes = check_labels(labels, X)
             self.classes_ = np.unique(labels)
-            folds = self._learn(X, codes, classes=True)
+            rows, weights, w = self._weighed(X, sample_weight)
+            weights = with_classes(weights, self.class_weight, labels, rows)
+            X, self._codes = rows_of(X, rows), codes if rows is None else codes[rows]
+            codes = self._codes
+            self._mass = None if weights is None else weights.shares
+            folds = self._learn(X, codes, classes=True, sample_weight=w)
             found = found_in(folds)
             truth = np.concatenate([codes[:0], *(codes[fold.test] for fold in folds)])
             self.n_neighbors_, self.temperature_ = self._best_votes(folds, found, truth)
             ridge, combined = self._best_scores(folds, found, truth)
-            linear = linear_scores(self.embedding_, self._signs(codes), ridge)
+            linear = linear_scores(self.embedding_, self._signs(codes), ridge, self._mass)
             self.coef_, self.intercept_ = linear
             self.weights_, self.biases_ = combined.weights, combined.biases
             self.log_loss_ = combined.loss
@@ -205,18 +228,25 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         return self.classes_[P.argmax(axis=1)]
 
     def _default_metric(self) -> Any:
-        return Kernelized(LMNN())
+        return Kernelized(LMNN(class_weight=self.class_weight))
 
     def _priors(self, codes: np.ndarray) -> np.ndarray:
-        return np.bincount(codes, minlength=len(self.classes_)) / len(codes)
+        sizes = np.bincount(codes, vars(self).get("_mass"), minlength=len(self.classes_))
+        return sizes / np.sum(sizes)
 
     def _signs(self, codes: np.ndarray) -> np.ndarray:
         return np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
 
     def _votes(
-        self, found: Neighbors, k: int, width: float, codes: np.ndarray, priors: np.ndarray
+        self,
+        found: Neighbors,
+        k: int,
+        width: float,
+        codes: np.ndarray,
+        priors: np.ndarray,
+        rows: Any = None,
     ) -> np.ndarray:
-        return np.log(class_shares(found, found.weights(k, width), codes, priors))
+        return np.log(class_shares(found, self._votes_of(found, k, width, rows), codes, priors))
 
     def _held_out_votes(
         self, folds: list[Fold], found: list[Neighbors], k: int, temperature: float
@@ -226,7 +256,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         for fold, near in zip(folds, found, strict=True):
             codes = self._codes[fold.train]
             width = temperature * spread(fold.E)
-            parts.append(self._votes(near, k, width, codes, self._priors(self._codes)))
+            priors = self._priors(self._codes)
+            parts.append(self._votes(near, k, width, codes, priors, fold.train))
         return np.concatenate(parts)
 
     def _best_votes(
@@ -237,8 +268,9 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         numbers = sorted({min(k, most) for k in NUMBERS})
         if not folds:
             return numbers[0], 0.25
+        at, mass = (np.arange(len(truth)), truth), self._held_out_mass(folds)
         losses = {
-            (k, t): -self._held_out_votes(folds, found, k, t)[np.arange(len(truth)), truth].mean()
+            (k, t): -np.average(self._held_out_votes(folds, found, k, t)[at], weights=mass)
             for k in numbers
             for t in TEMPERATURES
         }
@@ -251,17 +283,18 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         if not folds:
             return RIDGES[0], Combination(_USUAL, np.zeros(len(self.classes_)), np.nan)
         votes = self._held_out_votes(folds, found, self.n_neighbors_, self.temperature_)
-        choices = []
+        choices, mass = [], self._held_out_mass(folds)
         for ridge in RIDGES:
-            linear = np.concatenate(
-                [
-                    linear_scores(fold.E, self._signs(self._codes[fold.train]), ridge)(fold.E_new)
-                    for fold in folds
-                ]
-            )
-            combined = log_odds(_stacked(votes, linear), truth, _USUAL)
+            scores = []
+            for fold in folds:
+                signs = self._signs(self._codes[fold.train])
+                own = None if self._mass is None else self._mass[fold.train]
+                scores.append(linear_scores(fold.E, signs, ridge, own)(fold.E_new))
+            linear = np.concatenate(scores)
+            combined = log_odds(_stacked(votes, linear), truth, _USUAL, mass)
             P = _probabilities(votes, linear, combined.weights, combined.biases)
-            loss = float(-np.log(P[np.arange(len(truth)), truth]).mean())
+            hits = np.log(P[np.arange(len(truth)), truth])
+            loss = float(-np.average(hits, weights=mass))
             choices.append((combined.loss, ridge, combined._replace(loss=loss)))
         _, ridge, combined = min(choices, key=lambda choice: choice[0])
         return ridge, combined

@@ -27,7 +27,9 @@ class Combination(NamedTuple):
     loss: float
 
 
-def log_odds(scores: np.ndarray, codes: np.ndarray, usual: np.ndarray) -> Combination:
+def log_odds(
+    scores: np.ndarray, codes: np.ndarray, usual: np.ndarray, mass: np.ndarray | None = None
+) -> Combination:
     r"""Weights w and biases b of the most likely :math:`p_c \propto \exp(\sum_f w_f s_{cf} + b_c)`.
 
     This is Platt's and temperature scaling at once, for several scores. A normal prior of variance
@@ -42,6 +44,8 @@ def log_odds(scores: np.ndarray, codes: np.ndarray, usual: np.ndarray) -> Combin
         Their classes.
     usual : ndarray of shape (f,)
         Weights to begin with.
+    mass : ndarray of shape (n,), default=None
+        What the points count.
 
     Returns
     -------
@@ -55,6 +59,8 @@ def log_odds(scores: np.ndarray, codes: np.ndarray, usual: np.ndarray) -> Combin
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         logs = log_softmax(scores @ theta[:f] + theta[f:], axis=1)
         excess = np.exp(logs) - hit
+        if mass is not None:
+            logs, excess = mass[:, None] * logs, mass[:, None] * excess
         slope = np.concatenate([np.tensordot(excess, scores, axes=2), excess.sum(axis=0)])
         away = theta - start
         return float(-logs[hit].sum() + 0.5 * away @ away), slope + away
@@ -64,7 +70,9 @@ def log_odds(scores: np.ndarray, codes: np.ndarray, usual: np.ndarray) -> Combin
     return Combination(found.x[:f], found.x[f:], float(found.fun))
 
 
-def sum_of_numbers(scores: np.ndarray, y: np.ndarray, usual: np.ndarray) -> Combination:
+def sum_of_numbers(
+    scores: np.ndarray, y: np.ndarray, usual: np.ndarray, mass: np.ndarray | None = None
+) -> Combination:
     """Weights of least squares for several predictions of a number, held near the usual ones.
 
     Parameters
@@ -75,15 +83,19 @@ def sum_of_numbers(scores: np.ndarray, y: np.ndarray, usual: np.ndarray) -> Comb
         Their targets.
     usual : ndarray of shape (f,)
         Weights to begin with.
+    mass : ndarray of shape (n,), default=None
+        What the points count.
 
     Returns
     -------
     Combination
         The weights, and one bias.
     """
-    level, centre = scores.mean(axis=0), y.mean()
+    level, centre = np.average(scores, axis=0, weights=mass), np.average(y, weights=mass)
     A, b = scores - level, y - centre
-    noise = float(np.sqrt(np.mean((b - A @ usual) ** 2))) or 1.0
+    noise = float(np.sqrt(np.average((b - A @ usual) ** 2, weights=mass))) or 1.0
+    if mass is not None:
+        A, b = np.sqrt(mass)[:, None] * A, np.sqrt(mass) * b
     rows, right = np.vstack([A, noise * np.eye(len(usual))]), np.append(b, noise * usual)
     weights = lsq_linear(rows, right, bounds=(0.0, np.inf)).x
     loss = float(np.sum((rows @ weights - right) ** 2))

@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from sklearn import config_context
+from sklearn import config_context, get_config
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import take_rows, to_numpy
-from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.learners import IdealizedKernel
 from kernelmetric.transductive import TransductiveDistance
 
@@ -33,7 +34,9 @@ class Fold(NamedTuple):
     test: np.ndarray
 
 
-def cross_fitted(metric: Any, X: Any, y: np.ndarray, splits: list) -> Iterator[Fold]:
+def cross_fitted(
+    metric: Any, X: Any, y: np.ndarray, splits: list, sample_weight: np.ndarray | None = None
+) -> Iterator[Fold]:
     """Fit a metric without some points, and embed them, for every split.
 
     Parameters
@@ -46,6 +49,8 @@ def cross_fitted(metric: Any, X: Any, y: np.ndarray, splits: list) -> Iterator[F
         Class codes or targets.
     splits : list of (train, test)
         Row numbers.
+    sample_weight : ndarray of shape (n,), default=None
+        Weights of the points, for the metric.
 
     Yields
     ------
@@ -57,7 +62,8 @@ def cross_fitted(metric: Any, X: Any, y: np.ndarray, splits: list) -> Iterator[F
         fresh = clone(metric)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit on all points has said it
-            E = learned_coordinates(fresh, X_train, y[train])
+            weights = None if sample_weight is None else sample_weight[train]
+            E = learned_coordinates(fresh, X_train, y[train], weights)
             E_new = embedded(fresh, X_test)
         yield Fold(E, train, E_new, test)
 
@@ -70,10 +76,28 @@ def _part(metric: Any, X: Any, rows: np.ndarray, seen: np.ndarray) -> Any:
     return take_rows(part.T, seen).T if get_tags(metric).input_tags.pairwise else part
 
 
-def learned_coordinates(metric: Any, X: Any, y: np.ndarray) -> np.ndarray:
+def learned_coordinates(
+    metric: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
     """Fit a metric; the learned coordinates of its points in float64."""
+    weights = {} if sample_weight is None else {_name_of_weights(metric): sample_weight}
     with config_context(transform_output="default"):
-        return _plain(metric.fit_transform(X, y))
+        return _plain(metric.fit_transform(X, y, **weights))
+
+
+def _name_of_weights(metric: Any) -> str:
+    """What the fit of a metric calls the weights of its points, refused where it takes none."""
+    if isinstance(metric, Pipeline):
+        last, inner = metric.steps[-1]
+        name = _name_of_weights(inner)
+        return name if get_config()["enable_metadata_routing"] else f"{last}__{name}"
+    inner = metric.learner if isinstance(metric, Kernelized | KernelizedCV) else metric
+    if not has_fit_parameter(inner, "sample_weight"):
+        raise ValueError(
+            f"Got sample_weight, but {type(inner).__name__}.fit takes none: expected a metric that "
+            "does, such as Kernelized(LMNN())."
+        )
+    return "sample_weight"
 
 
 def embedded(metric: Any, X: Any) -> np.ndarray:
@@ -160,6 +184,30 @@ def splits_of(
         if n_held_out >= ENOUGH:
             break
     return splits
+
+
+def splits_among(splits: Any, kept: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Splits of all rows as splits of those that were kept, counted anew.
+
+    Parameters
+    ----------
+    splits : iterable of (train, test)
+        Row numbers, or masks, of all rows.
+    kept : ndarray of int
+        The rows that were kept, ascending.
+
+    Returns
+    -------
+    list of (train, test)
+        Places among the kept rows.
+    """
+
+    def among(rows: Any) -> np.ndarray:
+        rows = _numbers(rows)
+        place = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
+        return place[kept[place] == rows]
+
+    return [(among(train), among(test)) for train, test in splits]
 
 
 def _numbers(rows: Any) -> np.ndarray:

@@ -28,7 +28,9 @@ class LinearScores(NamedTuple):
         return E @ self.coef + self.intercept
 
 
-def linear_scores(E: np.ndarray, Y: np.ndarray, ridge: float) -> LinearScores:
+def linear_scores(
+    E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None = None
+) -> LinearScores:
     """Ridge regression of the columns of Y on learned coordinates.
 
     On the coordinates of :class:`~kernelmetric.selection.RidgeKPCA`, which hold the ridge of the
@@ -42,6 +44,8 @@ def linear_scores(E: np.ndarray, Y: np.ndarray, ridge: float) -> LinearScores:
         Targets.
     ridge : float
         The ridge, relative to n times the mean variance of a coordinate.
+    mass : ndarray of shape (n,), default=None
+        What the points count.
 
     Returns
     -------
@@ -49,7 +53,8 @@ def linear_scores(E: np.ndarray, Y: np.ndarray, ridge: float) -> LinearScores:
         The map.
     """
     level = float(np.mean(np.var(E, axis=0))) or 1.0
-    model = Ridge(alpha=ridge * level * len(E), solver="cholesky").fit(E, Y)
+    n = len(E) if mass is None else float(np.sum(mass))
+    model = Ridge(alpha=ridge * level * n, solver="cholesky").fit(E, Y, sample_weight=mass)
     p = Y.shape[1]
     return LinearScores(
         np.ascontiguousarray(np.reshape(model.coef_, (p, -1)).T), np.reshape(model.intercept_, p)

@@ -11,7 +11,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from kernelmetric.compute import map_rows, to_numpy, unchanged_on_failure
+from kernelmetric.compute import (
+    map_rows,
+    repeated_quantiles,
+    rows_of,
+    to_numpy,
+    unchanged_on_failure,
+)
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor, found_in
@@ -112,7 +118,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
     True
     """
 
-    def fit(self, X: Any, y: Any) -> MetricRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MetricRegressor:
         """Learn the metric, and what numbers and intervals follow from it.
 
         Parameters
@@ -121,6 +127,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             Points, of any kind that the metric takes.
         y : array-like of shape (n_samples,)
             Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others: in the metric, in the votes, and among the points held out.
 
         Returns
         -------
@@ -138,17 +147,24 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             y = column_or_1d(y, warn=True)
             check_consistent_length(X, y)
+            rows, weights, w = self._weighed(X, sample_weight)
+            X, y = rows_of(X, rows), y if rows is None else y[rows]
             self.targets_ = y
-            folds = self._learn(X, y, classes=False)
+            self._mass = None if weights is None else weights.counts
+            folds = self._learn(X, y, classes=False, sample_weight=w)
             found = found_in(folds)
             truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
             self.n_neighbors_, self.temperature_ = self._best_mean(folds, found, truth)
             means, spreads = self._held_out(folds, found, self.n_neighbors_, self.temperature_)
             ridge, linear, combined = self._best_scores(folds, means, truth)
-            self.coef_, self.intercept_ = linear_scores(self.embedding_, y[:, None], ridge)
+            self.coef_, self.intercept_ = linear_scores(
+                self.embedding_, y[:, None], ridge, self._mass
+            )
             self.weights_, self.bias_ = combined.weights, float(combined.biases[0])
             predicted = np.stack([means, linear], axis=1) @ self.weights_ + self.bias_
-            self.floor_, self.residuals_ = _conformal(np.abs(truth - predicted), spreads)
+            mass = self._held_out_mass(folds)
+            found_floor = _conformal(np.abs(truth - predicted), spreads, mass)
+            self.floor_, self.residuals_, self._residual_mass = found_floor
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -197,7 +213,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
 
         def work(rows: slice) -> np.ndarray:
             found = self._neighbors(E[rows], self.n_neighbors_)
-            weights = found.weights(self.n_neighbors_, self._width)
+            weights = self._votes_of(found, self.n_neighbors_, self._width)
             mean, local = weighted_moments(found, weights, self.targets_)
             predicted = np.stack([mean, linear(E[rows])[:, 0]], axis=1) @ self.weights_
             return np.stack([predicted + self.bias_, local], axis=1)
@@ -212,7 +228,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         parts = [
             np.stack(
                 weighted_moments(
-                    near, near.weights(k, temperature * spread(fold.E)), self.targets_[fold.train]
+                    near,
+                    self._votes_of(near, k, temperature * spread(fold.E), fold.train),
+                    self.targets_[fold.train],
                 )
             )
             for fold, near in zip(folds, found, strict=True)
@@ -228,8 +246,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         numbers = sorted({min(k, most) for k in NUMBERS})
         if not folds:
             return numbers[0], 0.25
+        mass = self._held_out_mass(folds)
         errors = {
-            (k, t): np.mean((self._held_out(folds, found, k, t)[0] - truth) ** 2)
+            (k, t): np.average((self._held_out(folds, found, k, t)[0] - truth) ** 2, weights=mass)
             for k in numbers
             for t in TEMPERATURES
         }
@@ -241,15 +260,15 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         """Ridge, its scores on the points held out, and weights, with the least error there."""
         if not folds:
             return RIDGES[0], means, Combination(_USUAL, np.zeros(1), np.nan)
-        choices = []
+        choices, mass = [], self._held_out_mass(folds)
         for ridge in RIDGES:
-            linear = np.concatenate(
-                [
-                    linear_scores(fold.E, self.targets_[fold.train, None], ridge)(fold.E_new)[:, 0]
-                    for fold in folds
-                ]
-            )
-            combined = sum_of_numbers(np.stack([means, linear], axis=1), truth, _USUAL)
+            scores = []
+            for fold in folds:
+                own = None if self._mass is None else self._mass[fold.train]
+                targets = self.targets_[fold.train, None]
+                scores.append(linear_scores(fold.E, targets, ridge, own)(fold.E_new)[:, 0])
+            linear = np.concatenate(scores)
+            combined = sum_of_numbers(np.stack([means, linear], axis=1), truth, _USUAL, mass)
             choices.append((ridge, linear, combined))
         return min(choices, key=lambda choice: choice[2].loss)
 
@@ -259,7 +278,13 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             raise ValueError(
                 f"Got coverage={coverage!r}, but expected a number between 0 and 1: try 0.9."
             )
-        place = int(np.ceil((n + 1) * float(coverage) - 1e-9))
+        mass = vars(self).get("_residual_mass")
+        if mass is None:
+            place = int(np.ceil((n + 1) * float(coverage) - 1e-9))
+        else:  # a new point counts one, as they do on average
+            ends = np.cumsum(mass)
+            needed = (ends[-1] + 1.0) * float(coverage)
+            place = int(np.searchsorted(ends, needed * (1 - 1e-12))) + 1
         if place > n:
             raise ValueError(
                 f"Got coverage={coverage!r}, but {n} points held out can promise at most "
@@ -268,17 +293,25 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         return float(self.residuals_[place - 1])
 
 
-def _conformal(residuals: np.ndarray, spreads: np.ndarray) -> tuple[float, np.ndarray]:
-    """A floor for local spreads, and residuals divided by them, ascending.
+def _conformal(
+    residuals: np.ndarray, spreads: np.ndarray, mass: np.ndarray | None = None
+) -> tuple[float, np.ndarray, np.ndarray | None]:
+    """A floor for local spreads, residuals divided by them, ascending, and what these count.
 
     Of some floors, the one is taken that makes intervals short on average.
     """
-    typical = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else 1.0
+    typical = float(np.sqrt(np.average(residuals**2, weights=mass))) if len(residuals) else 1.0
     choices = []
     for floor in _FLOORS:
         local = np.hypot(spreads, floor * (typical or 1.0))
-        ratios = np.sort(residuals / local)
-        length = np.quantile(ratios, _TYPICAL) * local.mean() if len(ratios) else 0.0
-        choices.append((length, floor * (typical or 1.0), ratios))
-    _, floor, ratios = min(choices, key=lambda choice: choice[0])
-    return floor, ratios
+        ratios = residuals / local
+        order = np.argsort(ratios, kind="stable")
+        ratios, counts = ratios[order], None if mass is None else mass[order]
+        length = 0.0
+        if len(ratios) and counts is None:
+            length = np.quantile(ratios, _TYPICAL) * local.mean()
+        elif counts is not None and len(ratios):
+            length = float(repeated_quantiles(ratios, counts, _TYPICAL)) * local.mean()
+        choices.append((length, floor * (typical or 1.0), ratios, counts))
+    _, floor, ratios, counts = min(choices, key=lambda choice: choice[0])
+    return floor, ratios, counts

@@ -61,6 +61,8 @@ class Grid:
     judged : int, default=None
         How many points to leave out, evenly spaced: 400 of 500 take two thirds of the time. All,
         if None.
+    roots : ndarray of shape (n,), default=None
+        Square roots of what the errors of the points count, in the regression and left out.
 
     Attributes
     ----------
@@ -72,12 +74,20 @@ class Grid:
         Effective dimensions of the regressions, likewise.
     """
 
-    def __init__(self, X: Any, Y: np.ndarray, family: Family, judged: int | None = None):
+    def __init__(
+        self,
+        X: Any,
+        Y: np.ndarray,
+        family: Family,
+        judged: int | None = None,
+        roots: np.ndarray | None = None,
+    ):
         self.family, self._judged = family, min(judged or len(Y), len(Y))
         if self._judged < len(Y):
             last = evenly(len(Y), self._judged)
             order = np.append(np.delete(np.arange(len(Y)), last), last)
-            X, Y = X[order], Y[order]
+            X, Y, roots = X[order], Y[order], None if roots is None else roots[order]
+        self._roots = roots
         self._Y, D = Y, family.distances(X)
         some = D[:, :: 1 + len(Y) // _COLUMNS_FOR_MEDIAN]
         different = some[some > 0]
@@ -137,7 +147,7 @@ class Grid:
                 tell = 8 * len(self._Y) * np.finfo(np.float32).eps < RIDGES[j]
                 if of != (i, tell):
                     K, of = self._gram(i, self._D32 if tell else self._D), (i, tell)
-                found = left_out(K, self._Y, RIDGES[j], self._judged)
+                found = left_out(K, self._Y, RIDGES[j], self._judged, self._roots)
                 self.errors[i, j], self.dimensions[i, j] = found
         return self
 
@@ -155,7 +165,7 @@ class Grid:
     def settle(self) -> Grid:
         """Compute the best again, in double precision and for every point."""
         i, j = self.best
-        found = left_out(self._gram(i, self._D), self._Y, RIDGES[j])
+        found = left_out(self._gram(i, self._D), self._Y, RIDGES[j], roots=self._roots)
         if self.errors[i, j] > 0:  # the others are told from some points: relative to the best
             self.errors *= found[0] / self.errors[i, j]
         self.errors[i, j], self.dimensions[i, j] = found
@@ -166,7 +176,11 @@ class Grid:
 
 
 def left_out(
-    K: np.ndarray, Y: np.ndarray, ridge: float, judged: int | None = None
+    K: np.ndarray,
+    Y: np.ndarray,
+    ridge: float,
+    judged: int | None = None,
+    roots: np.ndarray | None = None,
 ) -> tuple[float, float]:
     """Error of ridge regression on points left out, and its effective dimension.
 
@@ -180,6 +194,9 @@ def left_out(
         The ridge λ, positive.
     judged : int, default=None
         How many of the last points to leave out, one at a time; all, if None.
+    roots : ndarray of shape (n,), default=None
+        Square roots of what the errors of the points count. Regression by weights w is plain
+        regression with rows times √w, and its residuals are √w times those left out.
 
     Returns
     -------
@@ -189,9 +206,11 @@ def left_out(
         Sum of w / (w + λ) over the eigenvalues w of K + 1; NaN where not all are left out.
     """
     F, signs, own = few_columns(Y)
+    if roots is not None:  # the products of rows are no longer those of classes alone
+        F, signs, own = roots[:, None] * Y, np.ones(Y.shape[1]), 0.0
     first = 0 if judged is None or own else max(0, len(K) - judged)
     # G = RᵀR; of the last rows, the last rows and columns of R are enough.
-    factor = cholesky_factor(K + 1.0, ridge)
+    factor = cholesky_factor(with_intercept(K, roots), ridge)
     R = inverse_of(factor[first:, first:], "trtri")
     diagonal = np.einsum("ij,ij->j", R, R)
     F = F.astype(K.dtype)
@@ -200,7 +219,16 @@ def left_out(
     if own:
         total += own * np.sum(((R.T @ R) / diagonal) ** 2)
     dimension = np.nan if first else float(len(K) - ridge * diagonal.sum())
-    return float(total / (len(R) * Y.shape[1])), dimension
+    count = len(R) if roots is None else float(np.sum(roots[first:] ** 2))
+    return float(total / (count * Y.shape[1])), dimension
+
+
+def with_intercept(K: np.ndarray, roots: np.ndarray | None = None) -> np.ndarray:
+    """A new array K + 1, its rows and columns times the roots of weights."""
+    if roots is None:
+        return K + 1.0
+    roots = roots.astype(K.dtype)
+    return roots[:, None] * (K + K.dtype.type(1.0)) * roots
 
 
 def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> np.ndarray:

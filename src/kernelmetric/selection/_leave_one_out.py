@@ -9,11 +9,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
+    Weighed,
     is_sparse,
     one_thread,
     squared_distances,
     take_rows,
     to_numpy,
+    unweighed,
 )
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled
 from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid, evenly
@@ -85,7 +87,9 @@ class LeaveOneOutRidge(Kernel):
     fewer than eight points, or points that coincide) it returns ``RBF("median") + 0.1 Delta()``.
     A floating-point y with fractions, or with fewer than four rows per value, is a continuous
     target. For sparse X only the RBF is tried, on common scales. The ridge chosen on a sample is
-    kept for all rows: it is the noise of one target beside the variance of the function.
+    kept for all rows: it is the noise of one target beside the variance of the function. Where rows
+    have weights, errors count by them, in the regression and on points left out; a point is left
+    out as a whole, however many rows it stands for.
 
     What ``bind`` returns carries what was tried: ``candidates_`` (the error of each family, and of
     each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and the grid
@@ -119,17 +123,19 @@ class LeaveOneOutRidge(Kernel):
         X : array of shape (n, d)
             Training points.
         y : array of shape (n,) or (n, p), default=None
-            Labels or targets.
+            Labels or targets, :class:`~kernelmetric.compute.Weighed` where rows have weights.
 
         Returns
         -------
         Kernel
             A concrete kernel, or the median-width RBF where y is None.
         """
-        median = RBF(gamma="median").bind(X)  # also refuses points whose distances overflow
-        if y is None:
+        labels, weights = unweighed(y)
+        some = None if weights is None else Weighed(None, weights)
+        median = RBF(gamma="median").bind(X, some)  # also refuses points whose distances overflow
+        if labels is None:
             return median
-        targets = coded_targets(y, X)
+        targets = coded_targets(labels, X)
         rows = self._rows(targets.key)
         Y = targets.columns(rows)
         sample = take_rows(X, rows)
@@ -137,13 +143,14 @@ class LeaveOneOutRidge(Kernel):
             sample = to_numpy(sample).astype(np.float64)
         unlike = np.ptp(Y, axis=0).any() and squared_distances(sample).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
-            return median + FALLBACK_RIDGE * Delta().bind(X)
+            return median + FALLBACK_RIDGE * Delta().bind(X, some)
         # One thread, whatever there are: another number of them rounds differently, and those of
         # a BLAS cost more than they give on so few rows. Far points may underflow.
         with np.errstate(all="ignore"), one_thread():
             groups = checked_groups(self.groups, X.shape[1])
-            choice = choose(sample, Y, targets.key[rows], groups)
-        bound = choice.kernel.bind(X)
+            shares = None if weights is None else weights.shares[rows]
+            choice = choose(sample, Y, targets.key[rows], groups, shares)
+        bound = choice.kernel.bind(X, some)
         bound.__dict__.update(
             candidates_=choice.candidates,
             gammas_=choice.grid.gammas,
@@ -192,7 +199,13 @@ class LeaveOneOutRidge(Kernel):
         return by_key[np.linspace(0, n - 1, m).round().astype(np.intp)]
 
 
-def choose(X: Any, Y: np.ndarray, key: np.ndarray, groups: np.ndarray | None = None) -> Choice:
+def choose(
+    X: Any,
+    Y: np.ndarray,
+    key: np.ndarray,
+    groups: np.ndarray | None = None,
+    shares: np.ndarray | None = None,
+) -> Choice:
     """The kernel with the smallest error on points left out.
 
     Few rows say where to look, all of them which is best.
@@ -207,6 +220,8 @@ def choose(X: Any, Y: np.ndarray, key: np.ndarray, groups: np.ndarray | None = N
         Class codes, or the target, for parts that resemble each other.
     groups : ndarray of int of shape (d,), default=None
         The group of each feature; None: each is one.
+    shares : ndarray of shape (n,), default=None
+        What the errors of the points count, where that is not one each.
 
     Returns
     -------
@@ -215,24 +230,25 @@ def choose(X: Any, Y: np.ndarray, key: np.ndarray, groups: np.ndarray | None = N
     """
     order, columns = _spread(X, key, Y.shape[1])
     X, Y = X[order], Y[np.ix_(order, columns)]
+    roots = None if shares is None else np.sqrt(shares / np.mean(shares))[order]
     few = evenly(len(Y), _FEW_ROWS)
     families = FAMILIES[:1] if is_sparse(X) else FAMILIES
-    coarse = [Grid(X[few], Y[few], family).sweep() for family in families]
-    grids = [Grid(X, Y, grid.family, _JUDGED).look(grid.valleys) for grid in coarse]
+    coarse = [Grid(X[few], Y[few], family, roots=_of(roots, few)).sweep() for family in families]
+    grids = [Grid(X, Y, grid.family, _JUDGED, roots).look(grid.valleys) for grid in coarse]
     common = min(grids, key=lambda grid: grid.error)
     candidates = {grid.name: grid.error for grid in grids}
     scales = None
     if not is_sparse(X) and X.shape[0] >= _LEAST_ROWS and X.shape[1] > 1:
-        learned = _learned_scales(X, Y, coarse[0].starts(X.shape[1]), common, groups)
+        learned = _learned_scales(X, Y, coarse[0].starts(X.shape[1]), common, groups, roots)
         errors = common.error * learned.gains
         candidates |= {f"{g.name}, rescaled": float(e) for g, e in zip(grids, errors, strict=True)}
         grouped = groups is not None and groups.max() + 1 < X.shape[1]
         if learned.gains.min() < (_GROUP_GAIN if grouped else _GAIN):
             # Two blocks of half the points take a quarter of the time of one of all.
-            halves = [(X[k::2], Y[k::2]) for k in (0, 1)]
+            halves = [(X[k::2], Y[k::2], _of(roots, slice(k, None, 2))) for k in (0, 1)]
             scales = _scales(relevances(halves, learned.logs, _LAST_STEPS, groups)[1])
             grids = [
-                Grid(X * scales, Y, grid.family, _JUDGED).look([place])
+                Grid(X * scales, Y, grid.family, _JUDGED, roots).look([place])
                 for grid, place in zip(grids, learned.places, strict=True)
             ]
     least = min(grid.error for grid in grids)
@@ -264,27 +280,34 @@ def _learned_scales(
     starts: list[np.ndarray],
     common: Grid,
     groups: np.ndarray | None,
+    roots: np.ndarray | None,
 ) -> _Learned:
     after, before = np.zeros(len(FAMILIES)), 0.0
     for k in range(2):
         judge = slice(k, None, 3)
         others = np.delete(np.arange(len(Y)), judge)
         learn = others[evenly(len(others), _ROWS_FOR_SCALES)]
-        block = [(X[learn], Y[learn])]
+        block = [(X[learn], Y[learn], _of(roots, learn))]
         ends = [relevances(block, start, _FIRST_STEPS, groups) for start in starts]
         lead = int(np.argmin([loss for loss, _ in ends]))
         starts = [starts[lead]]
         logs = relevances(block, ends[lead][1], _MORE_STEPS, groups)[1]
         ridge = int(np.argmin(np.abs(np.log(RIDGES) - logs[-1])))
         scaled = X[judge] * _scales(logs)
-        grids = [Grid(scaled, Y[judge], family).sweep([ridge]) for family in FAMILIES]
+        left = _of(roots, judge)
+        grids = [Grid(scaled, Y[judge], f, roots=left).sweep([ridge]) for f in FAMILIES]
         after += [grid.error for grid in grids]
-        plain = Grid(X[judge], Y[judge], common.family).look([common.best])
+        plain = Grid(X[judge], Y[judge], common.family, roots=left).look([common.best])
         before += plain.climb().error
         gains = after / before if before > 0 else np.ones_like(after)
         if not _CLEAR < gains.min() < _HOPELESS:
             break
     return _Learned(gains, logs, [grid.best for grid in grids])
+
+
+def _of(roots: np.ndarray | None, rows: Any) -> np.ndarray | None:
+    """The roots of some rows, where there are any."""
+    return None if roots is None else roots[rows]
 
 
 def _scales(logs: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, optimize
 
-from kernelmetric.selection._grid import FARTHEST, cholesky_factor, inverse_of
+from kernelmetric.selection._grid import FARTHEST, cholesky_factor, inverse_of, with_intercept
 from kernelmetric.selection._targets import few_columns
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
@@ -22,7 +22,11 @@ _ROWS_OF_FLOAT32 = 1000  # of more, the smallest ridge is lost in its rounding
 
 
 def relevance_loss(
-    parameters: np.ndarray, X: np.ndarray, Y: np.ndarray, dtype: type = np.float64
+    parameters: np.ndarray,
+    X: np.ndarray,
+    Y: np.ndarray,
+    dtype: type = np.float64,
+    roots: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
     r"""Logarithm of the leave-one-out error of ridge regression, and its gradient.
 
@@ -40,6 +44,8 @@ def relevance_loss(
         Targets.
     dtype : type, default=float64
         Precision of the arithmetic.
+    roots : ndarray of shape (n,), default=None
+        Square roots of what the errors of the points count.
 
     Returns
     -------
@@ -51,9 +57,12 @@ def relevance_loss(
     ridge = float(np.exp(parameters[-1]))
     Z = ((X - X.mean(axis=0)) * np.exp(0.5 * parameters[:-1])).astype(dtype)
     K = np.exp(-np.clip(_squared_distances(Z), 0.0, FARTHEST))
-    G = inverse_of(cholesky_factor(K + 1.0, ridge), "potri")
+    G = inverse_of(cholesky_factor(with_intercept(K, roots), ridge), "potri")
     np.copyto(G, G.T, where=np.tri(len(G), k=-1, dtype=bool).T)
     F, signs, own = few_columns(Y)
+    if roots is not None:
+        F, signs, own = roots[:, None] * Y, np.ones(Y.shape[1]), 0.0
+        K = (roots[:, None] * K * roots).astype(dtype)
     signs = signs.astype(dtype)
     alpha, diagonal = G @ F.astype(dtype), np.diag(G)[:, None]
     residuals = alpha / diagonal
@@ -78,7 +87,7 @@ def relevance_loss(
 
 
 def relevances(
-    blocks: Sequence[tuple[np.ndarray, np.ndarray]],
+    blocks: Sequence[tuple[Any, ...]],
     start: np.ndarray,
     max_iter: int,
     groups: np.ndarray | None = None,
@@ -91,9 +100,9 @@ def relevances(
 
     Parameters
     ----------
-    blocks : sequence of pairs of ndarrays
-        Points and targets of each block. Two blocks of half the points take a quarter of the time
-        of one of all, and every point has its say.
+    blocks : sequence of tuples of ndarrays
+        Points and targets of each block, and perhaps square roots of weights. Two blocks of half
+        the points take a quarter of the time of one of all, and every point has its say.
     start : ndarray of shape (d + 1,)
         Where to begin.
     max_iter : int
@@ -108,13 +117,14 @@ def relevances(
     parameters : ndarray of shape (d + 1,)
         The logarithms.
     """
-    n = sum(len(Y) for _, Y in blocks)
+    n = sum(len(block[1]) for block in blocks)
 
     dtype = np.float32 if n <= _ROWS_OF_FLOAT32 else np.float64
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         values, gradients = zip(
-            *(relevance_loss(parameters, X, Y, dtype) for X, Y in blocks), strict=True
+            *(relevance_loss(parameters, X, Y, dtype, *roots) for X, Y, *roots in blocks),
+            strict=True,
         )
         return float(np.mean(values)), np.mean(gradients, axis=0)
 

@@ -12,6 +12,7 @@ from scipy import linalg
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
+    Weights,
     calm_if_small,
     in_library_of,
     is_single,
@@ -22,6 +23,7 @@ from kernelmetric.compute import (
     sum_rows,
     take_rows,
     to_numpy,
+    unweighed,
     widened,
     worth_keeping,
 )
@@ -157,6 +159,7 @@ class RidgeKPCA(Space):
         return Nystroem(int(self.n_landmarks), kernel=kernel, random_state=self.random_state)
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
+        y, weights = unweighed(y)
         if y is None:
             raise ValueError(
                 "RidgeKPCA requires y to be passed, but the target y is None: expected labels or "
@@ -166,28 +169,38 @@ class RidgeKPCA(Space):
         self.__dict__.pop("_known_points", None)  # of an earlier fit
         n = X.shape[0]
         has_ridge = without_ridge(self.kernel_)[1] > 0
-        if n <= ALL_ROWS or (has_ridge and not is_sparse(X) and self._held(n)):
+        held = has_ridge and not is_sparse(X) and weights is None and self._held(n)
+        if n <= ALL_ROWS or held:
             with calm_if_small(_CALM * n**3):
-                return self._learn_exactly(X, Y)
+                return self._learn_exactly(X, Y, weights)
         if self.kernel_.pairwise:
             raise ValueError(
                 f"Got the Gram matrix of {X.shape[0]} points, but RidgeKPCA expected at most "
                 f"{ALL_ROWS}: try KPCA(100), or Nystroem(1000)."
             )
-        return self._learn_by_landmarks(X, Y)
+        return self._learn_by_landmarks(X, Y, weights)
 
     @staticmethod
     def _held(n: int) -> bool:
         """Whether K of more points is kept in float32, and ridge regression solved with it."""
         return n <= HELD_ROWS and worth_keeping(_HELD_BYTES * n * n)
 
-    def _learn_exactly(self, X: Any, Y: np.ndarray) -> Callable[[], Any]:
+    def _learn_exactly(self, X: Any, Y: np.ndarray, weights: Weights | None) -> Callable[[], Any]:
         single = is_single(X) and self.kernel_.pairwise
         narrow = X.shape[0] > ALL_ROWS
         targets = _independent_columns(Y, self._seen(X)) if narrow else Y
         X = widened(X)
-        trace = float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
-        gram = CentredGram(self.kernel_, X, hold=True, narrow=narrow, trace=trace, single=single)
+        norms = to_numpy(self.kernel_.diag(X))
+        norms = norms if weights is None else weights.counts * norms
+        gram = CentredGram(
+            self.kernel_,
+            X,
+            hold=True,
+            narrow=narrow,
+            trace=float(np.sum(norms, dtype=np.float64)),
+            single=single,
+            weights=weights,
+        )
         total = gram.centred_trace
         U = self._leading(gram)
         if narrow:
@@ -205,9 +218,13 @@ class RidgeKPCA(Space):
         T = self._principal(B.T @ image, image, total, U.shape[1])
         self.anchors_, self.n_landmarks_ = own(gram.anchors), 0
         projection = B @ T
-        self.projection_ = like(projection - projection.mean(axis=0), X)
+        if weights is None:
+            self.projection_ = like(projection - projection.mean(axis=0), X)
+        else:
+            projection = gram.scaled(to_numpy(gram.centre(gram.array(projection))))
+            self.projection_ = like(projection, X)
         self.offset_ = like(to_numpy(gram.column_means).astype(np.float64) @ projection, X)
-        return lambda: like(image @ T, X)
+        return lambda: like(gram.unscaled(image @ T), X)
 
     def _leading(self, gram: CentredGram) -> np.ndarray:
         """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
@@ -223,12 +240,15 @@ class RidgeKPCA(Space):
         )
         return to_numpy(found.vectors)
 
-    def _learn_by_landmarks(self, X: Any, Y: np.ndarray) -> Callable[[], Any]:
+    def _learn_by_landmarks(
+        self, X: Any, Y: np.ndarray, weights: Weights | None
+    ) -> Callable[[], Any]:
         smooth, ridge, _ = without_ridge(self.kernel_)
-        inner = self._landmarks(smooth).fit(X)
+        counts = np.ones(len(Y)) if weights is None else weights.counts
+        inner = self._landmarks(smooth).fit(X, sample_weight=None if weights is None else counts)
         n, r = X.shape[0], min(int(self.n_components), inner.rank_)
         size = block_size(X, inner.projection_.shape[0])
-        Y = Y - Y.mean(axis=0)
+        Y = Y - (Y.mean(axis=0) if weights is None else weights.counts @ Y / weights.total)
 
         def values(rows: slice) -> np.ndarray:
             return to_numpy(inner._features(X[rows, :])).astype(np.float64, copy=False)
@@ -236,7 +256,8 @@ class RidgeKPCA(Space):
         # Coordinates are these values times P. Their scatter is diagonal, so ridge regression is a
         # division; and all that is asked of them has few columns, so P meets those first.
         P, offset = (to_numpy(a).astype(np.float64) for a in (inner.projection_, inner.offset_))
-        beta = P.T @ sum_rows(lambda rows: values(rows).T @ Y[rows], n, **size)
+        weighted = Y if weights is None else counts[:, None] * Y
+        beta = P.T @ sum_rows(lambda rows: values(rows).T @ weighted[rows], n, **size)
         beta /= (inner.eigenvalues_ + (ridge or _JITTER * inner.eigenvalues_[0]))[:, None]
         W = np.hstack([np.eye(inner.rank_, r), beta])
         P, offset = P @ W, offset @ W
@@ -254,7 +275,9 @@ class RidgeKPCA(Space):
             G += rest.T @ rest / ridge
             self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
         total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n - 1)
-        T = self._principal(G, F + rest, total, r)
+        image = F + rest
+        image = image if weights is None else np.sqrt(counts)[:, None] * image
+        T = self._principal(G, image, total, r)
         kind = inner.projection_
         self.projection_ = like(np.vstack([P, apart]) @ T, kind)
         self.offset_ = like(offset @ T, kind)
@@ -338,6 +361,8 @@ def _few_columns(Y: np.ndarray) -> np.ndarray:
 
 def _centred(gram: CentredGram) -> np.ndarray:
     """A copy of H K H."""
+    if gram.roots is not None:
+        return to_numpy(gram.centre(gram.centre(gram.K).T)).copy()
     means = to_numpy(gram.column_means)
     Kc = to_numpy(gram.K) - means
     Kc -= means.T - means.mean()
@@ -376,13 +401,16 @@ def _solution(gram: CentredGram, Y: np.ndarray) -> np.ndarray:
     """Ridge regression of centred columns: (HKH)⁻¹ HY on the centred vectors."""
     Kc = _centred(gram)
     level = max(gram.centred_trace / gram.n, np.finfo(float).tiny)
-    Kc += level / gram.n  # the constant vector, which centring left without an eigenvalue
+    if gram.roots is None:
+        Kc += level / gram.n  # the constant vector, which centring left without an eigenvalue
+    else:
+        Kc += level * to_numpy(gram.constant) @ to_numpy(gram.constant).T
     Kc[np.diag_indices_from(Kc)] += _JITTER * level
     try:
         factor = linalg.cho_factor(Kc, lower=True, overwrite_a=True, check_finite=False)
     except linalg.LinAlgError:
         raise ValueError(_INDEFINITE) from None
-    Y = Y - Y.mean(axis=0)
+    Y = Y - Y.mean(axis=0) if gram.roots is None else to_numpy(gram.centre(gram.scaled(Y)))
     alpha = linalg.cho_solve(factor, Y, check_finite=False)
     # Copies of a point with other labels have weights against each other that mean nothing. What
     # is fitted does not have them, nor its own solution.

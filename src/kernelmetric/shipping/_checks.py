@@ -108,6 +108,8 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "intercept_": "finite c",
         "weights_": "finite 2",
         "biases_": "finite c",
+        "_mass": "finite n",
+        "_kept": "count n",
     },
     MetricRegressor: {
         "embedding_": "finite n r",
@@ -116,6 +118,9 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "intercept_": "finite 1",
         "weights_": "finite 2",
         "residuals_": "finite m",
+        "_residual_mass": "finite m",
+        "_mass": "finite n",
+        "_kept": "count n",
     },
     Gram: {"matrix": "finite n n"},
     TableSchema: {"centres_": "finite d", "scales_": "scale d"},

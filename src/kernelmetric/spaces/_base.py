@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
     DeviceMixin,
+    Weighed,
     all_finite,
     check_points,
     in_library_of,
@@ -19,8 +20,10 @@ from kernelmetric.compute import (
     map_rows,
     namespace,
     require_memory,
+    rows_of,
     tile_bytes,
     unchanged_on_failure,
+    weigh,
 )
 from kernelmetric.kernels import Kernel, as_kernel
 
@@ -53,7 +56,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     gram_: Any = None
     _advice = "try Nystroem(500), which needs no n × n array."  # where memory does not suffice
 
-    def fit(self, X: Any, y: Any = None) -> Space:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Space:
         """Learn the basis.
 
         Parameters
@@ -62,6 +65,9 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             Training points, or their Gram matrix when the kernel is precomputed.
         y : array-like of shape (n_samples,), default=None
             Passed to the kernel's ``bind``; ignored by kernels that need no labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others: in the mean that is the origin, and in the directions that vary most.
 
         Returns
         -------
@@ -69,10 +75,11 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             The fitted space.
         """
         with unchanged_on_failure(self):
-            self._learn(self._begin(self._checked(X), y), y)
+            X, y = self._weighed(self._checked(X), y, sample_weight)
+            self._learn(self._begin(X, y), y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
         """Learn the basis and return the coordinates of the training points.
 
         Parameters
@@ -81,6 +88,9 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             Training points, or their Gram matrix when the kernel is precomputed.
         y : array-like of shape (n_samples,), default=None
             Passed to the kernel's ``bind``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others: in the mean that is the origin, and in the directions that vary most.
 
         Returns
         -------
@@ -88,7 +98,10 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
             Coordinates, as ``transform`` gives them.
         """
         with unchanged_on_failure(self):
-            return self._fit_checked(self._checked(X), y)
+            X = self._checked(X)
+            kept, y = self._weighed(X, y, sample_weight)
+            Z = self._fit_checked(kept, y)
+            return Z if kept is X else self._coordinates(X)
 
     def transform(self, X: Any) -> Any:
         """Coordinates of points, one block of rows at a time.
@@ -154,6 +167,17 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         return check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
+
+    def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """The rows that have weight, and their labels with the weights."""
+        rows, weights = weigh(sample_weight, X)
+        if rows is not None and as_kernel(self.kernel).pairwise:
+            raise ValueError(
+                "Got sample_weight of zero with a precomputed kernel, but expected some for every "
+                "row: leave the rows and columns of these points out."
+            )
+        y = rows_of(y, rows)
+        return rows_of(X, rows), y if weights is None else Weighed(y, weights)
 
     def _fit_checked(self, X: Any, y: Any) -> Any:
         """``fit_transform`` of points that the caller has checked."""

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
+    Weights,
     device_of,
     is_sparse,
+    like,
     map_rows,
     namespace,
     over_rows,
@@ -46,10 +48,21 @@ class CentredGram:
         Trace of K: the sum of squared norms in the feature space.
     single : bool
         Whether the kernel values have no more than the digits of float32.
+    weights : Weights, default=None
+        Of the points. Then K is ``S K S`` with the roots of the weights on the diagonal of S, as
+        its scatter asks for, and the mean is that by weights.
     """
 
     def __init__(
-        self, kernel: Kernel, X: Any, *, hold: bool, narrow: bool, trace: float, single: bool
+        self,
+        kernel: Kernel,
+        X: Any,
+        *,
+        hold: bool,
+        narrow: bool,
+        trace: float,
+        single: bool,
+        weights: Weights | None = None,
     ):
         self.kernel = kernel
         self.X = X
@@ -61,6 +74,7 @@ class CentredGram:
         self.device = None if is_sparse(X) else device_of(X)
         self.narrow = narrow
         self.dtype = self.xp.float32 if narrow else self.xp.float64
+        self.roots: Any = None if weights is None else self.array(np.sqrt(weights.counts))
         # Whether tiles start at the diagonal: what lies below it follows by symmetry.
         self.half = not (is_sparse(X) or kernel.pairwise)
         self.K = self._filled() if hold else None
@@ -73,8 +87,10 @@ class CentredGram:
         def on_tile(rows: slice) -> Any:
             first = rows.start if self.half else 0
             anchors = self.anchors[first:, :] if first else self.anchors
-            K = self.kernel(self.X[rows, :], anchors)
-            return work(rows, first, self.xp.astype(K, self.dtype, copy=False))
+            K = self.xp.astype(self.kernel(self.X[rows, :], anchors), self.dtype, copy=False)
+            if self.roots is not None:
+                K = self.roots[rows][:, None] * K * self.roots[first:][None, :]
+            return work(rows, first, K)
 
         cached = 8 * _TILE_ROWS * self.n
         most = tile_bytes(self.X, cached) // (8 * self.n) if self.half else None
@@ -95,7 +111,7 @@ class CentredGram:
         """Return K M."""
         if self.K is not None:
             return self.K @ M
-        if "column_means" in vars(self) or M.shape[1] == 1:
+        if "column_means" in vars(self) or M.shape[1] == 1 or self.roots is not None:
             return self._times(M)
         # Every product computes K anew: the first one brings the column means along.
         product = self._times(self.xp.concat([M, self.xp.ones_like(M[:, :1])], axis=1))
@@ -121,7 +137,7 @@ class CentredGram:
         ones: O(n m d) time, less than the tenth part of a product with K.
         """
         m = min(_SKETCH * width, self.n // 10)
-        if m < width:
+        if m < width or self.roots is not None:
             return self.array(rng.standard_normal((self.n, width)))
         chosen = np.sort(rng.permutation(self.n)[:m])
         some = take_rows(self.anchors, chosen)
@@ -142,6 +158,8 @@ class CentredGram:
     def eigenpairs(self) -> tuple[np.ndarray, Any]:
         """All eigenpairs of H K H, ascending: O(n³) time, 3 n × n arrays. K is no more."""
         Kc, self.K = self.K, None
+        if self.roots is not None:
+            return symmetric_eigenpairs(self.centre(self.centre(Kc).T))
         Kc -= self.column_means
         Kc -= self.xp.mean(Kc, axis=1, keepdims=True)
         return symmetric_eigenpairs(Kc.T)  # transposed it lies as LAPACK wants it
@@ -153,16 +171,36 @@ class CentredGram:
 
     def centre(self, M: Any) -> Any:
         """Return H M."""
+        if self.roots is not None:
+            return M - self.constant @ (self.constant.T @ M)
         return M - self.xp.mean(M, axis=0, keepdims=True)
 
     @cached_property
+    def constant(self) -> Any:
+        """The vector of length one that centring leaves nothing of; shape (n, 1)."""
+        return (self.roots / self.xp.sqrt(self.xp.sum(self.roots**2)))[:, None]
+
+    def unscaled(self, Z: Any) -> Any:
+        """Rows without the roots of their weights."""
+        return Z if self.roots is None else Z / like(to_numpy(self.roots), Z)[:, None]
+
+    def scaled(self, Z: Any) -> Any:
+        """Rows times the roots of their weights."""
+        return Z if self.roots is None else Z * like(to_numpy(self.roots), Z)[:, None]
+
+    @cached_property
     def column_means(self) -> Any:
-        """Mean of every column of K: an array of shape (1, n)."""
+        """Mean of every column of K, by weights where there are any: an array of shape (1, n)."""
+        if self.roots is not None:
+            size = self.xp.sqrt(self.xp.sum(self.roots**2))
+            return self.unscaled(self.times(self.constant)).T / size
         return self.times(self.array(np.ones((self.n, 1)))).T / self.n
 
     @property
     def centred_trace(self) -> float:
         """Trace of H K H: n times the total variance."""
+        if self.roots is not None:
+            return self.trace - float(self.xp.sum(self.roots**2 * self.column_means))
         return self.trace - float(np.sum(to_numpy(self.column_means), dtype=np.float64))
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
+    Weights,
     in_library_of,
     is_single,
     like,
@@ -64,20 +65,27 @@ class FeatureMapSpace(Space):
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
 
-    def _rotate(self, X: Any, W: Any | None, n_features: int, cut_off: float) -> Callable[[], Any]:
+    def _rotate(
+        self,
+        X: Any,
+        W: Any | None,
+        n_features: int,
+        cut_off: float,
+        weights: Weights | None = None,
+    ) -> Callable[[], Any]:
         """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
-        n = X.shape[0]
-        mean, values, V = self._principal_axes(X, W, n_features)
+        n = X.shape[0] if weights is None else weights.total
+        mean, values, V = self._principal_axes(X, W, n_features, weights)
         # ‖mean‖² in the span of f bounds that of the feature space from below, so this total is
         # an upper bound, and the fraction of variance kept a lower one.
-        norms = self._squared_norms(X)
+        norms = self._squared_norms(X, weights)
         total = max(norms - n * float(mean @ mean), float(values.clip(0).sum()))
         eps = float(np.finfo(np.float32 if is_single(X) else np.float64).eps)
         # As in KPCA: what the round-off of centring leaves of identical points is no direction.
         floor = max(cut_off * values[0], n * np.finfo(np.float64).eps * norms, 0.0)
         kept = n_kept(values, max(floor, eps * norms / n), self.n_components, total)
         if kept == 0:
-            refuse_rank_zero(n, self.kernel_)
+            refuse_rank_zero(X.shape[0], self.kernel_)
         V = V[:, :kept]
         host_V = to_numpy(V) * column_signs(to_numpy(V))
         V = in_library_of(host_V, V)
@@ -88,22 +96,32 @@ class FeatureMapSpace(Space):
         self.offset_ = _finite_like((mean @ host_V)[None, :], X)
         return lambda: self._coordinates(X)
 
-    def _principal_axes(self, X: Any, W: Any | None, m: int) -> tuple[np.ndarray, np.ndarray, Any]:
+    def _principal_axes(
+        self, X: Any, W: Any | None, m: int, weights: Weights | None
+    ) -> tuple[np.ndarray, np.ndarray, Any]:
         """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
         if X.shape[0] > m:
-            mean, scatter = self._moments(X, W, m)
+            mean, scatter = self._moments(X, W, m, weights)
             values, V = symmetric_eigenpairs(scatter)
             return mean, values[::-1], namespace(V).flip(V, axis=1)
         # Fewer points than features: all features together are smaller than their scatter.
         F = to_numpy(self._features(X)).astype(np.float64)
         F = F if W is None else F @ to_numpy(W)
-        mean = F.mean(axis=0)
-        singular, Vt = right_singular(F - mean)
+        if weights is None:
+            mean = F.mean(axis=0)
+            singular, Vt = right_singular(F - mean)
+        else:
+            counts = weights.counts
+            mean = counts @ F / np.sum(counts)
+            singular, Vt = right_singular(np.sqrt(counts)[:, None] * (F - mean))
         return mean, singular**2, in_library_of(Vt.T, X)
 
-    def _moments(self, X: Any, W: Any | None, m: int) -> tuple[np.ndarray, Any]:
+    def _moments(
+        self, X: Any, W: Any | None, m: int, weights: Weights | None
+    ) -> tuple[np.ndarray, Any]:
         """Mean and scatter of f, accumulated in float64 around the mean of the first rows."""
         W = None if W is None else _finite_like(W, X)
+        counts = None if weights is None else weights.counts
 
         def mapped(rows: slice) -> Any:
             F = self._features(X[rows, :])
@@ -115,17 +133,22 @@ class FeatureMapSpace(Space):
         def moments(rows: slice) -> tuple[Any, Any]:
             F = mapped(rows) - shift
             xp = namespace(F)
-            scatter = xp.astype(F.T @ F, xp.float64, copy=False)
-            return xp.sum(xp.astype(F, xp.float64, copy=False), axis=0), scatter
+            G = F if counts is None else like(counts[rows], F)[:, None] * F
+            scatter = xp.astype(F.T @ G, xp.float64, copy=False)
+            return xp.sum(xp.astype(G, xp.float64, copy=False), axis=0), scatter
 
         total, scatter = sum_rows(moments, X.shape[0], **block_size(X, m))
-        drift = total / X.shape[0]
+        drift = total / (X.shape[0] if counts is None else float(np.sum(counts)))
         mean = to_numpy(shift)[0].astype(np.float64) + to_numpy(drift)
         return mean, scatter - total[:, None] * drift[None, :]
 
-    def _squared_norms(self, X: Any) -> float:
+    def _squared_norms(self, X: Any, weights: Weights | None) -> float:
+        counts = None if weights is None else weights.counts
+
         def norms(rows: slice) -> float:
-            return float(np.sum(to_numpy(self.kernel_.diag(X[rows, :])), dtype=np.float64))
+            squares = to_numpy(self.kernel_.diag(X[rows, :]))
+            squares = squares if counts is None else counts[rows] * squares
+            return float(np.sum(squares, dtype=np.float64))
 
         if self.kernel_.pairwise:
             return norms(slice(None))  # the diagonal is of all rows together

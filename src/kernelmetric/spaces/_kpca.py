@@ -12,9 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
+    Weights,
     is_single,
     like,
     to_numpy,
+    unweighed,
     widened,
     within_budget,
     worth_keeping,
@@ -160,7 +162,7 @@ class KPCA(Space):
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
         self.solver_ = self._chosen_solver(X.shape[0])
-        gram = self._gram(X)
+        gram = self._gram(X, unweighed(y)[1])
         values, V = self._eigenpairs(gram, single=is_single(X))
         values, V = values[::-1], gram.xp.flip(V, axis=1)
         kept = n_kept(values, self._cut_off(gram, values), self.n_components, gram.centred_trace)
@@ -174,12 +176,13 @@ class KPCA(Space):
         self.anchors_ = own(gram.anchors)
         # Round-off leaves a trace of the constant vector in the last eigenvectors; without it the
         # map needs no other centring than the offset.
-        self.projection_ = gram.centre(V) / like(np.sqrt(self.eigenvalues_), V)
+        P = gram.centre(V) / like(np.sqrt(self.eigenvalues_), V)
+        self.projection_ = gram.scaled(P)
         self.offset_ = gram.column_means @ self.projection_
         if self.solver_ == "dense":
-            return lambda: V * like(np.sqrt(self.eigenvalues_), V)
+            return lambda: gram.unscaled(V * like(np.sqrt(self.eigenvalues_), V))
         # One product with K makes this what transform gives, whatever the residuals.
-        return lambda: gram.centred_times(self.projection_)
+        return lambda: gram.unscaled(gram.centred_times(P))
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         held = 0.0
@@ -206,12 +209,14 @@ class KPCA(Space):
             return "dense" if _DENSE_SHARE * k >= n else "randomized"
         return "dense" if n <= _ALWAYS_DENSE_ROWS else "randomized"
 
-    def _gram(self, X: Any) -> CentredGram:
+    def _gram(self, X: Any, weights: Weights | None = None) -> CentredGram:
         n = X.shape[0]
         narrow = self.solver_ == "randomized" and is_single(X)
         single = is_single(X) and (narrow or self.kernel_.pairwise)
         X = X if narrow else widened(X)
-        trace = float(np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
+        norms = to_numpy(self.kernel_.diag(X))
+        norms = norms if weights is None else weights.counts * norms
+        trace = float(np.sum(norms, dtype=np.float64))
         # Iterations square what they multiply with K: in float32 that leaves the range soon.
         narrow = narrow and 1 / _WIDE_ENOUGH < trace < _WIDE_ENOUGH
         _refuse_out_of_range(trace * (n if self.solver_ == "dense" else trace), self.kernel_)
@@ -222,6 +227,7 @@ class KPCA(Space):
             narrow=narrow,
             trace=trace,
             single=single,
+            weights=weights,
         )
 
     def _eigenpairs(self, gram: CentredGram, *, single: bool) -> tuple[np.ndarray, Any]:

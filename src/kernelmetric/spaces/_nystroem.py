@@ -17,6 +17,7 @@ from kernelmetric.compute import (
     namespace,
     symmetric_eigenpairs,
     to_numpy,
+    unweighed,
     widened,
 )
 from kernelmetric.kernels import FunctionKernel
@@ -164,7 +165,7 @@ class Nystroem(FeatureMapSpace):
         if not len(kept):
             refuse_rank_zero(X.shape[0], self.kernel_)
         W = U[:, m - len(kept) :] / in_library_of(np.sqrt(kept), U)
-        return self._rotate(X, W, m, cut_off)
+        return self._rotate(X, W, m, cut_off, unweighed(y)[1])
 
     def _landmark_gram(self, X: Any) -> Any:
         if self.kernel_.pairwise:

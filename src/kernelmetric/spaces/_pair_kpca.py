@@ -78,7 +78,7 @@ class PairKPCA(Space):
         self.n_components = n_components
         self.kernel = kernel
 
-    def fit(self, X: Any, y: Any = None) -> Space:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Space:
         """Learn the basis.
 
         Parameters
@@ -87,13 +87,22 @@ class PairKPCA(Space):
             Training points, or their Gram matrix when the kernel is precomputed.
         y : Pairs
             Pairs of the training points, some of them dissimilar.
+        sample_weight : None
+            There is no place for weights here: pairs are few, and count alike.
 
         Returns
         -------
         self
             The fitted space.
         """
-        return super().fit(X, y)
+        return super().fit(X, y, sample_weight=sample_weight)
+
+    def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        if sample_weight is not None:
+            raise ValueError(
+                "Got sample_weight, but PairKPCA expected pairs that count alike: try KPCA."
+            )
+        return X, y
 
     def _check_parameters(self) -> None:
         value = self.n_components

@@ -10,7 +10,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 
-from kernelmetric.compute import all_finite, in_library_of, is_sparse, like, namespace
+from kernelmetric.compute import (
+    all_finite,
+    in_library_of,
+    is_sparse,
+    like,
+    namespace,
+    unweighed,
+)
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
 from kernelmetric.spaces._base import times
 from kernelmetric.spaces._features import FeatureMapSpace
@@ -114,7 +121,7 @@ class RandomFeatures(FeatureMapSpace):
             )
 
     def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
-        rng = check_random_state(self.random_state)
+        rng, weights = check_random_state(self.random_state), unweighed(y)[1]
         terms = [(weight, kernel) for weight, kernel in _terms(self.kernel_) if weight > 0]
         if not terms:
             raise ValueError("Got a sum with weights 0 only, but expected a positive weight.")
@@ -128,7 +135,7 @@ class RandomFeatures(FeatureMapSpace):
         with np.errstate(over="ignore"):  # of float32: angles that overflow are refused
             self.frequencies_ = like(np.hstack(drawn), X)
         self.amplitudes_ = like(np.hstack(amplitudes)[None, :], X)
-        return self._rotate(X, None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT)
+        return self._rotate(X, None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT, weights)
 
     def _features(self, X: Any) -> Any:
         frequencies, amplitudes = (
