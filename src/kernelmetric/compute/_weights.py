@@ -196,6 +196,27 @@ def repeated_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> n
     return low + np.maximum(place - below, 0.0) * (high - low)
 
 
+def repeated_rows(weights: Weights) -> np.ndarray:
+    """Row numbers in which each row stands as often as it counts, or nearly so.
+
+    Parameters
+    ----------
+    weights : Weights
+        Whole numbers are counts. Others, and shares that know of classes, are rounded to multiples
+        of half their mean, so that the sums over the first rows are right.
+
+    Returns
+    -------
+    ndarray of int
+        Ascending.
+    """
+    counts = weights.counts
+    if not (weights.own.any() and np.array_equal(counts, weights.shares)):
+        ends = np.cumsum(weights.shares) * (2.0 * len(counts) / weights.total)
+        counts = np.diff(np.floor(np.concatenate([[0.0], ends]) + 0.5))
+    return np.repeat(np.arange(len(counts)), counts.astype(np.intp))
+
+
 def check_class_weight(class_weight: Any) -> None:
     """Refuse what is neither None, 'balanced' nor a dict of finite numbers from zero on."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):

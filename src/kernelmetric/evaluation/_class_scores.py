@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
+from kernelmetric.compute import rows_of, weigh
+
 _UNEVEN = 2.0  # the largest class has more than so many times the rows of the smallest
 
 
@@ -33,7 +35,7 @@ class ClassScores(NamedTuple):
     classes : tuple of str
         All classes.
     confusion : tuple of tuples of int
-        Rows of each class, by what was predicted for them.
+        Rows of each class, by what was predicted for them; their weights, where they have any.
     """
 
     accuracy: float
@@ -43,7 +45,7 @@ class ClassScores(NamedTuple):
     majority: float
     largest: str
     classes: tuple[str, ...]
-    confusion: tuple[tuple[int, ...], ...]
+    confusion: tuple[tuple[Any, ...], ...]
 
     @property
     def warning(self) -> str:
@@ -79,7 +81,7 @@ def is_uneven(y: Any) -> bool:
     return bool(counts.max() > _UNEVEN * counts.min())
 
 
-def class_scores(classifier: Any, X: Any, y: Any) -> ClassScores:
+def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> ClassScores:
     """Judge a fitted classifier by more than its accuracy.
 
     Parameters
@@ -90,6 +92,8 @@ def class_scores(classifier: Any, X: Any, y: Any) -> ClassScores:
         Rows.
     y : array-like of shape (n_samples,)
         Their classes.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What the rows count in every score, and in the table of confusions.
 
     Returns
     -------
@@ -106,26 +110,35 @@ def class_scores(classifier: Any, X: Any, y: Any) -> ClassScores:
     ((50, 0, 0), (0, 47, 3), (0, 2, 48))
     """
     y, known = np.asarray(y), np.asarray(classifier.classes_)
-    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    rows, _ = weigh(sample_weight, y)  # refuses what is no weight
+    w = (
+        None
+        if sample_weight is None
+        else np.broadcast_to(np.asarray(sample_weight, float), y.shape)
+    )
+    if rows is not None and w is not None:
+        X, y, w = rows_of(X, rows), y[rows], w[rows]
+    classes, codes = np.unique(y, return_inverse=True)
+    counts = np.bincount(codes, weights=w)
     every = np.union1d(known, classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes that are in one of the two only
         predicted = np.asarray(classifier.predict(X))
-        balanced = float(balanced_accuracy_score(y, predicted))
-        table = confusion_matrix(y, predicted, labels=every)
+        balanced = float(balanced_accuracy_score(y, predicted, sample_weight=w))
+        table = confusion_matrix(y, predicted, labels=every, sample_weight=w)
     scores, probable = _graded(classifier, X)
     loss, seen = float("nan"), bool(np.isin(classes, known).all())
     if probable and seen:
-        loss = float(log_loss(y, scores, labels=known))
+        loss = float(log_loss(y, scores, labels=known, sample_weight=w))
     return ClassScores(
-        float(np.mean(predicted == y)),
+        float(np.average(predicted == y, weights=w)),
         balanced,
-        _ranking(codes, np.searchsorted(known, classes), scores) if seen else float("nan"),
+        _ranking(codes, np.searchsorted(known, classes), scores, w) if seen else float("nan"),
         loss,
-        float(counts.max() / len(y)),
+        float(counts.max() / counts.sum()),
         str(classes[counts.argmax()]),
         tuple(map(str, every)),
-        tuple(tuple(map(int, row)) for row in table),
+        tuple(tuple(row) for row in table.tolist()),
     )
 
 
@@ -139,8 +152,13 @@ def _graded(classifier: Any, X: Any) -> tuple[np.ndarray | None, bool]:
     return (np.column_stack([-values, values]) if values.ndim == 1 else values), False
 
 
-def _ranking(codes: np.ndarray, columns: np.ndarray, scores: np.ndarray | None) -> float:
+def _ranking(
+    codes: np.ndarray, columns: np.ndarray, scores: np.ndarray | None, w: np.ndarray | None
+) -> float:
     if scores is None or len(columns) < 2:
         return float("nan")
-    areas = [roc_auc_score(codes == c, scores[:, column]) for c, column in enumerate(columns)]
+    areas = [
+        roc_auc_score(codes == c, scores[:, column], sample_weight=w)
+        for c, column in enumerate(columns)
+    ]
     return float(np.mean(areas))

@@ -10,11 +10,20 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import rand_score
 
-from kernelmetric.compute import is_sparse, nearest_neighbors, sum_rows, take_rows, to_numpy
+from kernelmetric.compute import (
+    is_sparse,
+    nearest_neighbors,
+    sum_rows,
+    take_rows,
+    to_numpy,
+    weigh,
+)
 from kernelmetric.metric import refuse_signed
 
 
-def recall_at_k(metric: Any, X: Any, y: Any, k: int | Sequence[int] = 1) -> float | np.ndarray:
+def recall_at_k(
+    metric: Any, X: Any, y: Any, k: int | Sequence[int] = 1, *, sample_weight: Any = None
+) -> float | np.ndarray:
     """How often one of the k nearest other points is of the same class.
 
     Parameters
@@ -27,6 +36,8 @@ def recall_at_k(metric: Any, X: Any, y: Any, k: int | Sequence[int] = 1) -> floa
         Their labels. Points alone in their class find nothing, and are no queries.
     k : int or sequence of int, default=1
         How many nearest points to look at.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What the queries count. All points are there to be found.
 
     Returns
     -------
@@ -54,11 +65,13 @@ def recall_at_k(metric: Any, X: Any, y: Any, k: int | Sequence[int] = 1) -> floa
     lengths = np.minimum(lengths, len(codes) - 1)  # a longer list has nothing more to show
     neighbors = nearest_neighbors(Z, int(lengths.max()))[0]
     hits = (codes[neighbors] == codes[:, None]) & (neighbors >= 0)
-    found = np.logical_or.accumulate(hits[sizes > 1], axis=1).mean(axis=0)[lengths - 1]
+    found = np.logical_or.accumulate(hits[sizes > 1], axis=1)
+    weights = _query_weights(sample_weight, sizes)
+    found = np.average(found, axis=0, weights=weights)[lengths - 1]
     return float(found[0]) if isinstance(k, Integral) else found
 
 
-def map_at_r(metric: Any, X: Any, y: Any) -> float:
+def map_at_r(metric: Any, X: Any, y: Any, *, sample_weight: Any = None) -> float:
     """Mean average precision at R, where R is the number of others of the query's class.
 
     For each query the average over k = 1, ..., R of the precision among its k nearest others,
@@ -72,6 +85,8 @@ def map_at_r(metric: Any, X: Any, y: Any) -> float:
         Points; each is a query among all others.
     y : array-like of shape (n_samples,)
         Their labels. Points alone in their class are no queries.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What the queries count. All points are there to be found.
 
     Returns
     -------
@@ -96,20 +111,38 @@ def map_at_r(metric: Any, X: Any, y: Any) -> float:
     """
     Z, codes, sizes = _retrieval(metric, X, y)
     classes = (np.flatnonzero(codes == code) for code in np.unique(codes[sizes > 1]))
+    weights = np.ones(len(codes))
+    if sample_weight is not None:
+        weights[sizes > 1] = _query_weights(sample_weight, sizes)
     total = sum(
-        sum_rows(partial(_precisions, Z, codes, members), len(members), 6 * 8 * len(members))
+        sum_rows(
+            partial(_precisions, Z, codes, weights, members), len(members), 6 * 8 * len(members)
+        )
         for members in classes
     )
-    return total / int(np.sum(sizes > 1))
+    return total / float(np.sum(weights[sizes > 1]))
 
 
-def _precisions(Z: Any, codes: np.ndarray, members: np.ndarray, rows: slice) -> float:
+def _query_weights(sample_weight: Any, sizes: np.ndarray) -> np.ndarray | None:
+    """What the queries count, of those that are not alone in their class."""
+    if sample_weight is None:
+        return None
+    weigh(sample_weight, sizes)  # refuses what is no weight
+    weights = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), sizes.shape)[sizes > 1]
+    if not weights.any():
+        raise ValueError("Got sample_weight of zero for all queries, but expected some weight.")
+    return weights
+
+
+def _precisions(
+    Z: Any, codes: np.ndarray, weights: np.ndarray, members: np.ndarray, rows: slice
+) -> float:
     """Sum, over some members of a class, of the precisions at their R nearest points."""
     queries, R = members[rows], len(members) - 1
     found = nearest_neighbors(Z, R + 1, queries=take_rows(Z, queries))[0]
     hits = codes[_without_self(found, queries)] == codes[members[0]]
     precision = np.cumsum(hits, axis=1) / np.arange(1, R + 1)
-    return float(np.sum(precision * hits)) / R
+    return float(weights[queries] @ np.sum(precision * hits, axis=1)) / R
 
 
 def pair_counting_accuracy(labels_true: Any, labels_pred: Any) -> float:

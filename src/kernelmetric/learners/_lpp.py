@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import check_labels, rows_of, take_rows, to_numpy
+from kernelmetric.compute import (
+    check_labels,
+    repeated_rows,
+    rows_of,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.graphs import heat_graph, laplacian
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._checks import check_elsewhere, check_number
@@ -119,7 +125,7 @@ class LPP(SpectralLearner):
         codes, weights = None if y is None else check_labels(y, X), sample_weight
         if weights is not None and weights.own.any():
             # Copies of a row have degrees of their own: counts are told apart by repeating.
-            times = np.repeat(np.arange(len(weights.counts)), weights.counts.astype(np.intp))
+            times = repeated_rows(weights)
             X, codes, weights = take_rows(X, times), None if codes is None else codes[times], None
             neighbors = rows_of(neighbors, times)
             self._require_memory(X)

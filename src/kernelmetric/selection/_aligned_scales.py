@@ -25,6 +25,7 @@ from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
 from kernelmetric.selection._alignment import sample_rows
 from kernelmetric.selection._ideal import Block, ideal_kernel
 from kernelmetric.selection._relevance import checked_groups, descend
+from kernelmetric.selection._targets import repeated
 
 Rows = Callable[[slice], np.ndarray]
 
@@ -118,7 +119,8 @@ class AlignedScales(Kernel):
         X : array of shape (n, d)
             Training points.
         y : array of shape (n,)
-            Their labels; numbers for ``target="regression"``.
+            Their labels; numbers for ``target="regression"``. Where rows have weights, they are
+            repeated as often as they count.
 
         Returns
         -------
@@ -126,6 +128,7 @@ class AlignedScales(Kernel):
             The kernel, bound, and its scales.
         """
         X, _ = self._check_blocks(X, None)
+        X, y = repeated(X, y)
         rows = sample_rows(X.shape[0], self.max_samples, self.random_state)
         ideal = ideal_kernel(y, X, self.target, rows)
         points = to_numpy(X if rows is None else take_rows(X, rows)).astype(np.float64)

@@ -20,6 +20,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.selection._ideal import Block, ideal_kernel, weighted_by
+from kernelmetric.selection._targets import repeated
 from kernelmetric.solvers import nonnegative_qp
 
 _SAME = 1e-10  # two kernels at a cosine of one less this are one kernel
@@ -201,7 +202,8 @@ class KernelAlignment(Kernel):
         X : array of shape (n, d)
             Training points.
         y : array of shape (n,)
-            Their labels; numbers for ``target="regression"``.
+            Their labels; numbers for ``target="regression"``. Where rows have weights
+            (:class:`~kernelmetric.compute.Weighed`), rows are repeated as often as they count.
 
         Returns
         -------
@@ -209,6 +211,7 @@ class KernelAlignment(Kernel):
             The learned kernel.
         """
         X, _ = self._check_blocks(X, None)
+        X, y = repeated(X, y)
         N = X.shape[0]
         kernels = Sum(self._base_kernels()).bind(X, y).kernels
         rows = sample_rows(N, self.max_samples, self.random_state)

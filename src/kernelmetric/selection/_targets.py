@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.utils.validation import check_consistent_length
 
-from kernelmetric.compute import to_numpy
+from kernelmetric.compute import repeated_rows, rows_of, take_rows, to_numpy, unweighed
 
 _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no classes
 _FEW = 4  # columns that need not become fewer
@@ -33,6 +33,15 @@ class Targets(NamedTuple):
         if self.values is not None:
             return self.values[rows]
         return np.where(self.key[rows, None] == np.arange(self.key.max() + 1), 1.0, -1.0)
+
+
+def repeated(X: Any, y: Any) -> tuple[Any, Any]:
+    """Points and labels, repeated as often as they count where y has weights."""
+    labels, weights = unweighed(y)
+    if weights is None:
+        return X, y
+    rows = repeated_rows(weights)
+    return take_rows(X, rows), None if labels is None else rows_of(np.asarray(labels), rows)
 
 
 def coded_targets(y: Any, X: Any) -> Targets:

@@ -9,15 +9,25 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from kernelmetric.compute import (
     check_points,
     device_like,
     map_points,
+    repeated_rows,
     require_memory,
+    rows_of,
+    take_rows,
     to_numpy,
     unchanged_on_failure,
+    weigh,
 )
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
@@ -194,6 +204,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         dissimilar: Any = None,
         pairs: Any = None,
         cost_graph: Any = None,
+        sample_weight: Any = None,
     ) -> TransductiveDistance:
         """Embed the points.
 
@@ -211,6 +222,9 @@ class TransductiveDistance(Metric, BaseEstimator):
         cost_graph : sparse or dense array of shape (n_samples, n_samples), default=None
             Instead of labels or pairs: symmetric weights, positive where points should be near.
             Where all are zero, the method is that of the penalty alone.
+        sample_weight : array-like of int of shape (n_samples,), default=None
+            How many rows each row stands for. Rows are repeated so often, also in what the fit
+            keeps, ``embedding_`` and ``transduction_``. Only beside labels, or alone.
 
         Returns
         -------
@@ -221,6 +235,8 @@ class TransductiveDistance(Metric, BaseEstimator):
             check_parameters(self)
             cost, penalty = as_cost(self.cost), as_penalty(self.penalty)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
+            given = similar, dissimilar, pairs, cost_graph
+            X, y = _repeated(X, y, sample_weight, numbered=any(g is not None for g in given))
             require_memory(
                 self.estimate_memory(*X.shape),
                 f"TransductiveDistance on {X.shape[0]} points",
@@ -262,7 +278,10 @@ class TransductiveDistance(Metric, BaseEstimator):
         ndarray of shape (n_samples, n_components)
             A copy of ``embedding_``.
         """
-        return self.fit(X, y, **fit_params).embedding_.copy()
+        self.fit(X, y, **fit_params)
+        if len(self.embedding_) != _num_samples(X):  # rows were repeated, or left out
+            return self.transform(X)
+        return self.embedding_.copy()
 
     def transform(self, X: Any) -> np.ndarray:
         """Map points, new ones too, to the coordinates in which Euclidean distance is the learned.
@@ -315,7 +334,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         E = self._embed(X)
         return self.classes_[vote(self.embedding_, self._codes, E, self.n_votes)]
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of points whose class is predicted right.
 
         Parameters
@@ -324,6 +343,8 @@ class TransductiveDistance(Metric, BaseEstimator):
             Points.
         y : array-like of shape (n_samples,)
             Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What the points count.
 
         Returns
         -------
@@ -332,7 +353,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         """
         predicted, y = self.predict(X), column_or_1d(y)
         check_consistent_length(predicted, y)  # else one label would stand for all
-        return float(np.mean(predicted == y))
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
@@ -383,3 +404,23 @@ class TransductiveDistance(Metric, BaseEstimator):
         if geometry.space is not None and geometry.values is not None:
             self.space_ = geometry.space
             self.components_ = (V * signs / np.sqrt(geometry.values)[:, None]).T
+
+
+def _repeated(X: Any, y: Any, sample_weight: Any, *, numbered: bool) -> tuple[Any, Any]:
+    """Points and labels as often as they count; refused where something else numbers the rows."""
+    rows, weights = weigh(sample_weight, X)
+    if weights is None and rows is None:
+        return X, y
+    if numbered:
+        raise ValueError(
+            "Got sample_weight beside pairs or a cost graph, which number the rows of X: expected "
+            "labels, or no weights."
+        )
+    if weights is not None and not weights.own.any():
+        raise ValueError(
+            "Got sample_weight that are not whole numbers, but TransductiveDistance expected how "
+            "many rows each row stands for: try rounding a multiple of them."
+        )
+    kept = np.arange(X.shape[0]) if rows is None else rows
+    times = kept if weights is None else kept[repeated_rows(weights)]
+    return take_rows(X, times), rows_of(y, times)
