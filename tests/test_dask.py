@@ -199,3 +199,93 @@ def test_a_fitted_metric_is_plain_and_nothing_is_left_on_the_cluster(workers):
     assert isinstance(metric.components_, np.ndarray) and metric.n_features_in_ == 8
     tasks = workers.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
     assert not [key for key in tasks if "kernelmetric" in str(key)]
+
+
+@pytest.mark.parametrize("moment", [0.1, 0.6])
+def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(workers, moment):
+    estimator = NCA(4, max_iter=25, tol=0)
+    here = quietly(clone(estimator).fit, X, Y)
+    pids = workers.run(os.getpid)
+    victim = np.random.RandomState(int(100 * moment)).choice(sorted(pids.values()))
+    killer = threading.Timer(moment, os.kill, (int(victim), signal.SIGKILL))
+    killer.start()
+    try:
+        same(here, quietly(clone(estimator).fit, DX, DY))
+    finally:
+        killer.join()
+        scale(workers, 3)
+
+
+def test_a_fit_that_is_interrupted_leaves_nothing_running(workers):
+    metric = quietly(NCA(2, max_iter=2).fit, DX, DY)
+    before = metric.components_
+    metric.set_params(max_iter=100_000, tol=0, early_stopping=False)
+    stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    stop.start()
+    with pytest.raises(KeyboardInterrupt):
+        metric.fit(DX, DY)
+    assert metric.components_ is before
+    assert not workers.futures
+    deadline = time.monotonic() + 30
+    while any(workers.processing().values()) or workers.run_on_scheduler(_ours):
+        assert time.monotonic() < deadline, workers.run_on_scheduler(_ours)
+        time.sleep(0.1)
+
+
+def _ours(dask_scheduler):
+    return [str(key) for key in dask_scheduler.tasks if "kernelmetric" in str(key)]
+
+
+def test_a_chunk_with_nan_is_refused_with_its_number(workers):
+    bad = X.copy()
+    bad[300, 2] = np.nan
+    with pytest.raises(ValueError, match=r"NaN or infinity in chunk 3 of X \(from row 221 on\)"):
+        NCA(2).fit(chunked(bad), DY)
+    metric = LDA().fit(X, Y)
+    with pytest.raises(ValueError, match="chunk 3 of X"):
+        metric.transform(chunked(bad)).compute()
+
+
+def test_a_chunk_of_another_width_or_dtype_is_refused_with_its_number(workers):
+    def narrow(block, block_info=None):
+        return block[:, :5] if block_info[0]["chunk-location"][0] == 1 else block
+
+    def words(block, block_info=None):
+        return block.astype(str) if block_info[0]["chunk-location"][0] == 1 else block
+
+    whole = da.from_array(X, chunks=(200, 8))
+    for spoil, message in [(narrow, r"chunk 1 of X .* \(rows, 8\)"), (words, "chunk 1 .* dtype")]:
+        with pytest.raises(ValueError, match=message):
+            LDA().fit(whole.map_blocks(spoil, dtype=X.dtype, chunks=whole.chunks), Y)
+
+
+def test_chunks_of_columns_are_refused(workers):
+    with pytest.raises(ValueError, match=r"chunks of whole rows.*rechunk\(\{1: -1\}\)"):
+        LDA().fit(da.from_array(X, chunks=(200, 4)), Y)
+
+
+def test_rows_of_unknown_number_and_empty_chunks_change_nothing(workers):
+    kept = DX[DX[:, 0] > -1]
+    labels = DY.rechunk(DX.chunks[0])[DX[:, 0] > -1]
+    rows = X[:, 0] > -1
+    same(LDA().fit(X[rows], Y[rows]), LDA().fit(kept, labels))
+    assert_allclose(LDA().fit(X, Y).transform(kept), LDA().fit(X, Y).transform(X[rows]))
+
+
+def test_data_without_room_on_a_worker_are_refused_before_anything_moves(workers):
+    large = da.zeros((10**8, 50), chunks=(10**6, 50))
+    with pytest.raises(MemoryError, match="the smallest one has"):
+        LMNN().fit(large, da.zeros(10**8, chunks=10**6))
+
+
+def test_warnings_of_a_fit_are_heard_here(workers):
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations"):
+        NCA(2, max_iter=2, tol=0).fit(DX, DY)
+
+
+def test_errors_of_a_fit_are_raised_here_and_leave_the_metric_as_it_was(workers):
+    metric = LDA().fit(DX, DY)
+    before = metric.components_
+    with pytest.raises(ValueError, match="n_components=99"):
+        metric.set_params(n_components=99).fit(DX, DY)
+    assert metric.components_ is before
