@@ -95,10 +95,8 @@ class Cluster:
             shares = [dumps(list(items[a:b]), parts) for a, b in pairwise(edges)]
         except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
-        if (
-            parts.rows
-            or saved <= _SECONDS + sum(a.nbytes for a in parts.arrays if not self._has(a)) / _BYTES
-        ):
+        new = sum(array.nbytes for array in parts.arrays if not self._has(array))
+        if parts.rows or saved <= _SECONDS + new / _BYTES:
             return False
         arrays = [self._future(array) for array in parts.arrays]
         key = f"kernelmetric-tiles-{uuid4().hex}"
