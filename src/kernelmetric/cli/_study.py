@@ -73,6 +73,11 @@ class Study:
         """What to call the metric."""
         return metric_name(self.metric)
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows are learned from."""
+        return len(self.rows)
+
     @cached_property  # several times the work of learning, where columns are many thousands
     def X(self) -> Any:
         """The columns that are used, in the types the encoder reads."""
