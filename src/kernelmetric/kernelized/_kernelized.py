@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
+    anywhere,
     home,
     require_memory,
     unchanged_on_failure,
@@ -178,6 +179,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         return self
 
     @available_if(inner_has("fit_predict"))
+    @anywhere
     def fit_predict(self, X: Any, y: Any = None, **fit_params) -> Any:
         """Fit, and return what the learner says of the training points: clusters, or outliers.
 
@@ -257,6 +259,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         return super().get_mahalanobis_matrix()
 
     @available_if(inner_has("score"))
+    @anywhere
     def score(self, X: Any, y: Any = None) -> float:
         """Score of the wrapped estimator.
 

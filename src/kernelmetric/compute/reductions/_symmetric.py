@@ -108,6 +108,7 @@ def _sums(tiles: _Tiles, held: _Held, cut: list[Tile]) -> tuple[np.ndarray]:
     for tile in cut:
         K = held.place(tile, scratch)
         by_row, by_column = tiles.evaluate(tile, K)
+        held.filled.add(id(tile))
         kinds: Any = tile.kind
         if tile.kind == _MIXED:
             alike, kinds = _alike(tiles.codes, tile), slice(None)
@@ -129,7 +130,7 @@ def _products(
     for tile in cut:
         rows, columns, beyond = tile.rows, tile.columns, tile.beyond
         K = held.place(tile, scratch)
-        if tile not in held:
+        if not (tile in held and id(tile) in held.filled):
             tiles.evaluate(tile, K)
         if tile.kind == _MIXED:
             same, other = (a[rows, None] + a[columns] for a in weights)
@@ -176,7 +177,10 @@ class _Tiles:
 
 
 class _Held:
-    """Room for the tiles that are kept from the first pass for the second."""
+    """Room for the tiles that are kept from the first pass for the second.
+
+    It stays where it is: on another machine there is room for none, and none is filled.
+    """
 
     def __init__(self, cut: list[Tile], E: np.ndarray):
         most = min(_MOST_HELD, current_budget() // 8) // E.itemsize
@@ -186,6 +190,10 @@ class _Held:
         kept = ends[ends <= most].tolist()
         self._ends = {id(tile): end for tile, end in zip(cut, kept, strict=False)}
         self._memory = np.empty(kept[-1] if kept else 0, dtype=E.dtype)
+        self.filled: set[int] = set()
+
+    def __reduce__(self) -> Any:
+        return _no_room, (self._largest, self._memory.dtype)
 
     def __contains__(self, tile: Tile) -> bool:
         return id(tile) in self._ends
@@ -199,6 +207,13 @@ class _Held:
     def scratch(self) -> np.ndarray:
         """Room for one tile that is not kept."""
         return np.empty(self._largest, dtype=self._memory.dtype)
+
+
+def _no_room(largest: int, dtype: np.dtype) -> _Held:
+    held = _Held.__new__(_Held)
+    held._largest, held._ends, held.filled = largest, {}, set()
+    held._memory = np.empty(0, dtype=dtype)
+    return held
 
 
 def _cut(blocks: list[Block], n: int) -> list[Tile]:
