@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 
@@ -65,7 +66,7 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its errors are ours to tell
     with ExitStack() as stack:
         if workers is not None:
-            quiet: Any = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+            quiet: Any = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
             local = LocalCluster(n_workers=workers, threads_per_worker=1, **quiet)
             client = stack.enter_context(Client(stack.enter_context(local)))
         else:
@@ -79,6 +80,10 @@ def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
             ) from error
         except CancelledError as error:
             raise OSError(f"The work was cancelled: did the scheduler go away? {error}") from error
+        except RuntimeError as error:  # what a fit says of the same
+            if isinstance(error.__cause__, KilledWorker | CancelledError | OSError):
+                raise OSError(str(error)) from error
+            raise
 
 
 def _connected(client: Any, address: str) -> Any:
@@ -143,3 +148,30 @@ def over_parts(
             future.release()  # what it holds is not needed on the worker any more
     finally:
         client.cancel(futures)
+
+
+@contextmanager
+def watched(client: Any, tell: Callable[[str], Any]) -> Iterator[None]:
+    """Tell, once a second, how many tasks the workers have finished inside the block."""
+    over = threading.Event()
+
+    def watch() -> None:
+        with suppress(Exception):  # a cluster that goes away is told by the work itself
+            before = client.run_on_scheduler(finished_tasks)
+            while not over.wait(1.0):
+                done = client.run_on_scheduler(finished_tasks) - before
+                tell(f"{done:,} tasks done")
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def finished_tasks(dask_scheduler: Any) -> int:
+    """How many tasks have ever been finished, as the scheduler counts them."""
+    prefixes = dask_scheduler.task_prefixes.values()
+    return sum(prefix.state_counts["memory"] for prefix in prefixes)

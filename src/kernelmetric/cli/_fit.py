@@ -137,7 +137,8 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool
             found["class_scores"] = {trial.method: trial.scores for trial in trials}
             found["seconds"] = trials[1].seconds
             if keep:
-                found["model"] = _quietly(study.fitted)
+                with study.watched(lambda what: begin(f"all rows: {what}", further=True)):
+                    found["model"] = _quietly(study.fitted)
     else:
         pairs: Any = {"pairs": study.pairs, "by": "pair", "cv": _PAIR_FOLDS}
         pairs["random_state"] = study.seed

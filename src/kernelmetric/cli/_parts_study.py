@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.cli._cluster import over_parts
+from kernelmetric.cli._cluster import over_parts, watched
 from kernelmetric.cli._options import build_metric
 from kernelmetric.cli._study import Study
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.datasets import TableEncoder, labels_of, plan_columns, require_columns
-from kernelmetric.datasets._parts import Part, columns_of, open_parts
+from kernelmetric.datasets._parts import Part, columns_of, counting_columns, open_parts
 
 SAMPLE_ROWS = 4_000  # so many are compared within a minute, alternatives included
 MOST_ROWS_EXACT = 100_000  # beyond, NCA goes over batches of rows instead of all pairs
@@ -35,16 +35,23 @@ class PartsStudy(Study):
         How many rows of each part have a label.
     classes : ndarray of str
         All labels, whether in the sample or not.
+    client : Client or None
+        Of the cluster that learns.
     """
 
     parts: list[Part] = field(default_factory=list)
     labelled: list[int] = field(default_factory=list)
     classes: Any = None
+    client: Any = None
 
     @property
     def n_rows(self) -> int:
         """How many rows are learned from."""
         return sum(self.labelled)
+
+    def watched(self, tell: Callable[[str], Any]) -> Any:
+        """A context in which the fit tells how many tasks are done."""
+        return watched(self.client, tell)
 
     def fitted(self) -> Pipeline:
         """The model: the table's encoder from the sample, the metric from all rows."""
@@ -122,7 +129,10 @@ def open_parts_study(
             f"Got a sample of {len(y):,} rows of one class only, though there are {len(counts)}: "
             "the others are too rare to be compared here. Learn from all rows in Python."
         )
-    plan = plan_columns(frame, label=label, use=use, ignore=ignore)
+    counters = [name for name in counting_columns(parts) if frame[name].is_unique]
+    counters = [name for name in counters if name not in {label, *use, *ignore}]
+    notes += [f"{name}: left out, it counts the rows, like an identifier." for name in counters]
+    plan = plan_columns(frame, label=label, use=use, ignore=(*ignore, *counters))
     first = (
         f"A sample of {len(frame):,} of {sum(labelled):,} rows decides about columns, medians and "
         "scales; the comparison and the page show it. The model learns from all rows."
@@ -130,7 +140,7 @@ def open_parts_study(
     return PartsStudy(
         Path(parts[0].path), frame, rows, plan, metric, y, None, label,
         (first, *plan.notes, *notes), seed,
-        parts=parts, labelled=labelled, classes=np.array(sorted(counts)),
+        parts=parts, labelled=labelled, classes=np.array(sorted(counts)), client=client,
     )  # fmt: skip
 
 

@@ -134,6 +134,46 @@ def columns_of(part: Part) -> Any:
     return pq.read_schema(part.path).empty_table().to_pandas()
 
 
+def counting_columns(parts: Iterable[Part]) -> list[str]:
+    """Columns of whole numbers that run over as many numbers as there are rows, as counters do.
+
+    A sample of the rows cannot tell: what counts in a table has gaps in a sample of it.
+
+    Parameters
+    ----------
+    parts : iterable of Part
+        All rows.
+
+    Returns
+    -------
+    list of str
+        Names; none where the files keep no least and greatest values.
+    """
+    import pyarrow.parquet as pq
+
+    ranges: dict[str, tuple[int, int, int]] = {}  # least, greatest, rows
+    wrong: set[str] = set()
+    for path in dict.fromkeys(part.path for part in parts):
+        metadata = pq.read_metadata(path)
+        for g in range(metadata.num_row_groups):
+            group = metadata.row_group(g)
+            for j in range(group.num_columns):
+                column = group.column(j)
+                name, found = column.path_in_schema, column.statistics
+                whole = column.physical_type in ("INT32", "INT64") and found is not None
+                if not (whole and found.has_min_max and not found.null_count):
+                    wrong.add(name)
+                elif type(found.min) is int and name not in wrong:
+                    least, most, rows = ranges.get(name, (found.min, found.max, 0))
+                    ends = min(least, found.min), max(most, found.max)
+                    ranges[name] = (*ends, rows + group.num_rows)
+    return [
+        name
+        for name, (least, most, rows) in ranges.items()
+        if name not in wrong and most - least + 1 == rows > 2
+    ]
+
+
 def _files(paths: Iterable[str | Path]) -> list[str]:
     """Absolute names, for another process may run in another folder."""
     found = [str(Path(path).absolute()) for path in paths]
