@@ -124,3 +124,55 @@ def test_pairs_on_a_cluster_are_judged_as_they_are_here(by, client, points, sent
         assert there["test_roc_auc"] == pytest.approx(here["test_roc_auc"])
         assert there["test_accuracy"] == pytest.approx(here["test_accuracy"])
     assert max(sent["bytes"]) < X.nbytes / 4
+
+
+# --- the papers' tables -------------------------------------------------------------------------
+
+
+def test_the_cells_of_a_table_are_the_same_on_a_cluster(client, tmp_path, invoke, sent):
+    pytest.importorskip("click", reason="click comes with the extra `cli`")
+    from reproduction.command import reproduce
+    from reproduction.tables import TABLES
+
+    table = TABLES["000-table1"].smoked()
+    there, here = tmp_path / "there", tmp_path / "here"
+    given = ["000-table1", "--smoke", "--out"]
+    result = invoke(reproduce, *given, str(there), "--dask", client.scheduler.address)
+    assert result.exit_code == 0, result.output
+    assert invoke(reproduce, *given, str(here)).exit_code == 0
+    shared, alone = (
+        {(c.dataset, c.method, c.split): c.accuracy for c in table.file_in(folder).read()}
+        for folder in (there, here)
+    )
+    assert shared == pytest.approx(alone)
+    assert {method for _, method, _ in shared} == {method.name for method in table.methods}
+    assert max(sent["bytes"]) < 20_000  # the data sets went before, once
+
+
+def test_a_problem_with_its_points_draws_the_same_splits():
+    from reproduction.problems import GROUPS
+
+    problems = {problem.name: problem for group in GROUPS.values() for problem in group}
+    for name in ("iris", "checkerboard"):
+        carried = cloudpickle.loads(cloudpickle.dumps(problems[name].loaded()))
+        for one, other in zip(carried.split(1), problems[name].split(1), strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_a_scheduler_that_is_not_there_stops_the_tables_in_a_sentence(tmp_path, invoke):
+    import dask
+
+    from reproduction.command import reproduce
+
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        result = invoke(
+            reproduce,
+            "000-table1",
+            "--smoke",
+            "--out",
+            str(tmp_path),
+            "--dask",
+            "tcp://127.0.0.1:9",
+        )
+    assert result.exit_code == 1
+    assert "no scheduler answers there" in result.output
