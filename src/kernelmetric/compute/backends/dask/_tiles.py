@@ -20,6 +20,7 @@ from uuid import uuid4
 
 import cloudpickle
 import numpy as np
+from distributed import wait
 
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._threads import in_threads
@@ -116,11 +117,11 @@ class Cluster:
     def _result(self, future: Any) -> Any:
         while True:
             try:
-                return future.result(timeout=_LOOK)
+                wait(future, timeout=_LOOK)
             except TimeoutError:
-                if future.done():  # it is the task that raised it
-                    raise
                 self._require_wanted()
+            else:
+                return future.result()
 
     def _require_wanted(self) -> None:
         if not self._wanted():
