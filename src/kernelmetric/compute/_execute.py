@@ -40,7 +40,8 @@ def run_elsewhere(cluster: Any) -> Iterator[None]:
     ----------
     cluster : object or None
         Its ``share(work, items, flops, take)`` does what :func:`in_threads` does, or returns False
-        where that is not worth the way there. None: nobody but this process.
+        where that is not worth the way there. Its ``sum_rows`` and ``map_rows`` return None where
+        the rows are here. None: nobody but this process.
 
     Yields
     ------
@@ -99,6 +100,10 @@ def map_rows(
     array
         The rows together, in the library of the blocks.
     """
+    cluster = _ELSEWHERE.get()
+    rows_elsewhere = None if cluster is None else cluster.map_rows(work)
+    if rows_elsewhere is not None:
+        return rows_elsewhere
     blocks = row_blocks(n_rows, bytes_per_row, most=most)
     first = work(next(blocks, slice(0, 0)))
     if first.shape[0] == n_rows:
@@ -135,6 +140,10 @@ def sum_rows(
     number, array or tuple
         The sum, of each part of a tuple by itself.
     """
+    cluster = _ELSEWHERE.get()
+    sums_elsewhere = None if cluster is None else cluster.sum_rows(work, bytes_per_row, most)
+    if sums_elsewhere is not None:
+        return sums_elsewhere[0]
     blocks = row_blocks(n_rows, bytes_per_row, most=most)
     total = work(next(blocks, slice(0, 0)))
     return reduce(_added if isinstance(total, tuple) else add, map(work, blocks), total)

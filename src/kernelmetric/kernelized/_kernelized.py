@@ -15,6 +15,7 @@ from kernelmetric.compute import (
     anywhere,
     home,
     require_memory,
+    streamed,
     unchanged_on_failure,
 )
 from kernelmetric.graphs import as_pairs
@@ -332,7 +333,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
                 X, tuples = points_of_tuples(X)
             X, kernel = fit_points(self, X, kernel)
             require_memory(
-                self.estimate_memory(*X.shape),
+                0 if streamed(X) else self.estimate_memory(*X.shape),
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
@@ -369,6 +370,12 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         if interrupted is not None:
             raise interrupted
         return Z, result
+
+    def _streams(self) -> str | None:
+        """How a fit goes through rows: its space adds up, then its learner draws."""
+        if not all(hasattr(part, "_streams") for part in (self.space, self.learner)):
+            return None
+        return self.learner._streams() if self.space._streams() else None
 
     def _fresh_space(self, n_samples: int, *, paired: bool = False) -> Any:
         return fresh_space(

@@ -17,6 +17,7 @@ from kernelmetric.compute import (
     to_numpy,
     within_budget,
 )
+from kernelmetric.kernels import as_kernel
 from kernelmetric.solvers import column_signs, right_singular
 from kernelmetric.spaces._base import (
     BLOCK_BYTES,
@@ -60,6 +61,9 @@ class FeatureMapSpace(Space):
 
     def _n_map_features(self, n_samples: int) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define _n_map_features.")
+
+    def _streams(self) -> str | None:
+        return None if as_kernel(self.kernel).pairwise else "sums"
 
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
+import cloudpickle
 import dask
+import numpy as np
 from dask.utils import format_bytes
 
 from kernelmetric.compute._device import device_in_use
@@ -18,6 +21,8 @@ from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, togeth
 from kernelmetric.compute.backends.dask._tiles import Cluster
 
 _COPIES = 3.0  # of the points on the worker of a fit: the chunks, the array, what travels
+_X = 0  # where the points are among the arguments
+_FEW_BYTES = 2**26  # of points that one worker adds up as fast
 _USABLE = 0.9  # of the memory limit of a worker
 
 
@@ -45,6 +50,8 @@ def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[
             "Got Dask collections inside use_device, but expected one of the two: the workers of a "
             "cluster compute on their own processors. Try without use_device."
         )
+    if not args and "X" in options:
+        args, options = (options["X"],), {k: v for k, v in options.items() if k != "X"}
     named = [*(("X", "y")[i] if i < 2 else f"argument {i}" for i in range(len(args))), *options]
     values = [*args, *options.values()]
     pieces = {
@@ -60,10 +67,11 @@ def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[
             UserWarning,
             stacklevel=4,
         )
-    else:
-        _require_room(client, estimator, pieces)
-    delayed = {i: parts.delayed for i, parts in pieces.items()}
+    streams = client is not None and method == "fit" and _streams(client, estimator, pieces)
+    delayed = {i: parts.delayed for i, parts in pieces.items() if not (streams and i == _X)}
     plain = [None if i in pieces else value for i, value in enumerate(values)]
+    if streams:  # pickled, so that the task gets the graph and not what it stands for
+        plain[_X] = _Graph(cloudpickle.dumps(_as_array(values[_X])))
     names = list(options)
     if client is None:
         (found,) = dask.compute(delayed)
@@ -145,8 +153,12 @@ def _drive(
         task = tasks.get(key)
         return task is not None and task.state not in ("cancelled", "released", "forgotten")
 
-    with worker_client() as client, run_elsewhere(Cluster(client, wanted)):
-        return _called(estimator, method, plain, pieces, names)
+    with worker_client() as client:
+        cluster = Cluster(client, wanted)
+        if plain and isinstance(plain[_X], _Graph):
+            plain = [cluster.rows(*pickle.loads(plain[_X].pickled)), *plain[1:]]
+        with run_elsewhere(cluster):
+            return _called(estimator, method, plain, pieces, names)
 
 
 def _called(
@@ -181,23 +193,46 @@ def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
     return estimator
 
 
-def _require_room(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> None:
-    """Refuse points that no worker has room for, before anything moves."""
-    parts = pieces.get(0)
-    if parts is None or math.isnan(parts.n_bytes) or len(parts.shape) != 2:
-        return
-    n_bytes = _COPIES * parts.n_bytes
+class _Graph(NamedTuple):
+    """Points that are not computed for the task as a whole, and the names of their columns."""
+
+    pickled: bytes
+
+
+def _as_array(X: Any) -> tuple[Any, Any]:
+    """A Dask array of the points, and the names of its columns."""
+    if not hasattr(X, "columns"):
+        return X, None
+    names = np.asarray(X.columns, dtype=object)
+    return X.to_dask_array(lengths=True), names if all(isinstance(n, str) for n in names) else None
+
+
+def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
+    """Whether a fit goes through the rows; if it does not, a worker must have room for them.
+
+    Sums are the same, so they are gone for where there is much to add up; draws are not.
+    """
+    parts = pieces.get(_X)
+    if parts is None or len(parts.shape) != 2:
+        return False
+    how = estimator._streams() if hasattr(estimator, "_streams") else None
+    if math.isnan(parts.n_bytes):
+        return how is not None
+    needed = _COPIES * parts.n_bytes
     with suppress(Exception):  # parameters that fit will refuse in a sentence
-        n_bytes = 2.0 * parts.n_bytes + estimator.estimate_memory(*map(int, parts.shape))
+        needed = 2.0 * parts.n_bytes + estimator.estimate_memory(*map(int, parts.shape))
     least = least_memory(client)
-    if n_bytes > _USABLE * least:
+    if how is not None and (needed > _USABLE * least or how == "sums"):
+        return how == "draws" or parts.n_bytes > _FEW_BYTES
+    if needed > _USABLE * least:
         raise MemoryError(
             f"{type(estimator).__name__} on {parts.shape[0]} points with {parts.shape[1]} features "
-            f"would take about {format_bytes(int(n_bytes))} on a worker, but the smallest one has "
+            f"would take about {format_bytes(int(needed))} on a worker, but the smallest one has "
             f"{format_bytes(int(least))}: expected points that fit one worker. Try larger workers, "
-            "float32, NCA(solver='minibatch'), or a space that goes through the rows once: "
+            "float32, NCA(solver='minibatch'), or a space that goes through the rows: "
             "Nystroem(500) or RandomFeatures(1000)."
         )
+    return False
 
 
 def least_memory(client: Any) -> float:

@@ -1,14 +1,13 @@
-"""Tiles of a fit that runs on one worker, shared among all workers of the cluster.
+"""The cluster as a fit sees it that runs on one of its workers.
 
-What a tile function is bound to is pickled, and each large array in it is replaced by its place in
-a list. The arrays themselves stay on the worker of the fit as data of Dask, which brings each one
-to a worker once, from whoever has it; a view travels as the array that it is a view of. Tasks are
-pure, and their results are taken in the order of the tiles.
+Tiles are shared among all workers. What a tile function is bound to is pickled, but for its large
+arrays: these stay on the worker of the fit as data of Dask, which brings each one to a worker once,
+from whoever has it. Tasks are pure, and their results are taken in the order of the tiles.
 """
 
 from __future__ import annotations
 
-import io
+import math
 import pickle
 import time
 import weakref
@@ -18,21 +17,23 @@ from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
-import cloudpickle
+import dask
 import numpy as np
 from distributed import wait
 
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._threads import in_threads
+from kernelmetric.compute.backends.dask._chunks import pieces_of
+from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
+from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
 
-_LARGE = 2**16  # bytes of an array that travels by itself
-_MOST_OF_BASE = 32  # times a view, that its base may be to travel instead of it
 _FLOPS = 1e10  # that a thread does in a second
 _BYTES = 4e8  # that reach a worker in a second
 _SECONDS = 0.05  # of work, below which it stays: a task takes some milliseconds to get there
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
 _LOOK = 1.0  # seconds between two looks whether the fit is still wanted
+_NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
 
 
 class AbandonedError(Exception):
@@ -40,7 +41,7 @@ class AbandonedError(Exception):
 
 
 class Cluster:
-    """The workers, as a fit that runs on one of them sees them.
+    """All workers, for a fit that runs on one of them.
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ class Cluster:
     def __init__(self, client: Any, wanted: Callable[[], bool]):
         self._client, self._wanted = client, wanted
         self._sent: dict[int, _Sent] = {}
-        self._threads, self._asked = 1, -np.inf
+        self._threads, self._asked = 1, -math.inf
+        self._streams = False
 
     def share(
         self,
@@ -85,23 +87,22 @@ class Cluster:
         saved = flops / _FLOPS * (1.0 - 1.0 / threads)
         if len(items) < 2 or saved <= _SECONDS:
             return False
-        arrays = _Arrays()
+        parts = Parts()
         n_tasks = min(len(items), max(_FEWEST_TASKS, _TASKS_PER_THREAD * threads))
         edges = [round(len(items) * i / n_tasks) for i in range(n_tasks + 1)]
         try:
-            bound = _dumps(work, arrays)
-            parts = [_dumps(list(items[a:b]), arrays) for a, b in pairwise(edges)]
-        except (pickle.PicklingError, TypeError, AttributeError):
+            function = dumps(work, parts)
+            shares = [dumps(list(items[a:b]), parts) for a, b in pairwise(edges)]
+        except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
-        if saved <= _SECONDS + sum(a.nbytes for a in arrays.roots if not self._has(a)) / _BYTES:
+        new = sum(array.nbytes for array in parts.arrays if not self._has(array))
+        if parts.rows or saved <= _SECONDS + new / _BYTES:
             return False
-        data = [self._future(root) for root in arrays.roots]
-        token = uuid4().hex
+        arrays = [self._future(array) for array in parts.arrays]
+        key = f"kernelmetric-tiles-{uuid4().hex}"
         futures = [
-            self._client.submit(
-                run_tiles, bound, part, data, key=f"kernelmetric-tiles-{token}-{i}", pure=False
-            )
-            for i, part in enumerate(parts)
+            self._client.submit(run_tiles, function, some, arrays, key=f"{key}-{i}", pure=False)
+            for i, some in enumerate(shares)
         ]
         futures.reverse()
         try:
@@ -113,6 +114,90 @@ class Cluster:
             if futures:
                 self._client.cancel(futures)
         return True
+
+    def rows(self, X: Any, names: Any = None) -> Rows:
+        """A Dask array as rows to go through.
+
+        Parameters
+        ----------
+        X : dask.array.Array
+            The points.
+        names : ndarray, default=None
+            Of its columns.
+
+        Returns
+        -------
+        Rows
+            Chunks are computed when they are needed, each time.
+        """
+        self._streams = True
+        parts = pieces_of(X, "X").delayed
+        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        if dtype != X.dtype:
+            parts = [dask.delayed(np.asarray)(part, dtype) for part in parts]
+        lengths = list(X.chunks[0])
+        if any(math.isnan(length) for length in lengths):
+            lengths = self._run([dask.delayed(len)(part) for part in parts])
+        return Rows(parts, lengths, np.empty((0, X.shape[1]), dtype), self._run, names)
+
+    def sum_rows(
+        self, work: Callable[[slice], Any], bytes_per_row: float, most: int | None
+    ) -> tuple[Any] | None:
+        """The sum of what a function of rows gives, where these are; None where they are here.
+
+        Parameters
+        ----------
+        work : callable
+            From a slice of rows to a number, an array or a tuple of these.
+        bytes_per_row : float
+            Working memory that one row takes.
+        most : int or None
+            The most rows of a block.
+
+        Returns
+        -------
+        tuple of one, or None
+            The sum.
+        """
+        bound = self._bound(work)
+        return None if bound is None else (bound[0].sum(*bound[1:], bytes_per_row, most),)
+
+    def map_rows(self, work: Callable[[slice], Any]) -> MappedRows | None:
+        """Rows that a function of rows gives, to be computed later; None where these are here.
+
+        Parameters
+        ----------
+        work : callable
+            From a slice of rows to an array of as many.
+
+        Returns
+        -------
+        MappedRows or None
+            As many rows.
+        """
+        bound = self._bound(work)
+        return None if bound is None else MappedRows(work, bound)
+
+    def _bound(self, work: Any) -> tuple[Rows, bytes, list[Any]] | None:
+        """The rows elsewhere that a function looks at, itself pickled, and its large arrays."""
+        parts = Parts()
+        try:
+            function = dumps(work, parts) if self._streams else b""
+        except _NOT_PICKLED:
+            if parts.rows:
+                raise
+            return None
+        if not parts.rows:
+            return None
+        return parts.rows[0], function, [self._future(array) for array in parts.arrays]
+
+    def _run(self, tasks: list[Any]) -> list[Any]:
+        """The results of delayed tasks, in their order."""
+        futures = self._client.compute(tasks)
+        try:
+            return [self._result(future) for future in futures]
+        finally:
+            self._client.cancel(futures)
 
     def _result(self, future: Any) -> Any:
         while True:
@@ -134,101 +219,47 @@ class Cluster:
             self._asked = time.monotonic()
         return self._threads
 
-    def _has(self, root: np.ndarray) -> bool:
-        sent = self._sent.get(id(root))
-        return sent is not None and sent.is_of(root)
+    def _has(self, array: np.ndarray) -> bool:
+        sent = self._sent.get(id(array))
+        return sent is not None and sent.is_of(array)
 
-    def _future(self, root: np.ndarray) -> Any:
+    def _future(self, array: np.ndarray) -> Any:
         """The copy of an array that is data of Dask, for as long as the array lives unchanged."""
-        if not self._has(root):
+        if not self._has(array):
             # A copy: Dask would keep the array alive, and it may be written into.
-            (future,) = self._client.scatter([root.copy("A")], hash=False)
-            self._sent[id(root)] = _Sent(root, future, self._sent)
-        return self._sent[id(root)].future
+            (future,) = self._client.scatter([array.copy("A")], hash=False)
+            self._sent[id(array)] = _Sent(array, future, self._sent)
+        return self._sent[id(array)].future
 
 
 class _Sent:
     """An array of which Dask has a copy."""
 
-    def __init__(self, root: np.ndarray, future: Any, known: dict[int, _Sent]):
-        key = id(root)
-        self.future, self._sum = future, _checksum(root)
-        self._root = weakref.ref(root, lambda _: known.pop(key, None))
+    def __init__(self, array: np.ndarray, future: Any, known: dict[int, _Sent]):
+        key = id(array)
+        self.future, self._sum = future, _checksum(array)
+        self._array = weakref.ref(array, lambda _: known.pop(key, None))
 
-    def is_of(self, root: np.ndarray) -> bool:
+    def is_of(self, array: np.ndarray) -> bool:
         """Whether the copy is one of this array as it is now."""
-        return self._root() is root and self._sum == _checksum(root)
+        return self._array() is array and self._sum == _checksum(array)
 
 
-def _checksum(root: np.ndarray) -> int:
-    flat: Any = root if root.flags.c_contiguous else root.T
+def _checksum(array: np.ndarray) -> int:
+    flat: Any = array if array.flags.c_contiguous else array.T
     return zlib.crc32(flat.reshape(-1).view(np.uint8))
 
 
-class _Arrays:
-    """Large arrays met while pickling, each once."""
-
-    def __init__(self) -> None:
-        self.roots: list[np.ndarray] = []
-        self._places: dict[int, int] = {}
-
-    def place(self, thing: Any) -> Any:
-        """Where an array is found by who unpickles: in the list, and how it lies in that array."""
-        if type(thing) is not np.ndarray or thing.nbytes < _LARGE or thing.dtype.hasobject:
-            return None
-        root = thing
-        while type(root.base) is np.ndarray:
-            root = root.base
-        whole = root.flags.c_contiguous or root.flags.f_contiguous
-        if not whole or root.nbytes > _MOST_OF_BASE * thing.nbytes or root.dtype.hasobject:
-            if not (thing.flags.c_contiguous or thing.flags.f_contiguous):
-                return None
-            root = thing
-        if id(root) not in self._places:
-            self._places[id(root)] = len(self.roots)
-            self.roots.append(root)
-        start = thing.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-        place = self._places[id(root)]
-        return place, thing.dtype, thing.shape, thing.strides, start
-
-
-class _Pickler(cloudpickle.Pickler):
-    def __init__(self, file: Any, arrays: _Arrays):
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._arrays = arrays
-
-    def persistent_id(self, thing: Any) -> Any:
-        return self._arrays.place(thing)
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, roots: list[np.ndarray]):
-        super().__init__(file)
-        self._roots = roots
-
-    def persistent_load(self, place: Any) -> np.ndarray:
-        number, dtype, shape, strides, start = place
-        root = self._roots[number]
-        memory = root if root.flags.c_contiguous else root.T
-        return np.ndarray(shape, dtype, buffer=memory, offset=start, strides=strides)
-
-
-def _dumps(thing: Any, arrays: _Arrays) -> bytes:
-    file = io.BytesIO()
-    _Pickler(file, arrays).dump(thing)
-    return file.getvalue()
-
-
-def run_tiles(bound: bytes, items: bytes, roots: list[np.ndarray]) -> list[Any]:
+def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[Any]:
     """The task: a tile function on some tiles, on one thread.
 
     Parameters
     ----------
-    bound : bytes
+    function : bytes
         The pickled function.
     items : bytes
         The pickled tiles.
-    roots : list of ndarray
+    arrays : list of ndarray
         The large arrays of both.
 
     Returns
@@ -236,7 +267,7 @@ def run_tiles(bound: bytes, items: bytes, roots: list[np.ndarray]) -> list[Any]:
     list
         One result a tile.
     """
-    work, tiles = (_Unpickler(io.BytesIO(part), roots).load() for part in (bound, items))
+    work, tiles = (loads(part, arrays) for part in (function, items))
     results: list[Any] = []
     with run_elsewhere(None):
         in_threads(work, tiles, 0.0, results.append)
