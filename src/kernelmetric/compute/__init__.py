@@ -38,6 +38,7 @@ from kernelmetric.compute._arrays import (
     symmetric_eigenpairs,
     take_rows,
     to_numpy,
+    wide_is_fast,
     widened,
 )
 from kernelmetric.compute._budget import (
@@ -167,6 +168,7 @@ __all__ = [
     "to_numpy",
     "unchanged_on_failure",
     "use_device",
+    "wide_is_fast",
     "widened",
     "within_budget",
     "worth_keeping",

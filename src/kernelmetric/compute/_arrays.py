@@ -54,6 +54,11 @@ def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     return backend_of(A).set_entries(A, columns, value)
 
 
+def wide_is_fast(X: Any) -> bool:
+    """Whether products in float64 are as fast as in float32 where X lies."""
+    return backend_of(X).wide_is_fast(X)
+
+
 def lists_help(X: Any) -> bool:
     """Whether steps over listed pairs of rows are faster than over all pairs: not on a device."""
     return backend_of(X).lists_help(X)

@@ -229,13 +229,3 @@ def descend_batches(
         if renewed is not None:
             problem = renewed()
     return *found, halved == _HALVINGS
-
-
-def refuse_device(points: Any, solver: str) -> None:
-    """Refuse arrays of other libraries where only NumPy can do the work."""
-    library = type(points).__module__.split(".")[0]
-    if library != "numpy":
-        raise ValueError(
-            f"Got {library} points with solver={solver!r}, but expected NumPy arrays: on a "
-            "device, solver='lbfgs' over all pairs is fast."
-        )

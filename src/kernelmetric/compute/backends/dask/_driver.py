@@ -18,7 +18,7 @@ from kernelmetric.compute._device import device_in_use
 from kernelmetric.compute._elsewhere import is_collection
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, together
-from kernelmetric.compute.backends.dask._tiles import Cluster
+from kernelmetric.compute.backends.dask._tiles import Cluster, share_of_worker
 
 _COPIES = 3.0  # of the points on the worker of a fit: the chunks, the array, what travels
 _X = 0  # where the points are among the arguments
@@ -157,7 +157,7 @@ def _drive(
         cluster = Cluster(client, wanted)
         if plain and isinstance(plain[_X], _Graph):
             plain = [cluster.rows(*pickle.loads(plain[_X].pickled)), *plain[1:]]
-        with run_elsewhere(cluster):
+        with run_elsewhere(cluster), share_of_worker():
             return _called(estimator, method, plain, pieces, names)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from typing import Any
 
 import dask
@@ -69,52 +70,57 @@ def _bound(names: tuple[str, str], args: tuple[Any, ...], options: dict[str, Any
 def _of_rows(
     estimator: Any, fitted: Any, method: str, X: Any, rest: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    sample = _sample(X)
-    example = _plain(getattr(estimator, method)(sample, *rest, **options))
+    example = _example(estimator, method, _sample(X), *rest, **options)
     shape, dtype = example.shape[1:], example.dtype
+    given = {"method": method, "shape": shape, "dtype": dtype, "rest": rest, "options": options}
     if isinstance(X, da.Array):
         require_rows(X, "X")
-        starts = np.cumsum([0.0, *X.chunks[0]])
-        blocks = X.to_delayed().ravel().tolist()
-        parts = [
-            _rows_of_chunk(fitted, method, block, (number, "X", float(start), X.shape[1:], X.dtype),
-                           shape, dtype, rest, options)
-            for number, (block, start) in enumerate(zip(blocks, starts, strict=False))
-        ]  # fmt: skip
-        lengths = X.chunks[0]
-    else:
-        parts = [
-            _rows_of_chunk(fitted, method, block, None, shape, dtype, rest, options)
-            for block in pieces_of(X, "X").delayed
-        ]
-        lengths = (math.nan,) * len(parts)
-    return _concatenated(parts, lengths, shape, dtype)
-
-
-def _concatenated(parts: list[Any], lengths: Any, shape: tuple[int, ...], dtype: Any) -> da.Array:
+        wide, wider = 1 + len(shape), X.ndim
+        check = "X", np.cumsum([0.0, *X.chunks[0]]), X.shape[1:], X.dtype
+        return da.map_blocks(
+            _rows_of_block,
+            X,
+            **{"estimator": fitted, "check": check, "given": given},
+            dtype=dtype,
+            meta=np.empty((0,) * wide, dtype=dtype),
+            chunks=(X.chunks[0], *((size,) for size in shape)),
+            drop_axis=list(range(wide, wider)),
+            new_axis=list(range(wider, wide)) or None,
+        )
+    parts = [_rows_of_partition(fitted, part, given) for part in pieces_of(X, "X").delayed]
     meta = np.empty((0,) * (1 + len(shape)), dtype=dtype)
     arrays = [
-        da.from_delayed(part, shape=(length, *shape), dtype=dtype, meta=meta)
-        for part, length in zip(parts, lengths, strict=True)
+        da.from_delayed(part, shape=(math.nan, *shape), dtype=dtype, meta=meta) for part in parts
     ]
     return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
 
 
+def _rows_of_block(
+    block: Any, *, estimator: Any, check: tuple[Any, ...], given: dict[str, Any], block_id: Any
+) -> np.ndarray:
+    name, starts, *like = check
+    block = checked_chunk(block, block_id[0], name, starts[block_id[0]], *like)
+    return _rows_of(estimator, block, **given)
+
+
 @dask.delayed(pure=False)
-def _rows_of_chunk(
+def _rows_of_partition(estimator: Any, part: Any, given: dict[str, Any]) -> np.ndarray:
+    return _rows_of(estimator, part, **given)
+
+
+def _rows_of(
     estimator: Any,
-    method: str,
     block: Any,
-    check: tuple[Any, ...] | None,
+    *,
+    method: str,
     shape: tuple[int, ...],
     dtype: Any,
     rest: tuple[Any, ...],
     options: dict[str, Any],
 ) -> np.ndarray:
+    """What a method gives for some rows, also for none."""
     if block.shape[0] == 0:
         return np.empty((0, *shape), dtype=dtype)
-    if check is not None:
-        block = checked_chunk(block, *check)
     return _plain(getattr(estimator, method)(block, *rest, **options)).astype(dtype, copy=False)
 
 
@@ -127,6 +133,13 @@ def _sample(X: Any) -> Any:
     if isinstance(X, da.Array):
         return np.ones((2, *X.shape[1:]), dtype=X.dtype)
     return X._meta_nonempty
+
+
+def _example(estimator: Any, method: str, *args: Any, **options: Any) -> np.ndarray:
+    """What a method gives for a sample, of which nothing is said: it is none of the user's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _plain(getattr(estimator, method)(*args, **options))
 
 
 def _of_chosen_pairs(estimator: Any, fitted: Any, method: str, pairs: Any, X: Any) -> Any:
@@ -188,7 +201,7 @@ def _of_all_pairs(estimator: Any, fitted: Any, method: str, A: Any, B: Any) -> A
     """Values between all rows of A and of B: a block for every two chunks."""
     left, right = (_blocks(points) for points in (A, A if B is None else B))
     sample = _sample(A if is_collection(A) else B)
-    dtype = _plain(getattr(estimator, method)(sample)).dtype
+    dtype = _example(estimator, method, sample).dtype
     rows = []
     for i, (a, height) in enumerate(left):
         row = []

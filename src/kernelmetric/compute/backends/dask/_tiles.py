@@ -12,16 +12,19 @@ import pickle
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
 import dask
 import numpy as np
-from distributed import wait
+from distributed import get_worker, wait
 
+from kernelmetric.compute._budget import block_budget
 from kernelmetric.compute._execute import run_elsewhere
+from kernelmetric.compute._machine import total_memory
 from kernelmetric.compute._threads import in_threads
 from kernelmetric.compute.backends.dask._chunks import pieces_of
 from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
@@ -32,6 +35,7 @@ _BYTES = 4e8  # that reach a worker in a second
 _SECONDS = 0.05  # of work, below which it stays: a task takes some milliseconds to get there
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
+_SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
 _LOOK = 1.0  # seconds between two looks whether the fit is still wanted
 _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
 
@@ -269,6 +273,15 @@ def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[A
     """
     work, tiles = (loads(part, arrays) for part in (function, items))
     results: list[Any] = []
-    with run_elsewhere(None):
+    with run_elsewhere(None), share_of_worker():
         in_threads(work, tiles, 0.0, results.append)
     return results
+
+
+@contextmanager
+def share_of_worker() -> Iterator[None]:
+    """Blocks that suit the memory limit of the worker that runs this."""
+    worker = get_worker()
+    limit = worker.memory_manager.memory_limit or total_memory()
+    with block_budget(int(limit * _SHARE / worker.state.nthreads)):
+        yield
