@@ -66,6 +66,7 @@ def few_labels(y):
     return np.where(np.arange(len(y)) % 4 == 0, y, -1)
 
 
+@pytest.mark.filterwarnings("ignore:Got a graph of")
 def test_a_transductive_distance_repeats_rows(iris):
     X, y, w = iris
     w[::4] = np.maximum(w[::4], 1)  # the labelled ones stay

@@ -9,6 +9,7 @@ n × n array::
     _device.py      NumPy arrays on a device, there and back
     _budget.py      how much memory a block may take, and what cannot fit
     _deprecated.py  how something public goes away
+    _elsewhere.py   data on many machines, handed to who knows them
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _machine.py     how much memory the machine, or its container, has
     _state.py       an estimator that a refused fit leaves as it was
@@ -34,9 +35,11 @@ from kernelmetric.compute._arrays import (
     namespace,
     orthonormal_columns,
     set_entries,
+    streamed,
     symmetric_eigenpairs,
     take_rows,
     to_numpy,
+    wide_is_fast,
     widened,
 )
 from kernelmetric.compute._budget import (
@@ -57,6 +60,7 @@ from kernelmetric.compute._device import (
     there_and_back,
     use_device,
 )
+from kernelmetric.compute._elsewhere import CollectionsMixin, anywhere, is_collection
 from kernelmetric.compute._execute import (
     map_rows,
     over_rows,
@@ -77,6 +81,7 @@ from kernelmetric.compute._weights import (
     Weighed,
     Weights,
     check_class_weight,
+    refuse_streams,
     repeated_quantiles,
     repeated_rows,
     rows_of,
@@ -109,6 +114,7 @@ from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca
 
 __all__ = [
     "BlockProduct",
+    "CollectionsMixin",
     "DeviceMixin",
     "GramProducts",
     "Listed",
@@ -117,6 +123,7 @@ __all__ = [
     "Weights",
     "added",
     "all_finite",
+    "anywhere",
     "as_points",
     "available_threads",
     "block_budget",
@@ -138,6 +145,7 @@ __all__ = [
     "gram_products",
     "home",
     "in_library_of",
+    "is_collection",
     "is_single",
     "is_sparse",
     "l1_distances",
@@ -164,6 +172,7 @@ __all__ = [
     "overflow_error",
     "pair_squares",
     "product",
+    "refuse_streams",
     "repeated_quantiles",
     "repeated_rows",
     "require_memory",
@@ -175,6 +184,7 @@ __all__ = [
     "softmax_bytes",
     "softmax_reduction",
     "squared_distances",
+    "streamed",
     "subspace_distances",
     "sum_entries",
     "sum_rows",
@@ -188,6 +198,7 @@ __all__ = [
     "unweighed",
     "use_device",
     "weigh",
+    "wide_is_fast",
     "widened",
     "with_classes",
     "within_budget",

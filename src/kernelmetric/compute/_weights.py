@@ -18,7 +18,7 @@ from array_api_compat import is_array_api_obj
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute._arrays import is_sparse, take_rows, to_numpy
+from kernelmetric.compute._arrays import is_sparse, streamed, take_rows, to_numpy
 
 _ROUNDING = 1e-9  # of a weight: so near to each other they are equal, so near to a whole number one
 _MOST = 1e100  # sums of products of weights stay in range
@@ -101,6 +101,7 @@ def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None
     """
     if sample_weight is None:
         return None, None
+    refuse_streams(X)
     w = _checked(sample_weight, _num_samples(X))
     rows = np.flatnonzero(w > 0)
     kept = w[rows]
@@ -112,6 +113,15 @@ def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None
         return some, Weights(whole, whole - 1.0, whole)
     kept = kept / np.mean(kept)
     return some, Weights(kept, np.zeros_like(kept), kept)
+
+
+def refuse_streams(X: Any) -> None:
+    """Refuse rows that stay where they are: weights of them are not looked at there."""
+    if streamed(X):
+        raise ValueError(
+            "Got weights with rows that stay on their workers, but expected rows that fit into "
+            "memory: take some of them, or leave the weights out."
+        )
 
 
 def with_classes(

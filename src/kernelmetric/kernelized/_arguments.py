@@ -12,7 +12,14 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import has_fit_parameter
 
-from kernelmetric.compute import Weights, check_labels, to_numpy, weigh, with_classes
+from kernelmetric.compute import (
+    Weights,
+    check_labels,
+    refuse_streams,
+    to_numpy,
+    weigh,
+    with_classes,
+)
 from kernelmetric.learners import Learner
 from kernelmetric.learners._checks import kept_rows
 
@@ -69,6 +76,7 @@ def weighed_fit(
             f"Got sample_weight, but {type(learner).__name__}.fit takes none: expected a learner "
             "that does, or all rows to count alike."
         )
+    refuse_streams(X)
     rows, weights = weigh(sample_weight, X)
     if y is not None and ours and learner.learns_from != "targets":
         check_labels(y, X)

@@ -16,6 +16,7 @@ from kernelmetric.compute import (
     Weights,
     check_labels,
     namespace,
+    refuse_streams,
     rows_of,
     to_numpy,
     weigh,
@@ -101,6 +102,7 @@ def weighed(
     given = inspect.signature(fit).bind(learner, *args, **options).arguments
     given.pop("self")
     X, y = given["X"], given.get("y")
+    refuse_streams(X)
     rows, weights = weigh(sample_weight, X)
     if y is not None and learner.learns_from != "targets":
         check_labels(y, X)

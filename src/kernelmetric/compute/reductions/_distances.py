@@ -12,6 +12,8 @@ from kernelmetric.compute._arrays import (
     is_sparse,
     namespace,
     set_entries,
+    streamed,
+    take_rows,
     to_numpy,
 )
 from kernelmetric.compute._budget import itemsize_of
@@ -106,7 +108,11 @@ def sampled_squared_distances(
     X: Any, *, n_pairs: int = 20_000, random_state: Any = 0
 ) -> np.ndarray:
     """Squared distances between different points: all while they are few, else random ones."""
-    values = pair_squares(X, X, *_sampled_pairs(X.shape[0], n_pairs, random_state))
+    i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
+    if streamed(X):
+        rows, both = np.unique(np.concatenate([i, j]), return_inverse=True)
+        X, (i, j) = take_rows(X, rows), np.split(both, 2)
+    values = pair_squares(X, X, i, j)
     return values[values > 0]
 
 
