@@ -116,12 +116,29 @@ def _softmax(E: Any, codes: Any) -> tuple[Any, Any]:
 
 def _own_class(codes: Any, weights: Weights, P: Any, rows: slice, logs: Any) -> tuple[float, Any]:
     """NCA's loss of some rows, and its derivatives, for :func:`softmax_reduction`."""
-    xp, codes = namespace(P), in_library_of(codes, P)
+    xp, share = namespace(P), like(weights.shares[rows], P)[:, None]
+    if backend_of(P).host:  # classes are slices: no mask of all pairs
+        return _own_slices(codes, share, P, rows), P
+    codes = in_library_of(codes, P)
     same = codes[rows][:, None] == codes[None, :]
     p = xp.sum(xp.where(same, P, xp.zeros_like(P[:1, :1])), axis=1, keepdims=True)
-    share = like(weights.shares[rows], P)[:, None]
     P *= xp.where(same, share * (1.0 - p), -share * p)
     return -xp.sum(share * p), P
+
+
+def _own_slices(codes: np.ndarray, share: Any, P: Any, rows: slice) -> float:
+    """The same in place, class by class."""
+    value = 0.0
+    for start, stop in class_slices(codes[rows]):
+        part, code = slice(start, stop), codes[rows.start + start]
+        own = slice(*(int(np.searchsorted(codes, code, side=s)) for s in ("left", "right")))
+        inside = P[part, own]
+        p = inside.sum(axis=1)[:, None]
+        value -= float((share[part] * p).sum())
+        inside = inside * (share[part] * (1.0 - p))
+        P[part, :] *= -share[part] * p
+        P[part, own] = inside
+    return value
 
 
 def softmax_reduction(
