@@ -7,7 +7,16 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import LDA, LMNN, MLKR, Kernelized, MetricClassifier, MetricRegressor
+from kernelmetric import (
+    LDA,
+    LMNN,
+    MLKR,
+    Kernelized,
+    MetricClassifier,
+    MetricRegressor,
+    load,
+    save,
+)
 
 
 @pytest.fixture
@@ -111,6 +120,22 @@ def test_numbers_follow_the_heavy_points():
     plain = MetricRegressor(metric).fit(X, y)
     same = MetricRegressor(metric).fit(X, y, sample_weight=np.full(150, 4.0))
     np.testing.assert_array_equal(same.predict_interval(X), plain.predict_interval(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_file_keeps_what_weights_left(points, tmp_path):
+    X, y, w = points
+    for model, target in (
+        (classifier(class_weight="balanced"), y),
+        (MetricRegressor(MLKR(max_iter=3)), X[:, 0]),
+    ):
+        model.fit(X, target, sample_weight=w)
+        save(model, tmp_path / "model.km")
+        again = load(tmp_path / "model.km")
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        np.testing.assert_array_equal(again.kneighbors(X)[1], model.kneighbors(X)[1])
+        if hasattr(model, "predict_interval"):
+            np.testing.assert_array_equal(again.predict_interval(X), model.predict_interval(X))
 
 
 def test_weights_are_routed_to_a_classifier(points):

@@ -102,7 +102,7 @@ def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None
     if sample_weight is None:
         return None, None
     refuse_streams(X)
-    w = _checked(sample_weight, _num_samples(X))
+    w = checked_weights(sample_weight, _num_samples(X))
     rows = np.flatnonzero(w > 0)
     kept = w[rows]
     some = rows if len(rows) < len(w) else None
@@ -267,8 +267,8 @@ def _of_classes(class_weight: Any, classes: np.ndarray, sizes: np.ndarray) -> np
     return np.array([float(class_weight.get(name, 1.0)) for name in known])
 
 
-def _checked(sample_weight: Any, n: int) -> np.ndarray:
-    """Weights as a new array of float64."""
+def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Weights of n rows as a new array of float64, refused where they cannot be weights."""
     given = to_numpy(sample_weight) if is_array_api_obj(sample_weight) else sample_weight
     try:
         w = np.array(given, dtype=np.float64)

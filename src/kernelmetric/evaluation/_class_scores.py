@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
-from kernelmetric.compute import rows_of, weigh
+from kernelmetric.compute import checked_weights, rows_of, weigh
 
 _UNEVEN = 2.0  # the largest class has more than so many times the rows of the smallest
 
@@ -110,12 +110,8 @@ def class_scores(classifier: Any, X: Any, y: Any, sample_weight: Any = None) -> 
     ((50, 0, 0), (0, 47, 3), (0, 2, 48))
     """
     y, known = np.asarray(y), np.asarray(classifier.classes_)
-    rows, _ = weigh(sample_weight, y)  # refuses what is no weight
-    w = (
-        None
-        if sample_weight is None
-        else np.broadcast_to(np.asarray(sample_weight, float), y.shape)
-    )
+    rows, _ = weigh(sample_weight, y)
+    w = None if sample_weight is None else checked_weights(sample_weight, len(y))
     if rows is not None and w is not None:
         X, y, w = rows_of(X, rows), y[rows], w[rows]
     classes, codes = np.unique(y, return_inverse=True)

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.metrics import rand_score
 
 from kernelmetric.compute import (
+    checked_weights,
     is_sparse,
     nearest_neighbors,
     sum_rows,
     take_rows,
     to_numpy,
-    weigh,
 )
 from kernelmetric.metric import refuse_signed
 
@@ -127,8 +127,7 @@ def _query_weights(sample_weight: Any, sizes: np.ndarray) -> np.ndarray | None:
     """What the queries count, of those that are not alone in their class."""
     if sample_weight is None:
         return None
-    weigh(sample_weight, sizes)  # refuses what is no weight
-    weights = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), sizes.shape)[sizes > 1]
+    weights = checked_weights(sample_weight, len(sizes))[sizes > 1]
     if not weights.any():
         raise ValueError("Got sample_weight of zero for all queries, but expected some weight.")
     return weights

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.utils.metadata_routing import process_routing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kernelmetric.compute import (
     Weights,
     check_labels,
+    checked_weights,
     refuse_streams,
-    to_numpy,
     weigh,
     with_classes,
 )
@@ -89,13 +89,13 @@ def weighed_fit(
             "leave the rows and columns of these points out."
         )
     kept = {**given, **kept_rows({**given, "X": X, "y": y}, X, y, rows)}
-    kept["sample_weight"] = np.asarray(kept["sample_weight"], dtype=np.float64)[rows]
+    kept["sample_weight"] = checked_weights(sample_weight, _num_samples(X))[rows]
     return kept.pop("X"), kept.pop("y"), weights, kept
 
 
-def refuse_zeros(sample_weight: Any) -> None:
+def refuse_zeros(sample_weight: Any, n: int) -> None:
     """Refuse weights of zero where every row must have an answer."""
-    if sample_weight is not None and not np.all(np.asarray(to_numpy(sample_weight)) > 0):
+    if sample_weight is not None and not np.all(checked_weights(sample_weight, n) > 0):
         raise ValueError(
             "Got sample_weight of zero, but expected some for every row, as each gets an answer: "
             "leave these rows out, or call fit."

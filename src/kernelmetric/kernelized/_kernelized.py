@@ -205,7 +205,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         array of shape (n_samples,)
             What the learner's own ``fit_predict`` gives.
         """
-        refuse_zeros(fit_params.get("sample_weight"))
+        refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
         return self._fit(X, y, how="fit_predict", **fit_params)[1]
 
     @with_callbacks
@@ -228,7 +228,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             kernel is evaluated only once.
         """
         if not hasattr(self.learner, "transform"):
-            refuse_zeros(fit_params.get("sample_weight"))
+            refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
             return in_dtype_of(Z, E)
         Z, _ = self._fit(X, y, **fit_params)

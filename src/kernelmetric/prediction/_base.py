@@ -7,12 +7,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernelmetric.compute import CollectionsMixin, Weights, to_numpy, weigh
+from kernelmetric.compute import CollectionsMixin, Weights, checked_weights, weigh
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, tags_of
 from kernelmetric.metric import refuse_signed
@@ -159,8 +158,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         self._kept = rows
         if sample_weight is None:
             return rows, weights, None
-        given = to_numpy(sample_weight) if is_array_api_obj(sample_weight) else sample_weight
-        w = np.broadcast_to(np.asarray(given, dtype=np.float64), (_num_samples(X),))
+        w = checked_weights(sample_weight, _num_samples(X))
         return rows, weights, w if rows is None else w[rows]
 
     def _learn(
