@@ -17,15 +17,16 @@ from threadpoolctl import threadpool_limits
 
 from kernelmetric import DNE, LMNN, RBF, Delta, Kernelized, Laplacian, memory_budget
 from kernelmetric.datasets import make_checkerboard
+from kernelmetric.graphs import coded_targets
 from kernelmetric.kernels import Rescaled, Sum
 from kernelmetric.selection import (
     LeaveOneOutRidge,
     automatic_kernel,
     leave_one_out_errors,
 )
-from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid, left_out
+from kernelmetric.selection._leave_one_out import FAMILIES
 from kernelmetric.selection._relevance import relevance_loss, relevances
-from kernelmetric.selection._targets import coded_targets, few_columns
+from kernelmetric.solvers import RIDGES, Grid, few_columns, left_out
 
 
 @pytest.fixture(scope="module")

@@ -10,16 +10,21 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     is_sparse,
+    l1_distances,
     one_thread,
     squared_distances,
     take_rows,
     to_numpy,
 )
-from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled
-from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid, evenly
+from kernelmetric.graphs import coded_targets
+from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled
 from kernelmetric.selection._relevance import checked_groups, relevances
-from kernelmetric.selection._targets import coded_targets
+from kernelmetric.solvers import RIDGES, Family, Grid, evenly
 
+FAMILIES = (
+    Family(RBF, squared_distances, 2.0 ** np.arange(-4, 5)),
+    Family(Laplacian, l1_distances, 2.0 ** np.arange(-2, 5)),
+)
 FALLBACK_RIDGE = 0.1  # where labels cannot choose
 _GAIN = 0.9  # scales must lower the error this far on points they were not learned from
 _GROUP_GAIN = 0.96  # where columns have one scale for several features: fewer, so safer

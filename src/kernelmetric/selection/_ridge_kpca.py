@@ -25,9 +25,9 @@ from kernelmetric.compute import (
     widened,
     worth_keeping,
 )
+from kernelmetric.graphs import coded_targets
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.selection._known_points import KnownPoints
-from kernelmetric.selection._targets import coded_targets
 from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs, solve_in_place
 from kernelmetric.spaces import Nystroem, Space
 from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zero, times

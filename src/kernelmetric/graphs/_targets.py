@@ -1,4 +1,4 @@
-"""Targets of ridge regression: what labels become, and how few columns say the same."""
+"""Targets: what labels become where numbers are predicted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_consistent_length
 from kernelmetric.compute import to_numpy
 
 _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no classes
-_FEW = 4  # columns that need not become fewer
 
 
 class Targets(NamedTuple):
@@ -55,42 +54,3 @@ def _is_continuous(y: np.ndarray, n_values: int) -> bool:
     if y.dtype.kind != "f" or n_values < 3:
         return False
     return bool(np.any(y != np.round(y))) or n_values * _ROWS_PER_VALUE > len(y)
-
-
-def few_columns(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Columns that stand for those of Y wherever only the products of its rows matter.
-
-    Squared errors, added up over columns, are such a place. With p columns of ±1, one for each
-    class, Y Yᵀ = (p - 4) 11ᵀ + 4 E Eᵀ, where E has ones for the members of each class. A class of
-    one point adds no more than an entry of the diagonal to E Eᵀ. Where most classes are of one,
-    the diagonal is the identity, less the entries of other points.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, p)
-        Targets.
-
-    Returns
-    -------
-    F : ndarray of shape (n, q)
-        Columns, q at most p.
-    signs : ndarray of shape (q,)
-        Their signs.
-    own : float
-        What the diagonal has besides, so that Y Yᵀ = own I + F diag(signs) Fᵀ.
-    """
-    n, p = Y.shape
-    mine = Y == 1.0
-    if p <= _FEW or not (np.all(mine | (Y == -1.0)) and np.all(mine.sum(axis=1) == 1)):
-        return Y, np.ones(p), 0.0
-    E = mine[:, mine.any(axis=0)].astype(np.float64)
-    several = E[:, E.sum(axis=0) > 1]
-    members = several.any(axis=1)
-    mostly_single = several.shape[1] + np.count_nonzero(members) < E.shape[1]
-    parts = [several, np.eye(n)[:, members]] if mostly_single else [E]
-    F = 2.0 * np.hstack([np.full((n, 1), 0.5 * np.sqrt(p - 4.0)), *parts])
-    if F.shape[1] >= p:
-        return Y, np.ones(p), 0.0
-    signs = np.ones(F.shape[1])
-    signs[1 + parts[0].shape[1] :] = -1.0
-    return F, signs, 4.0 if mostly_single else 0.0
