@@ -25,7 +25,7 @@ from kernelmetric.graphs._pair_arguments import as_pairs
 from kernelmetric.graphs._pair_rows import check_rows, pair_distances
 from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
-from kernelmetric.graphs._targets import Targets, coded_targets
+from kernelmetric.graphs._targets import Targets, coded_targets, spread_rows
 from kernelmetric.graphs._weights import (
     check_graph,
     gaussian_graph,
@@ -51,6 +51,7 @@ __all__ = [
     "pair_graphs",
     "patch_graph",
     "read_pairs",
+    "spread_rows",
     "target_neighbors",
     "union_graph",
 ]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import is_array_api_obj
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute import to_numpy
@@ -33,6 +34,20 @@ class Targets(NamedTuple):
             return self.values[rows]
         return np.where(self.key[rows, None] == np.arange(self.key.max() + 1), 1.0, -1.0)
 
+    def sample(self, most: int, random_state: Any) -> np.ndarray:
+        """All rows, or a sample in proportion to the classes (or spread over the target)."""
+        n = len(self.key)
+        if most >= n:
+            return np.arange(n)
+        shuffled = check_random_state(random_state).permutation(n)
+        by_key = shuffled[np.argsort(self.key[shuffled], kind="stable")]
+        return by_key[np.linspace(0, n - 1, most).round().astype(np.intp)]
+
+    def spread(self, X: Any, rows: Any = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """:func:`spread_rows` of some rows, whose points are X."""
+        n_columns = self.key.max() + 1 if self.values is None else self.values.shape[1]
+        return spread_rows(X, self.key[rows], int(n_columns))
+
 
 def coded_targets(y: Any, X: Any) -> Targets:
     """What ridge regression predicts for y, labels or targets, one for each row of X."""
@@ -54,3 +69,33 @@ def _is_continuous(y: np.ndarray, n_values: int) -> bool:
     if y.dtype.kind != "f" or n_values < 3:
         return False
     return bool(np.any(y != np.round(y))) or n_values * _ROWS_PER_VALUE > len(y)
+
+
+def spread_rows(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """An order of rows in which any evenly spaced ones resemble all, and one of targets.
+
+    Rows go along a fixed direction within each class, and classes in the order of their first
+    points there: neither the order of rows nor the names of classes change a bit of the result.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Points.
+    key : ndarray of shape (n,)
+        Codes of classes, or the target.
+    n_columns : int
+        Number of classes, or of targets.
+
+    Returns
+    -------
+    order : ndarray of shape (n,)
+        Rows.
+    columns : ndarray of shape (n_columns,)
+        Columns of targets.
+    """
+    along = X @ np.random.RandomState(0).standard_normal(X.shape[1])
+    if key.dtype.kind != "i":
+        return np.lexsort((along, key)), np.arange(n_columns)
+    first = np.full(n_columns, np.inf)
+    np.minimum.at(first, key, along)
+    return np.lexsort((along, key, np.bincount(key)[key], first[key])), np.argsort(first)

@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     is_sparse,
@@ -16,7 +15,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.graphs import coded_targets
+from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled
 from kernelmetric.selection._relevance import checked_groups, relevances
 from kernelmetric.solvers import RIDGES, Family, Grid, evenly
@@ -135,7 +134,7 @@ class LeaveOneOutRidge(Kernel):
         if y is None:
             return median
         targets = coded_targets(y, X)
-        rows = self._rows(targets.key)
+        rows = targets.sample(self._most_rows(), self.random_state)
         Y = targets.columns(rows)
         sample = take_rows(X, rows)
         if not is_sparse(sample):
@@ -186,16 +185,6 @@ class LeaveOneOutRidge(Kernel):
             )
         return int(most)
 
-    def _rows(self, key: np.ndarray) -> np.ndarray:
-        """All rows, or a sample in proportion to the classes (or spread over the target)."""
-        n = len(key)
-        m = min(n, self._most_rows())
-        if m == n:
-            return np.arange(n)
-        shuffled = check_random_state(self.random_state).permutation(n)
-        by_key = shuffled[np.argsort(key[shuffled], kind="stable")]
-        return by_key[np.linspace(0, n - 1, m).round().astype(np.intp)]
-
 
 def choose(X: Any, Y: np.ndarray, key: np.ndarray, groups: np.ndarray | None = None) -> Choice:
     """The kernel with the smallest error on points left out.
@@ -218,7 +207,7 @@ def choose(X: Any, Y: np.ndarray, key: np.ndarray, groups: np.ndarray | None = N
     Choice
         The kernel and what it was compared with.
     """
-    order, columns = _spread(X, key, Y.shape[1])
+    order, columns = spread_rows(X, key, Y.shape[1])
     X, Y = X[order], Y[np.ix_(order, columns)]
     few = evenly(len(Y), _FEW_ROWS)
     families = FAMILIES[:1] if is_sparse(X) else FAMILIES
@@ -295,17 +284,3 @@ def _learned_scales(
 def _scales(logs: np.ndarray) -> np.ndarray:
     """Scales with geometric mean one from logarithms of relevances and of a ridge."""
     return np.exp(0.5 * (logs[:-1] - logs[:-1].mean()))
-
-
-def _spread(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """An order of rows in which any evenly spaced ones resemble all, and one of targets.
-
-    Rows go along a fixed direction within each class, and classes in the order of their first
-    points there: neither the order of rows nor the names of classes change a bit of the result.
-    """
-    along = X @ np.random.RandomState(0).standard_normal(X.shape[1])
-    if key.dtype.kind != "i":
-        return np.lexsort((along, key)), np.arange(n_columns)
-    first = np.full(n_columns, np.inf)
-    np.minimum.at(first, key, along)
-    return np.lexsort((along, key, np.bincount(key)[key], first[key])), np.argsort(first)
