@@ -264,7 +264,9 @@ class RidgeKPCA(Space):
         """The points as the kernel sees them: without features of scale zero."""
         points = to_numpy(X)
         scales = getattr(self.kernel_, "scales", None)
-        return points if scales is None else points[:, np.asarray(scales) != 0]
+        if scales is None:
+            return points
+        return points[:, np.any(np.atleast_2d(scales) != 0, axis=0)]
 
     def _principal(self, G: np.ndarray, image: np.ndarray, total: float, rank: int) -> np.ndarray:
         """From a basis with Gram matrix G to the principal axes of the points within its span."""
