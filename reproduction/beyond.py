@@ -25,6 +25,7 @@ from kernelmetric.learners import (
     MMC,
     NCA,
     RCA,
+    RFM,
     IdealizedKernel,
 )
 from kernelmetric.selection import KernelAlignment
@@ -218,6 +219,7 @@ _METHODS = (
     ),
     *(_linear(kind.__name__, kind) for kind in (MCML, MMC, ITML)),
     _linear("idealized", IdealizedKernel, "Idealized linear kernel, C by cross-validation."),
+    _linear("RFM", RFM, "As it is: Laplace kernel, full matrix."),
     *(_kernelized("K", kind, "auto", _AUTO, "kernelized") for kind in (LDA, LFDA, DNE, NCA, LMNN)),
     *(
         _kernelized("AK", kind, KernelAlignment(centered=True), _ALIGNED, "aligned")

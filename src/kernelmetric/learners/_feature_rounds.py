@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +95,12 @@ def average_gradient_outer_product(
 
 
 def feature_rounds(
-    X: np.ndarray, Y: np.ndarray, kernel: str = "laplace", *, diagonal: bool = False
+    X: np.ndarray,
+    Y: np.ndarray,
+    kernel: str = "laplace",
+    *,
+    diagonal: bool = False,
+    place: tuple[int, int] | None = None,
 ) -> Iterator[Regression]:
     """Ridge regressions, each on features that the one before found to matter.
 
@@ -109,6 +114,9 @@ def feature_rounds(
         A function of the distance, or of its square.
     diagonal : bool
         Whether only scales of features are learned.
+    place : tuple of int, default=None
+        Width and ridge of the first regression on the grid of the kernel; None finds them, and
+        takes more care of those that follow.
 
     Yields
     ------
@@ -118,12 +126,15 @@ def feature_rounds(
     family = KERNELS[kernel]
     L = np.eye(X.shape[1])
     few = evenly(len(Y), _FEW_ROWS)
-    place = Grid(X[few], Y[few], family).sweep().best
-    while True:
+    steps = 0, 1
+    if place is None:
+        place, steps = Grid(X[few], Y[few], family).sweep().best, (_STEPS, _STEPS)
+    for step in chain(steps, repeat(steps[1])):
         E = X @ L.T
-        grid = Grid(E, Y, family).look([place]).climb(_STEPS)
-        place = grid.best
-        fit = _solved(L, E, Y, grid)
+        grid = Grid(E, Y, family)
+        if step:
+            place = grid.look([place]).climb(step).best
+        fit = _solved(L, E, Y, grid, place)
         yield fit
         M = L.T @ average_gradient_outer_product(E, fit.alpha, fit.slopes) @ L
         M = np.diag(np.diag(M)) if diagonal else M
@@ -173,8 +184,10 @@ def square_root(M: np.ndarray, rank: int | None = None) -> np.ndarray:
     return (U * values).T[: -rank - 1 : -1]
 
 
-def _solved(L: np.ndarray, E: np.ndarray, Y: np.ndarray, grid: Grid) -> Regression:
-    i, j = grid.best
+def _solved(
+    L: np.ndarray, E: np.ndarray, Y: np.ndarray, grid: Grid, place: tuple[int, int]
+) -> Regression:
+    i, j = place
     gamma, ridge = float(grid.gammas[i]), float(RIDGES[j])
     D = grid.family.distances(E, None)
     K = np.exp(-np.minimum(gamma * D, FARTHEST))

@@ -6,6 +6,7 @@
     _aligned_scales.py  AlignedScales: features of noise turned down, by alignment
     _ideal.py           the kernel that the labels would like
     _leave_one_out.py   LeaveOneOutRidge: the kernel that predicts points left out best
+    _learned_map.py     its map of features, where directions matter that are none
     _relevance.py       its scales of features, and the descent on scales
     _ridge_kpca.py      RidgeKPCA: few coordinates that lose nothing of what the labels need
     _known_points.py    training points that it knows again, where they are many

@@ -26,13 +26,13 @@ class Family(NamedTuple):
     kernel : type or str
         Class of the kernel, or its name.
     distances : callable
-        ``distances(X) -> D``; the kernel is exp(-γ D).
+        ``distances(X) -> D``, or ``distances(A, B)``; the kernel is exp(-γ D).
     widths : ndarray
         Widths 1 / γ to try, in units of the median of D.
     """
 
     kernel: Any
-    distances: Callable[[Any], np.ndarray]
+    distances: Callable[..., np.ndarray]
     widths: np.ndarray
 
 
