@@ -31,7 +31,7 @@ from kernelmetric.learners import (
 from kernelmetric.selection import KernelAlignment
 from kernelmetric.transductive import TransductiveDistance
 from reproduction.classifiers import TunedSVM
-from reproduction.peers import PeerCatBoost, PeerXRFM, peer
+from reproduction.peers import PeerXRFM, peer
 from reproduction.problems import GROUPS, Problem, folds
 from reproduction.table import Method, Smoke, Table
 
@@ -216,9 +216,6 @@ _METHODS = (
         "xRFM 0.4, the recursive feature machine of its authors, as it comes; a fifth of the "
         "training points chooses its round.",
         lambda problem: peer(PeerXRFM, "xrfm"),
-    ),
-    _classifier(
-        "CatBoost", "CatBoost 1.2, as it comes.", lambda problem: peer(PeerCatBoost, "catboost")
     ),
     *(_linear(kind.__name__, kind) for kind in (LDA, LFDA, DNE, DLA, RCA, NCA, LMNN)),
     Method(

@@ -62,7 +62,11 @@ def chosen_learner(learner: str | None, *, pairs: bool, regression: bool) -> str
             f"Got --task regression with --learner {learner}, which learns from classes: try "
             f"--learner {' or '.join(_OF_NUMBERS)}."
         )
-    if not regression and learner is not None and kinds[learner].learns_from == "targets":
+    if (
+        not regression
+        and learner is not None
+        and vars(kinds[learner]).get("learns_from") == "targets"
+    ):
         raise ValueError(
             f"Got --learner {learner}, which learns from numbers: add --task regression, or try "
             "--learner nca."
@@ -99,6 +103,14 @@ def data_argument(function: Callable) -> Callable:
     import click
 
     return click.argument("data", type=click.Path(dir_okay=False, path_type=Path))(function)
+
+
+def several_data(function: Callable) -> Callable:
+    """The table to read, or the files of one that are read part by part."""
+    import click
+
+    file = click.Path(dir_okay=False, path_type=Path)
+    return click.argument("data", type=file, nargs=-1, required=True)(function)
 
 
 def output_options(function: Callable) -> Callable:

@@ -222,7 +222,7 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
                 "but expected classes: try --task regression to predict the numbers, another "
                 "column, or cut them into classes first."
             )
-    y = np.array([_WHOLE.sub(r"\1", text) for text in texts])  # 2.0 is the class 2 in every file
+    y = np.array([class_name(text) for text in texts])
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise TableError(
@@ -303,6 +303,11 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
             "--task classification."
         )
     return y, rows, notes
+
+
+def class_name(text: str) -> str:
+    """What a label is called: 2.0 is the class 2 in every file."""
+    return _WHOLE.sub(r"\1", text)
 
 
 class _Look:

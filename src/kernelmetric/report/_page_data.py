@@ -81,7 +81,8 @@ def choose_points(
         ]
     before = np.concatenate([part[rows] for part, rows in zip(parts, keep, strict=True)])
     rows = np.concatenate([keep[0], *(len(parts[0]) + rows for rows in keep[1:])])
-    codes, classes, values = np.zeros(len(rows), dtype=int), [], None
+    codes, values = np.zeros(len(rows), dtype=int), None
+    classes: list[str] = []
     if y is not None:
         labels = np.concatenate([np.asarray(y), *([] if y_test is None else [np.asarray(y_test)])])
         if regression:
