@@ -65,8 +65,8 @@ RidgeKPCA, which was worked out on 31 further sets (KEEL's), none of them here, 
 automatic kernel tried maps of the features, whose rules come from 23 of those sets and were tried
 on three splits of balance and two of letter; the TDL column when its λ did. Their seconds, and
 those of RFM and xRFM, are of another processor than the rest. xRFM runs in an environment of its
-own. That votes are tuned for every metric, and that linear learners see 50 principal components, was
-decided after a look at the first split of five sets.
+own. That votes are tuned for every metric, and that linear learners see 50 principal components,
+was decided after a look at the first split of five sets.
 """
 
 
