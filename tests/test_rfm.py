@@ -5,7 +5,8 @@ import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from kernelmetric import RFM
+from kernelmetric import LDA, RFM, Kernelized, load, save, to_onnx
+from kernelmetric.inspection import explain_pair
 from kernelmetric.learners._feature_rounds import (
     KERNELS,
     average_gradient_outer_product,
@@ -172,3 +173,35 @@ def test_targets_that_are_all_the_same_are_refused(labelled):
     X = labelled[0]
     with pytest.raises(ValueError, match="same target for all points"):
         RFM().fit(X, np.full((len(X), 2), 0.5))
+
+
+@pytest.fixture(scope="module")
+def mapped():
+    X, y, _ = directions(300, d=6)
+    metric = Kernelized(LDA()).fit(X, y)
+    assert np.ndim(metric.kernel_.scales) == 2
+    return metric, X
+
+
+def test_a_metric_of_mapped_points_is_saved_and_read_again(mapped, tmp_path):
+    metric, X = mapped
+    again = load(save(metric, tmp_path / "metric.km"))
+    np.testing.assert_array_equal(again.transform(X), metric.transform(X))
+
+
+def test_a_metric_of_mapped_points_is_the_same_in_onnx(mapped):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    metric, X = mapped
+    session = runtime.InferenceSession(to_onnx(metric, dtype="float64").SerializeToString())
+    new = X[:20] + 0.1
+    (found,) = session.run(None, {session.get_inputs()[0].name: new})
+    wanted = metric.transform(new)
+    np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_the_distance_of_mapped_points_is_split_over_the_features(mapped):
+    metric, X = mapped
+    for pair in (X[:2], X[:2] + 0.1):
+        why = explain_pair(metric, *pair)
+        assert abs(why.shares.sum() - why.squared_distance) < 1e-8 * why.squared_distance
