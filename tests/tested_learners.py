@@ -20,6 +20,7 @@ from kernelmetric.learners import (
     MMC,
     NCA,
     RCA,
+    RFM,
     IdealizedKernel,
     SpectralLearner,
 )
@@ -36,6 +37,7 @@ VARIANTS = {
     LFDA: [LFDA(), LFDA(2, n_neighbors=3, shrinkage=0.1)],
     LPP: [LPP(), LPP(2, n_neighbors=5, shrinkage=0.1)],
     RCA: [RCA(), RCA(2, shrinkage=0.1)],
+    RFM: [RFM(), RFM(2, regression="rbf"), RFM(diagonal=True)],
     ITML: [ITML(), ITML(gamma=10.0)],
     IdealizedKernel: [
         IdealizedKernel(C=3.0, nu=0.8),

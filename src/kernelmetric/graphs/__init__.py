@@ -9,7 +9,8 @@
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
 kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Of all
 points, labelled or not, :func:`gaussian_graph` joins every two; :func:`label_graphs` and
-:func:`pair_graphs` join what labels or pairs say should be near, or far.
+:func:`pair_graphs` join what labels or pairs say should be near, or far. :func:`coded_targets` says
+whether labels are classes or numbers.
 """
 
 from kernelmetric.graphs._labels import (
@@ -24,6 +25,7 @@ from kernelmetric.graphs._pair_arguments import as_pairs
 from kernelmetric.graphs._pair_rows import check_rows, pair_distances
 from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
+from kernelmetric.graphs._targets import Targets, coded_targets, spread_rows
 from kernelmetric.graphs._weights import (
     check_graph,
     gaussian_graph,
@@ -33,9 +35,11 @@ from kernelmetric.graphs._weights import (
 
 __all__ = [
     "Pairs",
+    "Targets",
     "as_pairs",
     "check_graph",
     "check_rows",
+    "coded_targets",
     "component_codes",
     "discriminant_graph",
     "gaussian_graph",
@@ -47,6 +51,7 @@ __all__ = [
     "pair_graphs",
     "patch_graph",
     "read_pairs",
+    "spread_rows",
     "target_neighbors",
     "union_graph",
 ]

@@ -15,7 +15,7 @@ Kernels written here, all of them positive semi-definite for every legal paramet
     _radial.py        RBF and Delta (the ridge), functions of the squared distance
     _laplacian.py     Laplacian, a function of the L1 distance
     _dot.py           Linear, Polynomial, Cosine, functions of the inner product
-    _rescaled.py      Rescaled: features multiplied by scales first
+    _rescaled.py      Rescaled: features multiplied by scales, or mapped, first
     _columns.py       Columns: columns of a table, of numbers, names, dates and gaps
     _schema.py        TableSchema: from a table to features
     _frames.py        data frames: what a column holds
@@ -46,7 +46,7 @@ from kernelmetric.kernels._laplacian import Laplacian
 from kernelmetric.kernels._names import as_kernel
 from kernelmetric.kernels._precomputed import Precomputed
 from kernelmetric.kernels._radial import RBF, Delta, RadialKernel
-from kernelmetric.kernels._rescaled import Rescaled
+from kernelmetric.kernels._rescaled import Rescaled, pulled_back, rescaled
 from kernelmetric.kernels._schema import TableSchema, reads_columns, with_schema
 from kernelmetric.kernels._terms import values_of
 
@@ -76,8 +76,10 @@ __all__ = [
     "is_frame",
     "is_table",
     "polynomial_degrees",
+    "pulled_back",
     "rbf_widths",
     "reads_columns",
+    "rescaled",
     "values_of",
     "with_schema",
 ]

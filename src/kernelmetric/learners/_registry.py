@@ -21,3 +21,4 @@ from kernelmetric.learners._mlkr import MLKR
 from kernelmetric.learners._mmc import MMC
 from kernelmetric.learners._nca import NCA
 from kernelmetric.learners._rca import RCA
+from kernelmetric.learners._rfm import RFM
