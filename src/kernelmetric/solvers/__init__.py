@@ -23,6 +23,7 @@ from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
 from kernelmetric.solvers._refined import solve_in_place
 from kernelmetric.solvers._smallest_eigenvectors import Eigenpairs, smallest_eigenvectors
+from kernelmetric.solvers._sparse_precision import SparsePrecision, sparse_precision
 from kernelmetric.solvers._symmetric import column_signs, positive_part, right_singular
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "OnSubspace",
     "PairDual",
     "PairSolution",
+    "SparsePrecision",
     "column_signs",
     "finite_or_none",
     "kkt_residual",
@@ -47,4 +49,5 @@ __all__ = [
     "smallest_ritz_value",
     "solve_in_place",
     "solve_pairs",
+    "sparse_precision",
 ]
