@@ -57,7 +57,6 @@ ROBUST = {
     DLA: [DLA(1)],
     LDA: [LDA(), LDA(shrinkage=0.0)],
     IdealizedKernel: [IdealizedKernel(C=3.0, nu=0.8)],
-    SCML: [SCML(beta=1e-4)],
 }
 
 

@@ -18,6 +18,7 @@ from kernelmetric.learners._checks import LARGEST, check_number, warn
 from kernelmetric.learners._comparison_learner import ComparisonLearner
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._pair_learner import differences
+from kernelmetric.solvers import right_singular
 
 _NEAREST = 3, 5  # of a point's class, and of others: what its nearest neighbours are decided by
 _RIDGE = 1e-3  # of the mean eigenvalue of the near pairs' scatter
@@ -220,20 +221,21 @@ def local_directions(
     r, N = Z.shape[1], len(tuples)
     near, far = tuples.near, tuples.far
     anchors = Z[near[:, 0]]
-    found, total, each = [], 0, max(1, r // 2)
-    most = max(2 * r, 10)
+    # Of all comparisons, which tell more than a few; and principal axes: with features of very
+    # different scale nothing else sees the small ones.
+    found = [_parting(differences(Z, near), differences(Z, far), 1e-6 * _RIDGE)]
+    found.append(right_singular(Z)[1])
+    total, each, most = sum(map(len, found)), max(1, r // 2), max(2 * r, 10)
     while total < n_basis:
-        if not found or N <= most:
-            chosen = slice(None) if not found else rng.randint(N, size=N)
+        if N <= most:
+            chosen = rng.randint(N, size=N)
         else:  # the comparisons nearest to some point, ever more of them
             away = np.sum((anchors - anchors[rng.randint(N)]) ** 2, axis=1)
-            chosen = np.argpartition(away, min(most, N - 1))[:most]
+            chosen = np.argpartition(away, most)[:most]
             most = 2 * most if 2 * most < N else max(2 * r, 10)
-        ridge = _RIDGE if found else 1e-6 * _RIDGE  # all comparisons tell more than a few
-        V = _parting(differences(Z, near[chosen]), differences(Z, far[chosen]), ridge)
-        V = V if not found else V[:each]
-        found.append(V)
-        total += len(V)
+        V = _parting(differences(Z, near[chosen]), differences(Z, far[chosen]), _RIDGE)
+        found.append(V[:each])
+        total += each
     return np.concatenate(found)[:n_basis]
 
 
@@ -283,7 +285,7 @@ def compared_squares(
             "Got tuples of points that coincide, but expected at least one pair of different "
             "points: no distance can be learned from them."
         )
-    sizes = np.where(sizes > 1e-14 * np.max(sizes), sizes, np.max(sizes))
+    sizes = np.where(sizes > 1e-28 * np.max(sizes), sizes, np.max(sizes))
     D -= far
     D /= sizes
     return D, B / np.sqrt(sizes)[:, None]
