@@ -149,7 +149,7 @@ def main() -> None:
             ]
             (ours, s), (theirs, t) = rows
             print(
-                f"| {told} | {name} | {ours:.3f} | {s:.3f} | {theirs:.3f} | {t:.3f} | {t / s:.0f} |"
+                f"| {told} | {name} | {ours:.3f} | {s:.3f} | {theirs:.3f} | {t:.3f} | {t / s:.1f} |"
             )
 
 

@@ -7,7 +7,19 @@ from scipy.optimize import check_grad, linprog
 from sklearn.covariance import graphical_lasso
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric import LSML, RBF, SCML, SDML, Kernelized, Linear, Pairs, Quadruplets, Triplets
+from kernelmetric import (
+    ITML,
+    LSML,
+    MMC,
+    RBF,
+    SCML,
+    SDML,
+    Kernelized,
+    Linear,
+    Pairs,
+    Quadruplets,
+    Triplets,
+)
 from kernelmetric.learners._lsml import ComparedPairs
 from kernelmetric.learners._scml import WeighedHinge, compared_squares, local_directions
 from kernelmetric.solvers import sparse_precision
@@ -262,3 +274,36 @@ def test_quadruplets_are_learned_from(told):
     X[:, 0] += 4 * y
     quadruplets = Quadruplets.from_labels(y, random_state=0)
     assert right(LSML().fit(X, quadruplets=quadruplets), X, quadruplets) > 0.95
+
+
+# --- more of them later -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ITML, MMC, LSML], ids=lambda kind: kind.__name__)
+def test_a_warm_start_in_two_halves_ends_where_one_fit_ends(kind, told):
+    X, triplets = told
+    pairs = Pairs.from_labels(np.arange(60) % 4, per_point=4, random_state=0)
+    parts = [
+        {"triplets": some} if kind is LSML else {"pairs": some}
+        for whole in (triplets if kind is LSML else pairs,)
+        for some in (whole.take(np.arange(len(whole)) % 2 == 0), whole)
+    ]
+    at_once = kind(tol=1e-9).fit(X, **parts[1])
+    later = kind(tol=1e-9, warm_start=True).fit(X, **parts[0])
+    assert later.loss_ != pytest.approx(at_once.loss_, rel=1e-3)
+    later.fit(X, **parts[1])
+    assert later.loss_ == pytest.approx(at_once.loss_, rel=1e-7)
+    D = at_once.pairwise_distances(X)
+    np.testing.assert_allclose(later.pairwise_distances(X), D, atol=1e-3 * D.max())
+
+
+@pytest.mark.parametrize("kind", [ITML, MMC, LSML], ids=lambda kind: kind.__name__)
+def test_a_warm_start_at_the_optimum_stays_there(kind, told):
+    X, _ = told
+    y = np.arange(60) % 3
+    learner = kind(warm_start=True).fit(X, y)
+    before = learner.n_iter_
+    learner.fit(X, y)
+    assert learner.n_iter_ <= max(1, before // 2)
+    with pytest.raises(ValueError, match="expected 4 columns"):
+        learner.fit(X[:, :4], y)

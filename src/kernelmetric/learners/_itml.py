@@ -54,6 +54,9 @@ class ITML(LogDetLearner, PairLearner):
         Relative duality gap to reach.
     max_iter : int, default=1000
         The most iterations of L-BFGS, or cycles over the pairs.
+    warm_start : bool, default=False
+        Whether a fit begins at the metric of the last one: for more pairs of the same features. The
+        optimum is the same.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -115,6 +118,7 @@ class ITML(LogDetLearner, PairLearner):
         max_pairs=2000,
         tol=1e-3,
         max_iter=1000,
+        warm_start=False,
         random_state=0,
         verbose=False,
     ):
@@ -126,6 +130,7 @@ class ITML(LogDetLearner, PairLearner):
         self.max_pairs = max_pairs
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 

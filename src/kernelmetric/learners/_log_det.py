@@ -75,6 +75,21 @@ class LogDetLearner(TupleLearner):
                 "identity."
             ) from None
 
+    def _start(
+        self, Y: np.ndarray, root: np.ndarray | None, basis: np.ndarray | None
+    ) -> np.ndarray:
+        """A factor of the prior, or of the last metric, where the prior is the identity."""
+        M = self._last_matrix(Y, basis)
+        if M is None:
+            return np.eye(Y.shape[1])
+        if root is not None:
+            half = linalg.solve_triangular(root, M, lower=True)
+            M = linalg.solve_triangular(root, half.T, lower=True)
+        values, V = linalg.eigh(0.5 * (M + M.T))
+        # Where the last points did not vary, the metric is the prior again.
+        values = np.where(values > 1e-10 * values[-1], values, 1.0)
+        return np.sqrt(values)[:, None] * V.T
+
     def _minimise(
         self,
         problem: LogDetDivergence,
@@ -90,7 +105,7 @@ class LogDetLearner(TupleLearner):
             L = factor(L.T @ L if root is None else root @ L.T @ L @ root.T)
             return L if basis is None else L @ basis
 
-        L = np.eye(problem.Y.shape[1])
+        L = self._start(problem.Y, root, basis)
         with self._watched(L, lambda L: {"components_": like(leave(L), X)}, X, y) as report:
             L = solve(problem, L, report, self.max_iter, self.tol)
         self.n_iter_ = max(len(report.loss_curve), 1)

@@ -43,6 +43,9 @@ class LSML(LogDetLearner, ComparisonLearner):
         Relative duality gap to reach.
     max_iter : int, default=1000
         The most iterations of L-BFGS.
+    warm_start : bool, default=False
+        Whether a fit begins at the metric of the last one: for more comparisons of the same
+        features. The optimum is the same.
     random_state : int, RandomState or None, default=0
         For random triplets.
     verbose : bool, default=False
@@ -95,6 +98,7 @@ class LSML(LogDetLearner, ComparisonLearner):
         max_tuples=6000,
         tol=1e-3,
         max_iter=1000,
+        warm_start=False,
         random_state=0,
         verbose=False,
     ):
@@ -103,6 +107,7 @@ class LSML(LogDetLearner, ComparisonLearner):
         self.max_tuples = max_tuples
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 

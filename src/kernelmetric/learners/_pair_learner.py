@@ -67,6 +67,20 @@ class TupleLearner(IterativeLearner):
     def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
         raise NotImplementedError
 
+    def _last_matrix(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
+        """The matrix of the last fit in the coordinates Z, for a warm start; None without one."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "components_"):
+            return None
+        L = to_numpy(self.components_).astype(np.float64)
+        d = Z.shape[1] if basis is None else basis.shape[1]
+        if L.shape[1] != d:
+            raise ValueError(
+                f"Got warm_start=True with a last map of shape {L.shape}, but expected {d} "
+                "columns: set warm_start=False to start anew, or keep the features as they were."
+            )
+        L = L if basis is None else L @ basis.T
+        return L.T @ L
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False  # tuples will do
