@@ -15,12 +15,15 @@ from kernelmetric.learners import (
     LMCA,
     LMNN,
     LPP,
+    LSML,
     MCML,
     MLKR,
     MMC,
     NCA,
     RCA,
     RFM,
+    SCML,
+    SDML,
     IdealizedKernel,
     SpectralLearner,
 )
@@ -44,6 +47,9 @@ VARIANTS = {
         IdealizedKernel(C=3.0, nu=0.8, psd="clip"),
     ],
     MMC: [MMC(tol=1e-8), MMC(diagonal=True, tol=1e-8)],
+    LSML: [LSML(tol=1e-10), LSML(gamma=1.0, tol=1e-10)],
+    SCML: [SCML(n_basis=20), SCML(beta=5e-2, n_basis=20)],
+    SDML: [SDML(tol=1e-10), SDML(balance=0.9, tol=1e-10)],
 }
 # One that fits whatever it is given: scikit-learn's checks, and ours of bad input, bring points
 # of one feature, of few rows, or of extreme size.
@@ -90,6 +96,7 @@ def readme_row():
     """The line of the README's table of names."""
     words = {"labels": "", "points": "from points alone ", "chunks": "from chunks "}
     words |= {"targets": "for regression ", "pairs": "from pairs "}
+    words |= {"comparisons": "from comparisons "}
     groups = []
     for need, lead in words.items():
         named = [f"`{kind.__name__}`" for kind in learners.LEARNERS if kind.learns_from == need]

@@ -7,7 +7,8 @@
 :func:`component_codes` says which of them hang together (transductive distances);
 :func:`laplacian` turns weights into the quadratic form ``Σ w_ij |z_i - z_j|²``;
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
-kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Of all
+kernels), and :func:`as_pairs` makes them from what a ``fit`` got; :class:`Triplets` and
+:class:`Quadruplets` list comparisons of distances. Of all
 points, labelled or not, :func:`gaussian_graph` joins every two; :func:`label_graphs` and
 :func:`pair_graphs` join what labels or pairs say should be near, or far. :func:`coded_targets` says
 whether labels are classes or numbers.
@@ -22,10 +23,17 @@ from kernelmetric.graphs._labels import (
 )
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_arguments import as_pairs
-from kernelmetric.graphs._pair_rows import check_rows, pair_distances
+from kernelmetric.graphs._pair_rows import check_length, check_rows, pair_distances
 from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
+from kernelmetric.graphs._point_tuples import (
+    are_tuples,
+    ordered_tuples,
+    points_of_tuples,
+    signed_pairs,
+)
 from kernelmetric.graphs._targets import Targets, coded_targets, spread_rows
+from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets, count_triplets
 from kernelmetric.graphs._weights import (
     check_graph,
     gaussian_graph,
@@ -34,23 +42,32 @@ from kernelmetric.graphs._weights import (
 )
 
 __all__ = [
+    "IndexTuples",
     "Pairs",
+    "Quadruplets",
     "Targets",
+    "Triplets",
+    "are_tuples",
     "as_pairs",
     "check_graph",
+    "check_length",
     "check_rows",
     "coded_targets",
     "component_codes",
+    "count_triplets",
     "discriminant_graph",
     "gaussian_graph",
     "heat_graph",
     "label_graphs",
     "laplacian",
     "neighbor_graph",
+    "ordered_tuples",
     "pair_distances",
     "pair_graphs",
     "patch_graph",
+    "points_of_tuples",
     "read_pairs",
+    "signed_pairs",
     "spread_rows",
     "target_neighbors",
     "union_graph",

@@ -36,7 +36,7 @@ class Learner(Metric, BaseEstimator):
     leaves nothing of an earlier one.
     """
 
-    learns_from = "labels"  # or targets, pairs, chunks; points, where labels only help
+    learns_from = "labels"  # or targets, pairs, comparisons, chunks; points, where labels only help
     _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
     _blocks = 1  # that one thread holds at a time
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import check_labels, to_numpy, widened
-from kernelmetric.graphs import Pairs, as_pairs
+from kernelmetric.graphs import Pairs, are_tuples, as_pairs, points_of_tuples, signed_pairs
 from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._descent import IterativeLearner
 from kernelmetric.learners._progress import with_callbacks
@@ -17,55 +17,49 @@ from kernelmetric.spaces import orthonormal
 SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their differences
 
 
-class PairLearner(IterativeLearner):
-    """A learner that takes labels, or pairs that are known to be alike or to differ."""
+class TupleLearner(IterativeLearner):
+    """A learner that takes labels, or what is known of pairs, triplets or quadruplets of points.
 
-    learns_from = "pairs"
+    A class that derives from it defines ``fit``, ``_tuples_of_points`` and ``_learn``.
+    """
+
     prior: Any
-    _needs_dissimilar = True
 
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        similar: Any = None,
-        dissimilar: Any = None,
-        pairs: Any = None,
-    ) -> PairLearner:
-        """Learn the metric from labels or from pairs.
+    def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
+        """Tuples of row numbers, as arguments of ``fit``.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,), default=None
-            Class labels, from which pairs are made: inside a class similar, others dissimilar.
-        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
-            Row numbers of pairs, instead of labels.
-        pairs : Pairs, default=None
-            Both kinds of pairs, instead of labels.
+        rows : array-like of shape (n_tuples, t)
+            Row numbers.
+        y : array-like of shape (n_tuples,) or None
+            Signs of pairs.
+        n_samples : int
+            Number of points.
 
         Returns
         -------
-        object
-            The fitted metric.
+        dict
+            By the name of an argument, the tuples.
         """
-        self._check_parameters()
-        X, Z, basis = self._learned_on(X, y, (pairs, similar, dissimilar))
-        self.pairs_, codes = self._check_pairs(Z, y, similar, dissimilar, pairs)
-        self._learn(X, y, Z, basis)
-        if codes is not None:
-            self._learned_labels(X, codes)
-        return self
+        raise NotImplementedError
 
-    def _learned_on(
-        self, X: Any, y: Any, given: tuple[Any, Any, Any]
-    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    def _as_rows(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+        """Points, labels and tuples of row numbers, where X may be an array of tuples of points."""
+        if not are_tuples(X):
+            return X, y, given
+        if any(part is not None for part in given.values()):
+            names = ", ".join(name for name, part in given.items() if part is not None)
+            raise ValueError(
+                f"Got an array of tuples of points beside {names}, but expected one of the two."
+            )
+        X, rows = points_of_tuples(X)
+        return X, None, given | self.from_rows(rows, y, len(X))
+
+    def _learned_on(self, X: Any, y: Any, given: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Validated points, the coordinates to learn on, and their basis in the features.
 
-        ``given`` are ``pairs``, ``similar`` and ``dissimilar`` of ``fit``.
+        ``given`` are the tuples as ``fit`` got them.
         """
         X = self._check_points(X)
         return X, *span(X)
@@ -73,33 +67,24 @@ class PairLearner(IterativeLearner):
     def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
         raise NotImplementedError
 
-    def _learned_labels(self, X: Any, codes: np.ndarray) -> None:
-        """What else there is to say where there are labels."""
+    def _last_matrix(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
+        """The matrix of the last fit in the coordinates Z, for a warm start; None without one."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "components_"):
+            return None
+        L = to_numpy(self.components_).astype(np.float64)
+        d = Z.shape[1] if basis is None else basis.shape[1]
+        if L.shape[1] != d:
+            raise ValueError(
+                f"Got warm_start=True with a last map of shape {L.shape}, but expected {d} "
+                "columns: set warm_start=False to start anew, or keep the features as they were."
+            )
+        L = L if basis is None else L @ basis.T
+        return L.T @ L
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = False  # pairs will do
+        tags.target_tags.required = False  # tuples will do
         return tags
-
-    def _check_pairs(
-        self, Z: np.ndarray, y: Any, similar: Any, dissimilar: Any, pairs: Any
-    ) -> tuple[Pairs, np.ndarray | None]:
-        """The pairs to learn from, and class codes where there are labels."""
-        codes = None if y is None else check_labels(y, Z)
-        if codes is None or not (pairs is None and similar is None and dissimilar is None):
-            found = as_pairs(pairs, similar, dissimilar, y, Z.shape[0])
-        else:
-            found = self._pairs_from_labels(Z, codes)
-        if self._needs_dissimilar and not len(found.dissimilar):
-            raise ValueError(
-                f"Got no dissimilar pairs, but {type(self).__name__} expected at least one: "
-                "without them the best metric is zero. Where they come from labels, try a larger "
-                "n_neighbors or radius=None."
-            )
-        return found, codes
-
-    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        raise NotImplementedError
 
     def _check_prior(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
         """The matrix of the prior metric in the coordinates Z; None is the identity."""
@@ -121,6 +106,95 @@ class PairLearner(IterativeLearner):
                 "distances well inside the range of float64: try a multiple of it."
             )
         return P if basis is None else basis @ P @ basis.T
+
+
+class PairLearner(TupleLearner):
+    """A learner that takes labels, or pairs that are known to be alike or to differ."""
+
+    learns_from = "pairs"
+    _needs_dissimilar = True
+
+    def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
+        """Pairs of row numbers, as an argument of ``fit``.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_pairs, 2)
+            Row numbers.
+        y : array-like of shape (n_pairs,)
+            1 for similar, -1 for dissimilar pairs.
+        n_samples : int
+            Number of points.
+
+        Returns
+        -------
+        dict
+            The argument ``pairs``.
+        """
+        return {"pairs": signed_pairs(rows, y, n_samples)}
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        similar: Any = None,
+        dissimilar: Any = None,
+        pairs: Any = None,
+    ) -> PairLearner:
+        """Learn the metric from labels or from pairs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; or pairs of points, of shape (n_pairs, 2, n_features), as metric-learn has them.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, from which pairs are made: inside a class similar, others dissimilar. Of
+            pairs of points, 1 for every similar and -1 for every dissimilar one.
+        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
+            Row numbers of pairs, instead of labels.
+        pairs : Pairs, default=None
+            Both kinds of pairs, instead of labels.
+
+        Returns
+        -------
+        object
+            The fitted metric.
+        """
+        self._check_parameters()
+        given = {"pairs": pairs, "similar": similar, "dissimilar": dissimilar}
+        X, y, given = self._as_rows(X, y, given)
+        pairs, similar, dissimilar = given.values()
+        X, Z, basis = self._learned_on(X, y, (pairs, similar, dissimilar))
+        self.pairs_, codes = self._check_pairs(Z, y, similar, dissimilar, pairs)
+        self._learn(X, y, Z, basis)
+        if codes is not None:
+            self._learned_labels(X, codes)
+        return self
+
+    def _learned_labels(self, X: Any, codes: np.ndarray) -> None:
+        """What else there is to say where there are labels."""
+
+    def _check_pairs(
+        self, Z: np.ndarray, y: Any, similar: Any, dissimilar: Any, pairs: Any
+    ) -> tuple[Pairs, np.ndarray | None]:
+        """The pairs to learn from, and class codes where there are labels."""
+        codes = None if y is None else check_labels(y, Z)
+        if codes is None or not (pairs is None and similar is None and dissimilar is None):
+            found = as_pairs(pairs, similar, dissimilar, y, Z.shape[0])
+        else:
+            found = self._pairs_from_labels(Z, codes)
+        if self._needs_dissimilar and not len(found.dissimilar):
+            raise ValueError(
+                f"Got no dissimilar pairs, but {type(self).__name__} expected at least one: "
+                "without them the best metric is zero. Where they come from labels, try a larger "
+                "n_neighbors or radius=None."
+            )
+        return found, codes
+
+    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
+        raise NotImplementedError
 
 
 def all_or_random_pairs(codes: np.ndarray, most: int, random_state: Any) -> Pairs:

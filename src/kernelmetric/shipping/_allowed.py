@@ -86,7 +86,7 @@ def allowed_classes() -> dict[str, type]:
         Every public estimator of this library, and some of scikit-learn's. The names say the
         package, not the module: files outlive the moving of a class.
     """
-    ours = [Gram, graphs.Pairs, datasets.TableEncoder]
+    ours = [Gram, graphs.Pairs, graphs.Triplets, graphs.Quadruplets, datasets.TableEncoder]
     for room in ROOMS:
         members = (getattr(room, name) for name in room.__all__)
         ours += [c for c in members if inspect.isclass(c) and issubclass(c, BaseEstimator)]

@@ -36,6 +36,7 @@ from kernelmetric.solvers._ridge_grid import (
     left_out,
 )
 from kernelmetric.solvers._smallest_eigenvectors import Eigenpairs, smallest_eigenvectors
+from kernelmetric.solvers._sparse_precision import SparsePrecision, sparse_precision
 from kernelmetric.solvers._symmetric import column_signs, positive_part, right_singular
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "OnSubspace",
     "PairDual",
     "PairSolution",
+    "SparsePrecision",
     "cholesky_factor",
     "column_signs",
     "evenly",
@@ -70,4 +72,5 @@ __all__ = [
     "smallest_ritz_value",
     "solve_in_place",
     "solve_pairs",
+    "sparse_precision",
 ]
