@@ -210,21 +210,24 @@ def _as_array(X: Any) -> tuple[Any, Any]:
 def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
     """Whether a fit goes through the rows; if it does not, a worker must have room for them.
 
-    Sums are the same, so they are gone for where there is much to add up; draws are not.
+    "always" means: where there is much to go through. Few points are faster in one place.
     """
     parts = pieces.get(_X)
     if parts is None or len(parts.shape) != 2:
         return False
-    how = estimator._streams() if hasattr(estimator, "_streams") else None
+    when = estimator._streams() if hasattr(estimator, "_streams") else None
     if math.isnan(parts.n_bytes):
-        return how is not None
+        return when is not None
     needed = _COPIES * parts.n_bytes
     with suppress(Exception):  # parameters that fit will refuse in a sentence
         needed = 2.0 * parts.n_bytes + estimator.estimate_memory(*map(int, parts.shape))
     least = least_memory(client)
-    if how is not None and (needed > _USABLE * least or how == "sums"):
-        return how == "draws" or parts.n_bytes > _FEW_BYTES
-    if needed > _USABLE * least:
+    room = needed <= _USABLE * least
+    if when == "always" and parts.n_bytes > _FEW_BYTES:
+        return True
+    if when is not None and not room:
+        return True
+    if not room:
         raise MemoryError(
             f"{type(estimator).__name__} on {parts.shape[0]} points with {parts.shape[1]} features "
             f"would take about {format_bytes(int(needed))} on a worker, but the smallest one has "
