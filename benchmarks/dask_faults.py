@@ -14,6 +14,7 @@ import signal
 import threading
 import time
 import warnings
+from contextlib import suppress
 
 import dask.array as da
 import numpy as np
@@ -78,7 +79,11 @@ def main():
         usual = time.perf_counter() - start
         print(f"undisturbed: {usual:.1f} s", flush=True)
         for number in range(options.kills):
-            client.wait_for_workers(3)
+            with suppress(TimeoutError):  # of a machine too busy to start one
+                client.wait_for_workers(3, timeout=60)
+            if len(client.nthreads()) < 2:
+                cluster.scale(len(cluster.workers) + 1)
+                client.wait_for_workers(2)
             moment, story = rng.uniform(0, usual), {}
             timer = killed_at(client, moment, rng, story)
             start = time.perf_counter()

@@ -217,7 +217,9 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(workers, moment)
         same(here, quietly(clone(estimator).fit, DX, DY))
     finally:
         killer.join()
-        scale(workers, 3)
+        workers.wait_for_workers(2, timeout=120)  # the third one is being started
+        workers.run(send_everything)
+    nothing_left(workers)
 
 
 def test_a_fit_that_is_interrupted_leaves_nothing_running(workers):
@@ -246,6 +248,24 @@ def _ours(dask_scheduler):
         for key, task in dask_scheduler.tasks.items()
         if "kernelmetric" in str(key)
     ]
+
+
+def test_a_scheduler_that_goes_away_is_told_of_in_a_sentence():
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False, timeout=3) as client,
+        client.as_current(),
+    ):
+        metric = NCA(2, max_iter=100_000, tol=0, early_stopping=False)
+        gone = threading.Timer(1.0, cluster.sync, (cluster.scheduler.close,))
+        gone.start()
+        with pytest.raises(RuntimeError, match=r"scheduler .* went away"):
+            metric.fit(DX, DY)
+        assert not hasattr(metric, "components_")
+        gone.join()
 
 
 def test_a_chunk_with_nan_is_refused_with_its_number(workers):

@@ -149,11 +149,12 @@ def _drive(
     """The task: the method on all points together, its tiles shared with the other workers."""
     from distributed import get_worker, worker_client
 
-    tasks = get_worker().state.tasks
+    worker = get_worker()
 
     def wanted() -> bool:
-        task = tasks.get(key)
-        return task is not None and task.state not in ("cancelled", "released", "forgotten")
+        task = worker.state.tasks.get(key)
+        given_up = task is None or task.state in ("cancelled", "released", "forgotten")
+        return not given_up and worker.status.name in ("init", "running", "paused")
 
     with worker_client() as client:
         cluster = Cluster(client, wanted)
