@@ -50,6 +50,7 @@ def killed_at(client, moment, rng, story):
         try:
             story["driver"] = victim in whose(client)[1]
         finally:
+            story["late"] = story.get("ended", False)
             os.kill(victim, signal.SIGKILL)
 
     timer = threading.Timer(moment, kill)
@@ -78,7 +79,8 @@ def main():
         NCA(**LEARNER.get_params()).fit(dX, dy)
         usual = time.perf_counter() - start
         print(f"undisturbed: {usual:.1f} s", flush=True)
-        for number in range(options.kills):
+        number = 0
+        while number < options.kills:
             with suppress(TimeoutError):  # of a machine too busy to start one
                 client.wait_for_workers(3, timeout=60)
             if len(client.nthreads()) < 2:
@@ -88,14 +90,18 @@ def main():
             timer = killed_at(client, moment, rng, story)
             start = time.perf_counter()
             there = NCA(**LEARNER.get_params()).fit(dX, dy)
-            seconds = time.perf_counter() - start
+            story["ended"], seconds = True, time.perf_counter() - start
             timer.join()
+            if story["late"]:  # the fit was faster than the first one: it does not count
+                usual = min(usual, seconds)
+                continue
+            number += 1
             apart = float(np.max(np.abs(there.components_ - here.components_)))
             apart /= float(np.max(np.abs(here.components_)))
             same += apart <= 1e-8
             who = "the worker of the fit" if story.get("driver") else "another worker"
             print(
-                f"kill {number + 1}: {who} after {moment:.1f} s; the fit took {seconds:.1f} s, "
+                f"kill {number}: {who} after {moment:.1f} s; the fit took {seconds:.1f} s, "
                 f"its map is off by {apart:.1e}",
                 flush=True,
             )
