@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -264,6 +265,7 @@ def main():
             draw(Path(places[0]), options.rows, options.rows_per_file)
         return
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the programs are to be stopped too
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch) / "rows"
         start = time.perf_counter()
