@@ -395,6 +395,19 @@ def no_room(monkeypatch):
     monkeypatch.setattr(_driver, "least_memory", lambda client: 1000)
 
 
+@pytest.mark.parametrize("learner", [LDA(), LDA(1, shrinkage=0.3), RCA(), RCA(3)], ids=repr)
+def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
+    moved, labels = X @ np.diag(np.arange(1, 9)) + 50, Y + 3
+    there = clone(learner).fit(chunked(moved), labels)
+    same(clone(learner).fit(moved, labels), there)
+    wanted = np.where(np.arange(500) % 3, labels, -1)
+    if isinstance(learner, RCA):
+        there = clone(learner).fit(chunked(moved), chunks=wanted)
+        same(clone(learner).fit(moved, chunks=wanted), there)
+    with pytest.raises(ValueError, match="vary in less than 9 directions"):
+        clone(learner).fit(chunked(np.c_[moved, moved[:, 0]], (UNEVEN[0], 9)), labels)
+
+
 @pytest.mark.parametrize("landmarks", ["kmeans", "uniform", "rpcholesky", "features"])
 def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no_room, landmarks):
     space = Nystroem(25, landmarks=landmarks, random_state=0)
@@ -404,6 +417,12 @@ def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no
     same(clone(space).fit(X), there)
     kept = DX[DX[:, 0] > -1]  # of unknown length
     same(clone(space).fit(X[X[:, 0] > -1]), clone(space).fit(kept))
+
+
+def test_a_kernel_metric_adds_up_in_its_coordinates_where_the_rows_are(workers, no_room):
+    metric = Kernelized(LDA(), "rbf", Nystroem(12, random_state=0))
+    there = clone(metric).fit(DX, DY)
+    same(clone(metric).fit(X, Y), there)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "aligned"])
@@ -423,7 +442,7 @@ def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
 
 def test_rows_elsewhere_are_never_gathered_silently(workers, no_room):
     with pytest.raises(MemoryError, match="smallest one has"):
-        LDA().fit(DX, DY)
+        LMNN().fit(DX, DY)
     from kernelmetric.compute.backends.dask._rows import Rows
 
     rows = Rows([], [], np.empty((0, 3)), None, None)

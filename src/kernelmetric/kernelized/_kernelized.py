@@ -372,7 +372,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         return Z, result
 
     def _streams(self) -> str | None:
-        """How a fit goes through rows: its space adds up, then its learner draws."""
+        """When a fit goes through the rows of many machines: its space, and then its learner."""
         if not all(hasattr(part, "_streams") for part in (self.space, self.learner)):
             return None
         return self.learner._streams() if self.space._streams() else None

@@ -94,7 +94,7 @@ class Learner(Metric, BaseEstimator):
         return tags
 
     def _streams(self) -> str | None:
-        """How a fit goes through rows that no machine has room for: "sums", "draws" or None."""
+        """When a fit goes through the rows of many machines: "always", "at need" or never."""
         return None
 
     def _coordinates(self, X: Any) -> Any:
