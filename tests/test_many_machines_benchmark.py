@@ -47,6 +47,7 @@ def run(name, *arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_one_and_two_workers_and_no_dask_give_the_same_answer(tmp_path, page):
     out = tmp_path / "found.jsonl"
     size = ["--rows", 600, "--features", 6]
