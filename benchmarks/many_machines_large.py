@@ -214,10 +214,12 @@ def measure(options, folder, out, scratch):
             stack.enter_context(running(peaks, f"worker {number}", command))
         command = [sys.executable, __file__, "--job", address, str(folder), str(out), *sys.argv[1:]]
         client = stack.enter_context(running(peaks, "client", command))
-        said, _ = client.communicate()
-        peaks.look()
+        try:
+            said, _ = client.communicate()
+        finally:  # of a job that was stopped, the memory is what one wants to know
+            peaks.look()
+            print(json.dumps(peaks.most, indent=1), flush=True)
         if client.returncode:
-            print(json.dumps(peaks.most, indent=1))
             sys.exit(f"The job ended with exit code {client.returncode}; its error is above.")
     return json.loads(said.splitlines()[-1]) | {"peaks": peaks.most}
 
