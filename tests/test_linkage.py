@@ -18,6 +18,7 @@ from kernelmetric.linkage import (
     score_candidates,
 )
 from kernelmetric.linkage._evidence import frequencies, learn, levels_of
+from kernelmetric.linkage._linker import found_candidates
 from kernelmetric.linkage._links import link, one_to_one_choice
 
 pd = pytest.importorskip("pandas", reason="pandas comes with the extra `linkage`")
@@ -306,6 +307,36 @@ def test_many_labels_teach_which_fields_must_agree_together():
     same = S[:, 0] == S[:, 1]  # no sum of the two tells
     model = learn(S, S[:200], same[:200], 0.5, 0.5)
     assert np.mean((model.probability(S) > 0.5) == same) > 0.95
+
+
+def test_few_labels_do_no_harm(fuzzy, register):
+    table, _, person = register
+    found = found_candidates(table, None, None, None)
+    same = person[found.candidates[:, 0]] == person[found.candidates[:, 1]]
+
+    def f1(rows):
+        model = found.learn(found.S[rows], same[rows], None, by_kind=True)
+        linked = model.probability(found.S) >= 0.5
+        return 2 * np.sum(linked & same) / (linked.sum() + same.sum())
+
+    draws = []
+    for seed in range(10):
+        rng = np.random.RandomState(seed)
+        kinds = [rng.permutation(np.flatnonzero(kind))[:5] for kind in (same, ~same)]
+        draws.append(f1(np.concatenate(kinds)))
+    assert np.mean(draws) >= f1(np.empty(0, dtype=int))
+
+
+def test_labels_chosen_by_looks_tell_the_share_of_matches():
+    rng = np.random.RandomState(0)
+    m = np.array([[0.1, 0.1, 0.1, 0.7]] * 4)
+    u = np.array([[0.7, 0.1, 0.1, 0.1]] * 4)
+    S, same = drawn_levels(rng, 20_000, 0.05, m, u)
+    p = learn(S, S[:0], same[:0], 0.1, None).probability(S)
+    near = np.argsort(np.abs(p - 0.5))[:200]  # about half of these match
+    asked = learn(S, S[near], same[near], 0.1, None, by_kind=False)
+    assert asked.match_share == pytest.approx(same.mean(), rel=0.15)
+    assert asked.probability(S).mean() == pytest.approx(asked.match_share)
 
 
 # --- the linker ----------------------------------------------------------------------------------
