@@ -75,7 +75,7 @@ class LabellingSession:
         self._place = {(int(i), int(j)): place for place, (i, j) in enumerate(self._pairs)}
         self._points = pair_points(self._found.S, np.float32(0.5))
         self._queue: list[int] = []
-        self._learned_from = -1
+        self._learned_from: list[Any] | None = None
         self.answers: list[tuple[int, int, bool | None]] = []
         self.curve: list[Expected] = []
         self._refit()
@@ -172,7 +172,7 @@ class LabellingSession:
         hits, total = float(p[linked].sum()), float(p.sum())
         scale = self._found.step
         return Expected(
-            self._learned_from, scale * total, hits / max(int(linked.sum()), 1),
+            len(self._learned_from or ()), scale * total, hits / max(int(linked.sum()), 1),
             hits / max(total, 1e-300), 2 * hits / max(int(linked.sum()) + total, 1e-300),
         )  # fmt: skip
 
@@ -196,7 +196,7 @@ class LabellingSession:
         return [answer for answer in self.answers if answer[2] is not None]
 
     def _refit(self) -> None:
-        if self._learned_from == len(self.answers):
+        if self._learned_from == self.answers:
             return
         sure = self._sure()
         places = [self._place.get(answer[:2], -1) for answer in sure]
@@ -208,5 +208,6 @@ class LabellingSession:
         same = np.array([answer[2] for answer in sure], dtype=bool)
         model = self._found.learn(S, same, self._linker.match_share, by_kind=False)
         self._probability = model.probability(self._found.S)
-        self._learned_from = len(self.answers)
+        self._learned_from = list(self.answers)
+        self.curve = [p for p in self.curve if p.n_answers < len(self.answers)]
         self.curve.append(self.expected())
