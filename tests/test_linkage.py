@@ -5,6 +5,7 @@ import pytest
 
 from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_records
+from kernelmetric.evaluation import cluster_scores
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage import (
     EqualKeys,
@@ -17,6 +18,7 @@ from kernelmetric.linkage import (
     candidate_pairs,
     score_candidates,
 )
+from kernelmetric.linkage._correlation import correlation_clusters
 from kernelmetric.linkage._evidence import frequencies, learn, levels_of
 from kernelmetric.linkage._linker import found_candidates
 from kernelmetric.linkage._links import link, one_to_one_choice
@@ -417,6 +419,60 @@ def test_clusters_of_two_tables_count_records_of_the_right_after_those_of_the_le
     assert frame[["left", "right"]].to_numpy().tolist() == [["a", "x"], ["b", "x"]]
 
 
+def planted(rng, n_clusters=30, size=5, wrong=0.05):
+    """All pairs inside clusters and some between, of which a few have the wrong probability."""
+    true = np.repeat(np.arange(n_clusters), size)
+    i, j = np.triu_indices(len(true), 1)
+    same = true[i] == true[j]
+    compared = same | (rng.uniform(size=len(i)) < 0.5)
+    i, j, same = i[compared], j[compared], same[compared]
+    slips = rng.uniform(size=len(i)) < wrong
+    p = np.where(same ^ slips, np.where(slips, 0.7, 0.95), np.where(slips, 0.3, 0.05))
+    return np.column_stack([i, j]), p, true
+
+
+def test_correlation_clusters_undo_links_that_other_pairs_contradict():
+    for seed in range(5):
+        pairs, p, true = planted(np.random.RandomState(seed))
+        links = link(pairs, p, len(true), None, threshold=0.5, one_to_one=False)
+        components, found = links.clusters(), links.clusters("correlation")
+        assert len(components.cut) == 0
+        assert cluster_scores(found.codes, true).f1 > 0.95
+        assert cluster_scores(components.codes, true).f1 < 0.5
+        assert len(found.cut)
+        assert np.all(found.codes[found.cut[:, 0]] != found.codes[found.cut[:, 1]])
+        frame = links.to_frame(clusters=found)
+        assert len(frame) == len(links) - len(found.cut)
+        assert np.array_equal(frame["cluster"], found.codes[frame["right"]])
+
+
+def test_correlation_clusters_are_the_best_of_few_records():
+    rng = np.random.RandomState(0)
+    partitions = [[0]]
+    for _ in range(5):
+        partitions = [[*p, k] for p in partitions for k in range(max(p) + 2)]
+    codes = np.array(partitions)
+    pairs = np.column_stack(np.triu_indices(6, 1))
+    inside = codes[:, pairs[:, 0]] == codes[:, pairs[:, 1]]
+    reached = []
+    for _ in range(50):
+        gains = rng.standard_normal(15)
+        found = correlation_clusters(6, pairs, gains)
+        value = gains[found[pairs[:, 0]] == found[pairs[:, 1]]].sum()
+        assert value >= -1e-12
+        reached.append(value > (inside @ gains).max() - 1e-9)
+    assert np.mean(reached) > 0.8  # greedy, with moves
+
+
+def test_without_contradictions_both_kinds_of_clusters_agree():
+    pairs, p, true = planted(np.random.RandomState(0), wrong=0.0)
+    links = link(pairs, p, len(true), None, threshold=0.5, one_to_one=False)
+    assert np.array_equal(links.clusters("correlation").codes, true)
+    assert np.array_equal(links.clusters().codes, true)
+    with pytest.raises(ValueError, match="Got method='best'"):
+        links.clusters("best")
+
+
 # --- the command ---------------------------------------------------------------------------------
 
 
@@ -442,7 +498,7 @@ def test_one_command_links_two_tables(fuzzy, files, run):
     folder, partner = files
     said = run(
         "link", folder / "a.csv", folder / "b.csv", "--id", "id", "--pairs", folder / "known.csv",
-        "--one-to-one", "--out", folder / "links.csv",
+        "--one-to-one", "--clusters", "correlation", "--out", folder / "links.csv",
     )  # fmt: skip
     assert said.exit_code == 0, said.stderr
     assert "links.csv" in said.stdout

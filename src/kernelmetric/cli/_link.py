@@ -49,6 +49,11 @@ def command() -> click.Command:
         "--precision", type=part, help="Choose the threshold for this part of right links."
     )
     @click.option("--one-to-one", is_flag=True, help="A record has at most one partner.")
+    @click.option(
+        "--clusters", "method", type=click.Choice(["components", "correlation"]),
+        default="components", show_default=True,
+        help="Whatever links connect, or the clusters that agree best with all compared pairs.",
+    )  # fmt: skip
     @click.option("--out", type=file, metavar="FILE", required=True, help="Where the links go.")
     @output_options
     def link(
@@ -62,6 +67,7 @@ def command() -> click.Command:
         threshold: float | None,
         precision: float | None,
         one_to_one: bool,
+        method: str,
         out: Path,
         quiet: bool,
         as_json: bool,
@@ -103,8 +109,9 @@ def command() -> click.Command:
                 chosen = _threshold(linker, precision, two=right is not None)
             least = threshold or (0.5 if chosen is None else chosen.threshold.value)
             found = linker.links(threshold=least, one_to_one=one_to_one)
-            write_atomically(out, table_bytes(found.to_frame(*ids), out))
-        clusters = found.clusters()
+            clusters = found.clusters(method)
+            names = [*ids, None][:2]
+            write_atomically(out, table_bytes(found.to_frame(*names, clusters), out))
         notes = [note for table in tables for note in table.notes]
         talk.aside(notes)
         kinds = linker.comparison_.kinds_
@@ -116,17 +123,21 @@ def command() -> click.Command:
         )
         if chosen is not None:
             talk.say(f"Chosen: {chosen}.")
-        talk.say(f"Saved {out}: {count(len(found), 'link')} of probability {least:.3g} or more.")
+        n_links = len(found) - len(clusters.cut)
+        talk.say(f"Saved {out}: {count(n_links, 'link')} of probability {least:.3g} or more.")
+        if len(clusters.cut):
+            cut = count(len(clusters.cut), "link")
+            talk.say(f"{cut} between clusters left out: other pairs contradict them.")
         if len(clusters.violations):
             doubts = count(len(clusters.violations), "pair")
             talk.say(f"{doubts} inside clusters were compared and not linked: look at those.")
         talk.answer(
             {
-                "out": str(out), "links": len(found), "candidates": len(linker.candidates_),
+                "out": str(out), "links": n_links, "candidates": len(linker.candidates_),
                 "match_share": linker.match_share_, "threshold": least, "fields": kinds,
                 "precision": None if chosen is None else list(chosen.precision),
                 "recall": None if chosen is None else list(chosen.recall),
-                "violations": len(clusters.violations), "notes": notes,
+                "violations": len(clusters.violations), "cut": len(clusters.cut), "notes": notes,
             }
         )  # fmt: skip
 

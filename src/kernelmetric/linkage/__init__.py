@@ -8,6 +8,7 @@
     _linker.py        RecordLinker: all of it in a row, with probabilities
     _labelling.py     LabellingSession: which pairs to ask somebody about next
     _links.py         links, one-to-one where wanted, clusters and what contradicts them
+    _correlation.py   clusters that agree best with all compared pairs
     _fields.py        columns as texts
 
 Thresholds with intervals and scores of clusters are in ``evaluation``. Tables need pandas, texts
