@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernelmetric import load, save
 from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_records
 from kernelmetric.evaluation import cluster_scores
@@ -471,6 +472,46 @@ def test_without_contradictions_both_kinds_of_clusters_agree():
     assert np.array_equal(links.clusters().codes, true)
     with pytest.raises(ValueError, match="Got method='best'"):
         links.clusters("best")
+
+
+def test_a_linker_is_saved_and_links_new_tables_alike(fuzzy, register, tmp_path):
+    table, truth, _ = register
+    others = np.column_stack([truth[:40, 0], (truth[:40, 1] + 7) % len(table)])
+    known = np.concatenate([truth[:40], others[others[:, 0] != others[:, 1]]])
+    same = np.arange(len(known)) < 40
+    rules = [NearestText(n_neighbors=5), SortedNeighborhood("born", 2), EqualKeys("last", "city")]
+    linker = RecordLinker(RecordComparison({"last": "text", "born": "date"}), rules)
+    linker.fit(table, pairs=known, same=same)
+    assert linker.model_.space is not None  # enough labels for the kernel
+    again = load(save(linker, tmp_path / "people.linker"))
+    assert np.array_equal(again.links().pairs, linker.links().pairs)
+    new = table.head(60)
+    assert np.array_equal(again.links(new).pairs, linker.links(new).pairs)
+    assert again.weights().equals(linker.weights())
+
+
+def test_a_rule_that_is_a_function_is_not_saved(fuzzy, register, tmp_path):
+    linker = RecordLinker(rules=[EqualKeys(lambda table: table["last"])]).fit(register[0])
+    with pytest.raises(ValueError, match="a function is code"):
+        save(linker, tmp_path / "people.linker")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda linker: linker.candidates_.__setitem__((0, 0), 10**6), "row numbers"),
+        (lambda linker: linker.model_.weights.__setitem__(0, np.nan), "finite"),
+        (lambda linker: linker.comparison_.kinds_.update(last="name"), "kinds of columns"),
+        (lambda linker: setattr(linker, "rules", ["last"]), "rules of candidates"),
+        (lambda linker: setattr(linker, "match_share_", 2.0), "match_share_"),
+    ],
+    ids=["rows", "weights", "kinds", "rules", "share"],
+)
+def test_a_linker_that_no_fit_leaves_is_not_saved(fuzzy, register, tmp_path, change, message):
+    linker = RecordLinker().fit(register[0].head(60))
+    change(linker)
+    with pytest.raises(ValueError, match=message):
+        save(linker, tmp_path / "people.linker")
 
 
 # --- the command ---------------------------------------------------------------------------------

@@ -54,7 +54,8 @@ class Agreement:
         return np.take_along_axis(table, levels.T, axis=1).T  # level -1 is the last column
 
 
-class Doubt(NamedTuple):
+@dataclass(frozen=True)
+class Doubt:
     """What candidates look like of which evidence alone cannot tell: means, each (n_fields,).
 
     Weights that labels move turn about this point, so that few labels move no boundary.
