@@ -5,10 +5,10 @@
 points of real sets, each in a process of its own with two threads, the grid with two jobs, or
 with as many as ``--threads`` says: on a busy machine one, as threads that wait cost time too. From
 10,000 points on one of its 28 fits comes first, that of ``SVC(C=1, gamma=1/d)`` to all points;
-where the grid would take more than half a minute by it, that is all. Every result is appended to
-the file at once, and what is there is not run again. A fit that takes longer than ``--limit``
-seconds is stopped and counts as that long. ``--page FILE`` writes the tables. ``--extra FILE.npz``
-brings sets that the library has no loader for, as arrays NAME_X and NAME_y.
+where the grid would take longer by it than ``--patience`` says, that is all. Every result is
+appended to the file at once, and what is there is not run again. A fit that takes longer than
+``--limit`` seconds is stopped and counts as that long. ``--page FILE`` writes the tables.
+``--extra FILE.npz`` brings sets that the library has no loader for, as arrays NAME_X and NAME_y.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ SIZES = (500, 1000, 2000, 4000, 10_000, 50_000)
 METHODS = ("LMNN", "NCA", "SVM")
 ONE_FIT = 10_000  # from so many points on, one fit of the grid is timed
 N_FITS = 28  # nine points of the grid on three folds, and the best on all
-PATIENCE = 30.0  # CPU seconds of a grid that is waited for, as its first fit foretells
 PIXELS = ("usps", "mnist")  # one scale for all features; the others are standardized
 N_TEST = 2000
 
@@ -60,7 +59,9 @@ def split(name: str, n: int, seed: int, extra: str | None) -> list[np.ndarray]:
     return [X[train], y[train], X[test], y[test]]
 
 
-def measured(name: str, n: int, method: str, seed: int, extra: str | None, jobs: int) -> dict:
+def measured(
+    name: str, n: int, method: str, seed: int, extra: str | None, jobs: int, patience: float
+) -> dict:
     """One fit in this process."""
     from joblib import parallel_config
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -78,7 +79,7 @@ def measured(name: str, n: int, method: str, seed: int, extra: str | None, jobs:
     if method == "SVM" and n >= ONE_FIT:
         model = SVC(C=1, gamma=1 / X.shape[1]).fit(X, y)
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu_started
-        whole = N_FITS * cpu <= PATIENCE
+        whole = N_FITS * cpu <= patience
         started, cpu_started = time.perf_counter(), time.process_time()
     if not whole:
         accuracy, chosen, more = model.score(X_test, y_test), "C=1, gamma=1/d", {"fits": 1}
@@ -124,6 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
                         continue
                     command = [sys.executable, __file__, "--one", json.dumps(cell)]
                     command += ["--threads", str(arguments.threads)]
+                    command += ["--patience", str(arguments.patience)]
                     command += ["--extra", arguments.extra] if arguments.extra else []
                     try:
                         answer = subprocess.run(
@@ -271,11 +273,15 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=METHODS, choices=[*METHODS, []])
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds of one fit at most")
+    parser.add_argument(
+        "--patience", type=float, default=30.0, help="CPU seconds that a grid may be foretold"
+    )
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         cell = json.loads(arguments.one)
-        print(json.dumps(measured(*key_of(cell), arguments.extra, arguments.threads)))
+        more = (arguments.extra, arguments.threads, arguments.patience)
+        print(json.dumps(measured(*key_of(cell), *more)))
         return
     if arguments.out is None:
         parser.error("--out is needed: a file of JSON lines, for instance default.jsonl")

@@ -30,6 +30,7 @@ from kernelmetric import (
 from kernelmetric.compute import lmnn_hinge, nca_loss, nearest_neighbors
 from kernelmetric.compute.backends import cuda
 from kernelmetric.graphs import target_neighbors
+from kernelmetric.transductive import tangent_neighbors
 
 # fp32 without tensor cores, in flop a second, and bytes a second: as the makers state them.
 PEAKS = {"H200": (67e12, 4.8e12), "H100": (67e12, 3.35e12), "A100": (19.5e12, 2.0e12)}
@@ -241,6 +242,12 @@ def Nystroem_transform(data):
 def KPCA_fit(data):
     X = normal(40_000, 100)
     return lambda: KPCA(100, kernel=RBF(gamma=0.005), random_state=0).fit(X)
+
+
+@row()
+def tangent_neighbours_of_10000(data):
+    images = data.images[:10_000]
+    return lambda: tangent_neighbors(images, 10, shape=(28, 28), n_candidates=100)
 
 
 @row(goal=3.0)

@@ -9,11 +9,13 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
+from kernelmetric.kernelized._folds import elsewhere
 from kernelmetric.report import Cell
 from kernelmetric.report._page import versions
 
@@ -198,7 +200,8 @@ def resumed_cells(
     left_out : frozenset of (str, str)
         Names of data sets and methods that are not run.
     n_jobs : int, default=None
-        Processes that share the cells; this one alone writes.
+        Processes that share the cells; this one alone writes. Inside joblib's dask backend they
+        are those of a cluster.
     made_by : mapping, default=None
         Versions and machine, written before the first new cell.
 
@@ -229,11 +232,19 @@ def resumed_cells(
 def _finished(
     run: Callable[..., Cell | None], tasks: list[tuple[Any, Any, int]], n_jobs: int | None
 ) -> Iterable[Cell | None]:
-    if effective_n_jobs(n_jobs) == 1:
+    if elsewhere():
+        run = partial(_without_others, run)
+    elif effective_n_jobs(n_jobs) == 1:
         return (run(*task) for task in tasks)
     # Unordered: a cell that waited for its turn would be lost to whoever pulls the plug.
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
     return parallel(delayed(run)(*task) for task in tasks)
+
+
+def _without_others(run: Callable[..., Cell | None], *task: Any) -> Cell | None:
+    """A cell on a worker of a cluster, which must not send its own loops to the cluster again."""
+    with parallel_config(backend="sequential"):
+        return run(*task)
 
 
 def provenance() -> dict[str, str]:

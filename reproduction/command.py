@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from joblib import parallel_config
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -21,8 +23,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from kernelmetric.cli._cluster import cluster
 from kernelmetric.cli._outputs import require_folder
-from kernelmetric.cli._talk import INTERRUPTED, make_console, spoken
+from kernelmetric.cli._talk import INTERRUPTED, make_console, sentences, spoken
 from kernelmetric.report import png_bytes, visible, write_atomically
 from reproduction.cells import CellFileError
 from reproduction.comparison import compare
@@ -61,8 +64,19 @@ class Spoken(click.Command):
     show_default=True,
     help="Processes that share the work; -1 for one per core.",
 )
+@click.option(
+    "--dask",
+    "address",
+    metavar="ADDRESS",
+    help="Share the work among the workers of this Dask scheduler, started in this checkout.",
+)
 def reproduce(
-    names: tuple[str, ...], smoke: bool, out: Path, splits: int | None, jobs: int
+    names: tuple[str, ...],
+    smoke: bool,
+    out: Path,
+    splits: int | None,
+    jobs: int,
+    address: str | None,
 ) -> None:
     """Reproduce tables and figures of the papers, ours beside theirs.
 
@@ -75,8 +89,17 @@ def reproduce(
         return
     require_folder(out)
     tables, figures = _chosen(names, smoke, splits)
+    with ExitStack() as stack:
+        if address is not None:
+            with sentences():
+                stack.enter_context(cluster(address, None))
+        sys.exit(_told(tables, figures, out, None if address else jobs, smoke))
+
+
+def _told(tables: list[Table], figures: list[str], out: Path, jobs: int | None, smoke: bool) -> int:
+    """Run, and say in a sentence what of the files went wrong."""
     try:
-        sys.exit(_reproduce(tables, figures, out, jobs, smoke))
+        return _reproduce(tables, figures, out, jobs, smoke)
     except CellFileError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
@@ -120,7 +143,9 @@ def _chosen(
     return tables, [name for name in chosen if name in FIGURES]
 
 
-def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, smoke: bool) -> int:
+def _reproduce(
+    tables: list[Table], figures: list[str], out: Path, jobs: int | None, smoke: bool
+) -> int:
     """Run, render and save; return the exit code."""
     plans = [plan(table) for table in tables]
     for planned in plans:
@@ -153,8 +178,11 @@ def _reproduce(tables: list[Table], figures: list[str], out: Path, jobs: int, sm
     return 0
 
 
-def _run(work: list[tuple[Table, Plan]], out: Path, jobs: int) -> bool:
-    """Run all cells under a progress bar; whether Ctrl-C left them complete."""
+def _run(work: list[tuple[Table, Plan]], out: Path, jobs: int | None) -> bool:
+    """Run all cells under a progress bar; whether Ctrl-C left them complete.
+
+    Without a number of jobs, they go to the workers of a cluster.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -169,12 +197,21 @@ def _run(work: list[tuple[Table, Plan]], out: Path, jobs: int) -> bool:
                 done = len(table.file_in(out).read())
                 total = planned.n_cells(table)
                 task = bar.add_task(table.name.ljust(32), total=max(total, done), completed=done)
-                for cell in run_table(table, out, n_jobs=jobs, planned=planned):
-                    what = f"{table.name} {cell.dataset} {cell.method}"
-                    bar.update(task, advance=1, description=what[:32].ljust(32))
+                with _workers(planned) if jobs is None else nullcontext(planned) as planned:
+                    for cell in run_table(table, out, n_jobs=jobs, planned=planned):
+                        what = f"{table.name} {cell.dataset} {cell.method}"
+                        bar.update(task, advance=1, description=what[:32].ljust(32))
     except KeyboardInterrupt:
         return False
     return True
+
+
+@contextmanager
+def _workers(planned: Plan) -> Iterator[Plan]:
+    """Send the data of a table to the workers, once; what runs inside goes there."""
+    problems = [problem.loaded() for problem in planned.problems]
+    with parallel_config(backend="dask", scatter=problems):
+        yield planned._replace(problems=problems)
 
 
 def _figure(name: str, smoke: bool) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, make_moons
@@ -41,6 +41,19 @@ class Problem(NamedTuple):
     scaling: str = "features"
     n_test: int = N_TEST
 
+    def loaded(self) -> Problem:
+        """The same problem with its points in it, for machines that do not have the files.
+
+        Returns
+        -------
+        Problem
+            It draws the same splits; what is generated is generated there.
+        """
+        if not isinstance(self.draw, Shuffled):
+            return self
+        points = self.draw.load()
+        return self._replace(draw=Shuffled(lambda: points))
+
     def split(self, seed: int) -> Split:
         """Training and test points of one split, scaled as the training points say.
 
@@ -71,16 +84,26 @@ _SCALINGS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 
 def stored(name: str) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """How to draw points of a data set of the library, in random order."""
-    return _shuffled(lambda: datasets.load(name, return_X_y=True))
+    return Shuffled(lambda: datasets.load(name, return_X_y=True))
 
 
-def _shuffled(load: Callable[[], Any]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    def draw(n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-        X, y = load()
+class Shuffled:
+    """Draws points of a data set in random order.
+
+    Parameters
+    ----------
+    load : callable
+        Gives all points and their labels.
+    """
+
+    def __init__(self, load: Callable[[], tuple[np.ndarray, np.ndarray]]):
+        self.load = load
+
+    def __call__(self, n: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+        """As many points as there are, up to n."""
+        X, y = self.load()
         order = rng.permutation(len(y))[:n]
         return X[order], y[order]
-
-    return draw
 
 
 def make_gaussians(
@@ -141,7 +164,7 @@ GROUPS: dict[str, tuple[Problem, ...]] = {
     ),
     "unseen": (
         *_problems({"digits": 400, "colon": 40, "soybean_small": 24}),
-        Problem("wdbc", 200, _shuffled(lambda: load_breast_cancer(return_X_y=True))),
+        Problem("wdbc", 200, Shuffled(lambda: load_breast_cancer(return_X_y=True))),
         Problem("moons", 200, moons_in_noise),
     ),
 }

@@ -221,9 +221,10 @@ def test_a_rank_beyond_the_kernels_costs_nothing(overlapping, monkeypatch):
 def test_each_process_gets_its_share_of_the_memory(overlapping, monkeypatch):
     shares = []
 
-    def here(trial, fold, kernels, ranks, n_bytes):
+    def here(trial, *work):
+        *work, n_bytes = work
         shares.append(n_bytes)
-        return list(trial.run(fold, kernels, ranks))
+        return list(trial.run(*work))
 
     monkeypatch.setattr(folds_module, "_run_apart", here)
     with memory_budget("40MB"), joblib.parallel_config(backend="threading"):

@@ -39,7 +39,8 @@ def test_a_factor_that_fails_is_begun_again_with_the_whole_matrix(monkeypatch):
     lowest = np.linalg.eigvalsh(K)[0]
     K -= (lowest + 1e-4) * np.eye(50)  # a little below zero: the first shift is too small
     held = K.astype(np.float32)
-    factor = _refined._factor(held, held.diagonal().copy())
+    least = 4 * np.sqrt(50) * np.finfo(np.float32).eps
+    factor = _refined._factor(held, held.diagonal().copy(), least)
     L = np.tril(factor)
     np.testing.assert_allclose(L @ L.T, K, atol=2e-2)
     np.testing.assert_array_equal(np.tril(held, -1), np.tril(K.astype(np.float32), -1))
@@ -49,3 +50,17 @@ def test_a_matrix_with_a_clearly_negative_eigenvalue_is_refused():
     K = gaussian(40, 0.1) - 3.0 * np.eye(40)
     with pytest.raises(linalg.LinAlgError, match="positive semi-definite"):
         solve_in_place(K.astype(np.float32), np.ones((40, 1)))
+
+
+def test_points_that_almost_coincide_leave_a_solution_of_a_finite_size():
+    # Their ridge is a narrow Gaussian, which they share: with other labels, no small solution fits.
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((300, 3))
+    X[150:] = X[:150] + 1e-5 * rng.standard_normal((150, 3))
+    D2 = np.sum((X[:, None] - X) ** 2, axis=-1)
+    K = np.exp(-D2) + np.exp(-D2 / 2e-2)
+    B = rng.standard_normal((300, 2))
+    found, image = solve_in_place(K.astype(np.float32), B, ridge=0.1)
+    expected = np.linalg.solve(K + 0.1 * np.eye(300), B)
+    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(image, K @ expected, atol=1e-3 * np.abs(B).max())

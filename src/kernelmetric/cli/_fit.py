@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelmetric.cli._cluster import cluster, cluster_options
 from kernelmetric.cli._models import save_model
-from kernelmetric.cli._options import data_argument, metric_options, output_options
+from kernelmetric.cli._options import metric_options, output_options, several_data
 from kernelmetric.cli._outputs import require_outputs
+from kernelmetric.cli._parts_study import PartsStudy, open_parts_study
 from kernelmetric.cli._study import Study, open_study, telling_columns
 from kernelmetric.cli._talk import Talk, count, sentences
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
@@ -35,7 +37,7 @@ def command() -> click.Command:
     file = click.Path(dir_okay=False, path_type=Path)
 
     @click.command()
-    @data_argument
+    @several_data
     @metric_options
     @click.option("--out", type=file, metavar="FILE", help="Write the model to this file.")
     @click.option(
@@ -48,12 +50,15 @@ def command() -> click.Command:
         show_default=True,
         help="Share of the rows to hold out for the comparison.",
     )
+    @cluster_options
     @output_options
     def fit(
-        data: Path,
+        data: tuple[Path, ...],
         out: Path | None,
         report: Path | None,
         test_size: float,
+        address: str | None,
+        workers: int | None,
         quiet: bool,
         as_json: bool,
         **options: Any,
@@ -71,22 +76,46 @@ def command() -> click.Command:
           kernelmetric fit flowers.csv --label species --report page.html
           kernelmetric fit flowers.csv --label species --learner lmnn --out model.km
           kernelmetric fit faces.npz --pairs pairs.csv --out model.km
+
+        A table too large for one machine lies in several Parquet files. With --workers or --dask it
+        is read part by part. A sample of its rows decides about the columns and is compared. The
+        saved model learns from all rows.
+
+        \b
+          kernelmetric fit data/*.parquet --label kind --workers 4 --out model.km
         """
         talk = Talk(quiet=quiet, as_json=as_json)
         with sentences():
-            inputs = {"DATA": data, "--pairs": options["pairs_file"]}
+            inputs = {f"DATA {path}": path for path in data}
+            inputs["--pairs"] = options["pairs_file"]
             require_outputs({"--out": out, "--report": report}, inputs)
-            study = open_study(data, **options)
-            shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
-            talk.say(f"Read {data}: {shape}.")
-            talk.listed(study.notes)
-            found = _learn(study, talk, test_size, keep=out is not None, page=report is not None)
+            wanted: Any = {"keep": out is not None, "page": report is not None}
+            if address is None and workers is None:
+                study = open_study(_only(data), **options)
+                shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
+                talk.say(f"Read {study.path}: {shape}.")
+                talk.listed(study.notes)
+                found = _learn(study, talk, test_size, **wanted)
+            else:
+                with cluster(address, workers) as client:
+                    study = open_parts_study(client, talk, data, **options)
+                    talk.listed(study.notes)
+                    found = _learn(study, talk, test_size, **wanted)
             _show(talk, study, found)
             files = _write(study, found, out, report)
         talk.answer(_summary(study, found, files))
-        _farewell(talk, files, data, study)
+        _farewell(talk, files, study)
 
     return fit
+
+
+def _only(data: tuple[Path, ...]) -> Path:
+    if len(data) > 1:
+        raise ValueError(
+            f"Got {len(data)} files, but expected one: add --workers 2, and the files are read "
+            "part by part, as those of one table."
+        )
+    return data[0]
 
 
 def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool) -> dict[str, Any]:
@@ -108,7 +137,8 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool
             found["class_scores"] = {trial.method: trial.scores for trial in trials}
             found["seconds"] = trials[1].seconds
             if keep:
-                found["model"] = _quietly(study.fitted)
+                with study.watched(lambda what: begin(f"all rows: {what}", further=True)):
+                    found["model"] = _quietly(study.fitted)
     else:
         pairs: Any = {"pairs": study.pairs, "by": "pair", "cv": _PAIR_FOLDS}
         pairs["random_state"] = study.seed
@@ -136,7 +166,7 @@ def _quietly(work: Any) -> Any:
 
 def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
     what = (
-        f"Accuracy on {count(len(found['test']), 'row')} held out"
+        f"Accuracy on {count(len(found['test']), 'row')} {_held_out(study)}"
         if study.pairs is None
         else f"AUC of held-out pairs, {_PAIR_FOLDS} folds"
     )
@@ -150,6 +180,10 @@ def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
         tell_uneven(talk, {name: [s] for name, s in found["class_scores"].items()}, study.name)
     for name, note in found["notes"].items():
         talk.say(f"  {name}: {note}", style="dim")
+
+
+def _held_out(study: Study) -> str:
+    return "of the sample, held out" if isinstance(study, PartsStudy) else "held out"
 
 
 def _write(
@@ -196,7 +230,7 @@ def _page(study: Study, found: dict[str, Any]) -> str:
         rows=study.rows[order],
         shown={name: study.frame[name].to_numpy()[order] for name in shown},
         facts={
-            "rows": f"{len(study.rows):,}, {X.shape[1]:,} features",
+            "rows": f"{_rows(study)}, {X.shape[1]:,} features",
             "time to learn": f"{found['seconds']:.1f} s",
             "time in all": f"{found['total']:.1f} s",
             "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -206,10 +240,16 @@ def _page(study: Study, found: dict[str, Any]) -> str:
     )
 
 
+def _rows(study: Study) -> str:
+    sample = f" of {study.n_rows:,}" if isinstance(study, PartsStudy) else ""
+    return f"{len(study.rows):,}{sample}"
+
+
 def _summary(study: Study, found: dict[str, Any], files: dict[str, Path]) -> dict[str, Any]:
     return {
         "metric": study.name,
-        "rows": len(study.rows),
+        "rows": study.n_rows,
+        **({"sample": len(study.rows)} if isinstance(study, PartsStudy) else {}),
         "label": study.label,
         "numbers": list(study.plan.numbers),
         "categories": list(study.plan.categories),
@@ -223,7 +263,7 @@ def _summary(study: Study, found: dict[str, Any], files: dict[str, Path]) -> dic
     }
 
 
-def _farewell(talk: Talk, files: dict[str, Path], data: Path, study: Study) -> None:
+def _farewell(talk: Talk, files: dict[str, Path], study: Study) -> None:
     if files:
         talk.say("Saved:")
         talk.listed(str(path) for path in files.values())
@@ -231,5 +271,5 @@ def _farewell(talk: Talk, files: dict[str, Path], data: Path, study: Study) -> N
         talk.say("Nothing was saved: add --out model.km to keep the metric, --report for a page.")
     if "model" in files:
         model = shlex.quote(str(files["model"]))
-        table = shlex.quote(str(data))
+        table = shlex.quote(str(study.path))
         talk.suggest({f"kernelmetric neighbors {model} {table} --row 0": "who resembles row 0?"})

@@ -63,6 +63,14 @@ def data_argument(function: Callable) -> Callable:
     return click.argument("data", type=click.Path(dir_okay=False, path_type=Path))(function)
 
 
+def several_data(function: Callable) -> Callable:
+    """The table to read, or the files of one that are read part by part."""
+    import click
+
+    file = click.Path(dir_okay=False, path_type=Path)
+    return click.argument("data", type=file, nargs=-1, required=True)(function)
+
+
 def output_options(function: Callable) -> Callable:
     """Quiet, or JSON."""
     import click

@@ -54,6 +54,36 @@ def require_folder(path: Path) -> None:
         raise click.BadParameter(f"cannot make the folder {path}: {error}") from error
 
 
+def require_empty_folder(name: str, path: Path) -> None:
+    """Make a folder for files, where it is missing, and refuse one that holds something.
+
+    Parameters
+    ----------
+    name : str
+        Of the option.
+    path : Path
+        The folder.
+
+    Raises
+    ------
+    OSError
+        Where no file can be made in it.
+    ValueError
+        Where there are files already, which would be mixed with the new ones.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise OSError(f"Got {name} {path}, but no file can be made there: {error}") from error
+    if any(path.iterdir()):
+        raise ValueError(
+            f"Got {name} {path}, which is not empty: old files would be mixed with new ones. Try "
+            "another folder."
+        )
+
+
 def _same(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)

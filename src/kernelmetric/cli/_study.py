@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -73,6 +74,11 @@ class Study:
         """What to call the metric."""
         return metric_name(self.metric)
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows are learned from."""
+        return len(self.rows)
+
     @cached_property  # several times the work of learning, where columns are many thousands
     def X(self) -> Any:
         """The columns that are used, in the types the encoder reads."""
@@ -110,6 +116,10 @@ class Study:
     def model(self) -> Pipeline:
         """The model to keep, not fitted: table in, learned coordinates out."""
         return Pipeline([("table", self.plan.encoder()), ("metric", clone(self.metric))])
+
+    def watched(self, tell: Callable[[str], Any]) -> Any:
+        """A context in which the fit to all rows tells how far it is, where that can be known."""
+        return nullcontext()
 
     def fitted(self) -> Pipeline:
         """The model, fitted to all rows."""

@@ -126,8 +126,11 @@ class Talk:
             click.echo(json_text(result))
 
     @contextmanager
-    def progress(self, total: int) -> Iterator[Callable[[str], None]]:
-        """A bar of so many steps; calling what it gives ends one step and names the next."""
+    def progress(self, total: int) -> Iterator[Callable[..., None]]:
+        """A bar of so many steps; calling what it gives ends one step and names the next.
+
+        With ``further=True`` it names the same step anew, which may take long.
+        """
         from rich import progress
 
         columns = (
@@ -142,9 +145,10 @@ class Talk:
             task = bar.add_task("reading".ljust(28), total=total)
             begun = False
 
-            def begin(what: str) -> None:
+            def begin(what: str, further: bool = False) -> None:
                 nonlocal begun
-                bar.update(task, advance=int(begun), description=visible(what).ljust(28))
+                ended = int(begun and not further)
+                bar.update(task, advance=ended, description=visible(what).ljust(28))
                 begun = True
 
             yield begin

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelmetric.cli._cluster import cluster, cluster_options, over_parts
 from kernelmetric.cli._models import load_model
-from kernelmetric.cli._options import data_argument, device_option
-from kernelmetric.cli._outputs import require_outputs
+from kernelmetric.cli._options import device_option, several_data
+from kernelmetric.cli._outputs import require_empty_folder, require_outputs
 from kernelmetric.cli._talk import Talk, count, sentences, visible
 from kernelmetric.datasets import Table, features_of, open_table, table_bytes, typed
+from kernelmetric.datasets._parts import Part, columns_of, open_parts
 from kernelmetric.report import write_atomically
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ def command() -> click.Command:
 
     @click.command()
     @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
-    @data_argument
+    @several_data
     @device_option
     @click.option(
         "--out",
@@ -31,8 +34,24 @@ def command() -> click.Command:
         metavar="FILE",
         help="Write a .csv, .tsv, .npz or .parquet file. Without it, print CSV.",
     )
+    @click.option(
+        "--output",
+        "folder",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="Read Parquet files part by part, and write as many Parquet files into this folder.",
+    )
+    @cluster_options
     @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-    def transform(model: Path, data: Path, out: Path | None, quiet: bool) -> None:
+    def transform(
+        model: Path,
+        data: tuple[Path, ...],
+        out: Path | None,
+        folder: Path | None,
+        address: str | None,
+        workers: int | None,
+        quiet: bool,
+    ) -> None:
         """Map rows of a table to the learned coordinates.
 
         Euclidean distance there is the learned distance, so any index of Euclidean distance can
@@ -43,11 +62,24 @@ def command() -> click.Command:
         Examples:
           kernelmetric transform model.km new.csv --out coordinates.npz
           kernelmetric transform model.km new.csv | head
+          kernelmetric transform model.km data/*.parquet --output coordinates --workers 4
         """
         talk = Talk(quiet=quiet, as_json=False)
         with sentences():
-            require_outputs({"--out": out}, {"MODEL": model, "DATA": data})
-            fitted, table = load_model(model), open_table(data)
+            shared = address is not None or workers is not None
+            if folder is not None and out is not None:
+                raise ValueError(f"Got --out {out} and --output {folder}, but expected one.")
+            if folder is not None:
+                with cluster(address, workers) if shared else nullcontext() as client:
+                    _transform_parts(client, talk, load_model(model), data, folder)
+                return
+            if shared or len(data) > 1:
+                raise ValueError(
+                    "Got --workers, --dask or several files, but no folder to write their parts "
+                    "to: add --output FOLDER."
+                )
+            require_outputs({"--out": out}, {"MODEL": model, "DATA": data[0]})
+            fitted, table = load_model(model), open_table(data[0])
             if out is not None:  # whether such a file can hold such columns, before the work
                 table_bytes(carried_columns(fitted, table).head(0), out)
             result = coordinates(fitted, table)
@@ -61,12 +93,49 @@ def command() -> click.Command:
     return transform
 
 
-def coordinates(model: Any, table: Any) -> Any:
-    """The columns that the model does not use, then the learned coordinates."""
+def _transform_parts(
+    client: Any, talk: Talk, model: Any, data: tuple[Path, ...], folder: Path
+) -> None:
+    """Write the coordinates of every part to a file of its own."""
+    parts = open_parts(data)
+    features_of(columns_of(parts[0]), model["table"])  # a column that is missing: before the work
+    require_empty_folder("--output", folder)
+    n_rows = sum(part.n_rows for part in parts)
+    with talk.progress(len(parts)) as begin:
+        begin("transforming")
+        remarks: list[list[str]] = [[] for _ in parts]
+        work = over_parts(client, _transform_part, parts, model, str(folder.absolute()))
+        for number, said in work:
+            remarks[number] = said
+            begin("transforming")
+    talk.aside(remark for said in remarks for remark in said)
+    talk.say(f"Saved {folder}: {count(n_rows, 'row')} in {count(len(parts), 'file')}.")
+
+
+def _transform_part(part: Part, number: int, model: Any, folder: str) -> list[str]:
+    """Write one part; what its table holds that the model has to make do with."""
+    table = part.read()
+    path = Path(folder) / f"part-{number:05d}.parquet"
+    write_atomically(path, table_bytes(coordinates(model, table, as_it_is=True), path))
+    unlike = model["table"].remarks(table)
+    return [f"{Path(part.path).name}: {remark}" for remark in unlike]
+
+
+def coordinates(model: Any, table: Any, *, as_it_is: bool = False) -> Any:
+    """The columns that the model does not use, then the learned coordinates.
+
+    Columns of text that look like numbers become numbers, unless they are taken as they are: one
+    part of a table may look otherwise than the next.
+    """
     import pandas as pd
 
-    Z = model.transform(features_of(table, model["table"]))
-    carried = carried_columns(model, table)
+    features = features_of(table, model["table"])
+    Z = model.transform(features)
+    carried = (
+        table.frame.drop(columns=list(features.columns))
+        if as_it_is
+        else carried_columns(model, table)
+    )
     prefix = "z"
     while any(f"{prefix}{j}" in carried for j in range(Z.shape[1])):
         prefix += "_"

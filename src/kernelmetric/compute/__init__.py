@@ -9,6 +9,7 @@ n × n array::
     _device.py      NumPy arrays on a device, there and back
     _budget.py      how much memory a block may take, and what cannot fit
     _deprecated.py  how something public goes away
+    _elsewhere.py   data on many machines, handed to who knows them
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _machine.py     how much memory the machine, or its container, has
     _state.py       an estimator that a refused fit leaves as it was
@@ -33,9 +34,11 @@ from kernelmetric.compute._arrays import (
     namespace,
     orthonormal_columns,
     set_entries,
+    streamed,
     symmetric_eigenpairs,
     take_rows,
     to_numpy,
+    wide_is_fast,
     widened,
 )
 from kernelmetric.compute._budget import (
@@ -56,6 +59,7 @@ from kernelmetric.compute._device import (
     there_and_back,
     use_device,
 )
+from kernelmetric.compute._elsewhere import CollectionsMixin, anywhere, is_collection
 from kernelmetric.compute._execute import (
     map_rows,
     over_rows,
@@ -91,11 +95,13 @@ from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca
 
 __all__ = [
     "BlockProduct",
+    "CollectionsMixin",
     "DeviceMixin",
     "GramProducts",
     "Listed",
     "added",
     "all_finite",
+    "anywhere",
     "as_points",
     "available_threads",
     "block_budget",
@@ -115,6 +121,7 @@ __all__ = [
     "gram_products",
     "home",
     "in_library_of",
+    "is_collection",
     "is_single",
     "is_sparse",
     "l1_distances",
@@ -149,6 +156,7 @@ __all__ = [
     "softmax_bytes",
     "softmax_reduction",
     "squared_distances",
+    "streamed",
     "subspace_distances",
     "sum_entries",
     "sum_rows",
@@ -160,6 +168,7 @@ __all__ = [
     "to_numpy",
     "unchanged_on_failure",
     "use_device",
+    "wide_is_fast",
     "widened",
     "within_budget",
     "worth_keeping",

@@ -21,6 +21,11 @@ def is_sparse(X: Any) -> bool:
     return sparse.issparse(X)
 
 
+def streamed(X: Any) -> bool:
+    """Whether X are rows on many machines, of which a few are here at a time."""
+    return getattr(type(X), "streamed", False)
+
+
 def namespace(*arrays: Any) -> Any:
     """Array namespace shared by all arguments (``None`` and sparse arguments aside)."""
     dense = [a for a in arrays if a is not None and not is_sparse(a)]
@@ -47,6 +52,11 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 def set_entries(A: Any, columns: np.ndarray, value: float) -> Any:
     """Put ``value`` at ``A[i, columns[i]]`` for every row i, in place where the library can."""
     return backend_of(A).set_entries(A, columns, value)
+
+
+def wide_is_fast(X: Any) -> bool:
+    """Whether products in float64 are as fast as in float32 where X lies."""
+    return backend_of(X).wide_is_fast(X)
 
 
 def lists_help(X: Any) -> bool:
@@ -126,6 +136,8 @@ def check_points(
     array of shape (n_samples, n_features)
         float32 stays float32, everything else becomes float64.
     """
+    if streamed(X):
+        return _check_streamed(estimator, X, reset=reset)
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
     with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
@@ -205,6 +217,16 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
             f"X has {X.shape[1]} features, but {name} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
+    return X
+
+
+def _check_streamed(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows on many machines, whose chunks are checked where they lie."""
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+        if X.names is not None:
+            estimator.feature_names_in_ = X.names
     return X
 
 

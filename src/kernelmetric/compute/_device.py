@@ -25,6 +25,7 @@ import numpy as np
 from array_api_compat import is_torch_array
 from scipy import sparse
 
+from kernelmetric.compute._elsewhere import CollectionsMixin
 from kernelmetric.compute.backends import backend_of
 
 _DEVICE: ContextVar[Any] = ContextVar("kernelmetric_device", default=None)
@@ -150,7 +151,7 @@ def home(X: Any) -> Any:
     return _on_host(X, set()) if _INSIDE.get() else X
 
 
-class DeviceMixin:
+class DeviceMixin(CollectionsMixin):
     """Methods that take NumPy arrays to the device in use, and bring back what they return."""
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -3,12 +3,15 @@
 A caller says what is done with some rows and what a row of it takes in memory. How many rows make
 a block, and in what order blocks are put together, is known in this room alone. Within it,
 reductions hand over functions of a tile, which threads may share: results are put together in an
-order fixed by the tiles, so they do not depend on how many threads there are.
+order fixed by the tiles, so they do not depend on how many threads there are. While a fit runs on a
+cluster, its workers share the tiles instead (:func:`run_elsewhere`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial, reduce
 from itertools import pairwise
 from operator import add
@@ -16,7 +19,7 @@ from typing import Any, TypeVar
 
 from kernelmetric.compute._arrays import device_of, namespace
 from kernelmetric.compute._budget import current_budget, row_blocks
-from kernelmetric.compute._threads import in_threads, worth_threads
+from kernelmetric.compute._threads import alone, in_threads, worth_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,7 +27,32 @@ Result = TypeVar("Result")
 _GROUPS = (16, 8, 4)  # in which tiles are summed: each has a sum of its own to begin and to add
 _FLOPS_PER_ENTRY = 1500  # of such a sum, that make it cheap
 _CACHED = 8192  # entries of some twenty vectors that stay in the cache
+# Who else runs tiles, while a fit is on a cluster.
+_ELSEWHERE: ContextVar[Any] = ContextVar("kernelmetric_elsewhere", default=None)
 _FLOPS_OF_ONE = 10.0  # what takes as long as an operation on a number that comes from memory
+
+
+@contextmanager
+def run_elsewhere(cluster: Any) -> Iterator[None]:
+    """Let others run the tiles of what is inside.
+
+    Parameters
+    ----------
+    cluster : object or None
+        Its ``share(work, items, flops, take)`` does what :func:`in_threads` does, or returns False
+        where that is not worth the way there. Its ``sum_rows`` and ``map_rows`` return None where
+        the rows are here. None: nobody but this process.
+
+    Yields
+    ------
+    None
+        Once.
+    """
+    token = _ELSEWHERE.set(cluster)
+    try:
+        yield
+    finally:
+        _ELSEWHERE.reset(token)
 
 
 def over_rows(
@@ -72,6 +100,10 @@ def map_rows(
     array
         The rows together, in the library of the blocks.
     """
+    cluster = _ELSEWHERE.get()
+    rows_elsewhere = None if cluster is None else cluster.map_rows(work)
+    if rows_elsewhere is not None:
+        return rows_elsewhere
     blocks = row_blocks(n_rows, bytes_per_row, most=most)
     first = work(next(blocks, slice(0, 0)))
     if first.shape[0] == n_rows:
@@ -108,6 +140,10 @@ def sum_rows(
     number, array or tuple
         The sum, of each part of a tuple by itself.
     """
+    cluster = _ELSEWHERE.get()
+    sums_elsewhere = None if cluster is None else cluster.sum_rows(work, bytes_per_row, most)
+    if sums_elsewhere is not None:
+        return sums_elsewhere[0]
     blocks = row_blocks(n_rows, bytes_per_row, most=most)
     total = work(next(blocks, slice(0, 0)))
     return reduce(_added if isinstance(total, tuple) else add, map(work, blocks), total)
@@ -136,7 +172,7 @@ def over_tiles(
     """
     results: list[Result] = []
     if host:
-        in_threads(work, tiles, flops, results.append)
+        _shared(work, tiles, flops, results.append)
     else:
         results.extend(map(work, tiles))
     return results
@@ -189,7 +225,7 @@ def sum_tiles(
 
     groups = _equal_shares(tiles, cost, n_groups)
     if host:
-        in_threads(work, groups, flops, take)
+        _shared(work, groups, flops, take)
     else:
         take(work(groups[0]))
     return tuple(total)
@@ -222,8 +258,21 @@ def sum_entries(
     blocks = [slice(k, min(k + _CACHED, n_entries)) for k in range(0, n_entries, _CACHED)]
     bounds = [len(blocks) * part // n_parts for part in range(n_parts + 1)]
     parts = [blocks[a:b] for a, b in pairwise(bounds) if a < b]
-    sums = over_tiles(partial(_summed, work), parts, flops=flops)
+    sums: list[tuple[Any, ...]] = []
+    in_threads(partial(_summed, work), parts, flops, sums.append)  # here: it may write into vectors
     return reduce(_added, sums)
+
+
+def _shared(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    flops: float,
+    take: Callable[[Result], Any],
+) -> None:
+    """Run work on every item, on a cluster where that is worth it, else in threads."""
+    cluster = None if alone() else _ELSEWHERE.get()
+    if cluster is None or not cluster.share(work, items, flops, take):
+        in_threads(work, items, flops, take)
 
 
 def _summed(work: Callable[[Item], tuple[Any, ...]], items: Sequence[Item]) -> tuple[Any, ...]:

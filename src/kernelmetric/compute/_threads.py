@@ -51,6 +51,11 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+def alone() -> bool:
+    """Whether what runs here may start no threads."""
+    return _ALONE.get()
+
+
 def available_threads(flops: float = math.inf) -> int:
     """Threads that a reduction would use, each with a tile of its own.
 

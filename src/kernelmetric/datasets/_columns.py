@@ -219,7 +219,7 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
                 f"The column {label!r} holds numbers with fractions such as {texts[fractions[0]]}, "
                 "but expected classes: try another column, or cut the numbers into classes first."
             )
-    y = np.array([_WHOLE.sub(r"\1", text) for text in texts])  # 2.0 is the class 2 in every file
+    y = np.array([class_name(text) for text in texts])
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise TableError(
@@ -235,6 +235,11 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
         alone = classes[counts == 1]
         notes.append(f"{len(alone)} classes have one row only, such as {alone[0]}.")
     return y, rows, notes
+
+
+def class_name(text: str) -> str:
+    """What a label is called: 2.0 is the class 2 in every file."""
+    return _WHOLE.sub(r"\1", text)
 
 
 class _Look:

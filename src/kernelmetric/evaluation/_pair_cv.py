@@ -69,7 +69,8 @@ def cross_validate_pairs(
         'accuracy' and 'f1' draw the line that is best on the training pairs. A callable gets
         ``(metric, X, pairs)``. A list of names, or a dict of names and callables, gives several.
     n_jobs : int, default=None
-        Processes that share the folds.
+        Processes that share the folds. Inside
+        ``joblib.parallel_config(backend="dask", scatter=[X, pairs])`` they are those of a cluster.
     params : dict, default=None
         What else the estimator's ``fit`` takes, unsliced.
     return_train_score, return_estimator, return_indices : bool, default=False
@@ -116,7 +117,11 @@ def cross_validate_pairs(
     outcomes = Parallel(n_jobs=n_jobs)(
         delayed(_one_fold)(
             clone(estimator),
-            *_parts(estimator, X, pairs, by, train, test),
+            X,
+            pairs,
+            by,
+            train,
+            test,
             scorers,
             params or {},
             return_train_score,
@@ -196,7 +201,10 @@ def _folds(cv: Any, by: str, pairs: Pairs, random_state: Any) -> Iterable[Any]:
 def _parts(
     estimator: Any, X: Any, pairs: Pairs, by: str, train: np.ndarray, test: np.ndarray
 ) -> tuple[Any, Pairs, Any, Pairs]:
-    """Points and pairs to learn from, points and pairs to be judged on."""
+    """Points and pairs to learn from, points and pairs to be judged on.
+
+    They are cut where the fold is run: the points travel to another machine once, not once a fold.
+    """
     if by == "pair":
         return X, pairs.take(train), X, pairs.take(test)
     X_train, _ = _safe_split(estimator, X, None, train)
@@ -208,8 +216,9 @@ def _one_fold(
     estimator: Any,
     X: Any,
     pairs: Pairs,
-    X_test: Any,
-    pairs_test: Pairs,
+    by: str,
+    train: np.ndarray,
+    test: np.ndarray,
     scorers: dict[str, Scorer],
     params: dict[str, Any],
     score_training: bool,
@@ -218,6 +227,7 @@ def _one_fold(
     missing = dict.fromkeys(scorers, error_score)
     result: dict[str, Any] = {"fit_time": np.nan, "score_time": np.nan, "estimator": None}
     result |= {"error": None, "test": missing, "train": missing}
+    X, pairs, X_test, pairs_test = _parts(estimator, X, pairs, by, train, test)
     start = time.perf_counter()
     try:
         metric = estimator.fit(X, **_pairs_argument(estimator, pairs), **params)

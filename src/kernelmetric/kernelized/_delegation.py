@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import namespace, there_and_back
+from kernelmetric.compute import anywhere, namespace, there_and_back
 from kernelmetric.metric import Metric
 
 
@@ -60,7 +60,7 @@ def _delegated(name: str, summary: str, shape: str) -> Any:
         array of shape {shape}
             One for each point.
         """
-    return available_if(inner_has(name))(there_and_back(method))
+    return available_if(inner_has(name))(anywhere(there_and_back(method)))
 
 
 class Predictions:

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs, parallel_config
+from joblib.parallel import get_active_backend
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
-from kernelmetric.compute import block_budget, to_numpy, within_budget
+from kernelmetric.compute import block_budget, take_rows, to_numpy, within_budget
 from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
@@ -32,26 +34,32 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Fold:
-    """One split of the data, and where its coordinates come from.
+    """One split of the data by row numbers: it is cut where it is used, so all points travel once.
 
     Attributes
     ----------
-    X, y : array
-        Training points and labels.
-    X_new, y_new : array
-        Points to be scored on.
+    train, test : ndarray of int
+        Rows to learn from, and rows to be scored on.
     space : Space
         The space, without a kernel.
     fit_params : dict
         What else the learner's fit gets.
+    pairwise : bool
+        Whether the points are a Gram matrix, which has columns to cut too.
     """
 
-    X: Any
-    y: Any
-    X_new: Any
-    y_new: Any
+    train: Any
+    test: Any
     space: Space
     fit_params: dict[str, Any]
+    pairwise: bool
+
+    def cut(self, X: Any, y: Any) -> tuple[Any, Any, Any, Any]:
+        """Points and labels to learn from, points and labels to be scored on."""
+        X_train, X_new = take_rows(X, self.train), take_rows(X, self.test)
+        if self.pairwise:
+            X_train, X_new = X_train[:, self.train], X_new[:, self.train]
+        return X_train, _safe_indexing(y, self.train), X_new, _safe_indexing(y, self.test)
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Trial:
     error_score: Any
 
     def run(
-        self, fold: Fold, kernels: Sequence[Any], ranks: Sequence[int | None]
+        self, fold: Fold, X: Any, y: Any, kernels: Sequence[Any], ranks: Sequence[int | None]
     ) -> Iterator[list[Outcome]]:
         """Outcomes of one kernel after the other, one outcome for each rank.
 
@@ -86,7 +94,8 @@ class Trial:
         The time for distances and bases is counted with the first candidate that needs them. A
         rank that the kernel does not reach has the outcome of the rank it reaches.
         """
-        path = KernelPath(fold.X, fold.y, fold.X_new, fold.space, ranks)
+        X, y, X_new, y_new = fold.cut(X, y)
+        path = KernelPath(X, y, X_new, fold.space, ranks)
         for kernel in kernels:
             started = time.perf_counter()
             try:
@@ -98,20 +107,23 @@ class Trial:
             columns = [path.n_columns(rank, Z) for rank in ranks]
             known: dict[int, Outcome] = {}
             for r in dict.fromkeys(columns):
-                known[r] = self._outcome(fold, Z[:, :r], Z_new[:, :r], started)
+                parts = Z[:, :r], y, Z_new[:, :r], y_new
+                known[r] = self._outcome(*parts, fold.fit_params, started)
                 started = time.perf_counter()
             yield [
                 known[r] if r not in columns[:i] else known[r]._replace(fit_time=0, score_time=0)
                 for i, r in enumerate(columns)
             ]
 
-    def _outcome(self, fold: Fold, Z: Any, Z_new: Any, started: float) -> Outcome:
+    def _outcome(
+        self, Z: Any, y: Any, Z_new: Any, y_new: Any, fit_params: dict[str, Any], started: float
+    ) -> Outcome:
         try:
             with config_context(transform_output="default"):
-                learner = clone(self.learner).fit(Z, fold.y, **fold.fit_params)
-                estimator = clone(self.estimator).fit(to_numpy(learner.transform(Z)), fold.y)
+                learner = clone(self.learner).fit(Z, y, **fit_params)
+                estimator = clone(self.estimator).fit(to_numpy(learner.transform(Z)), y)
                 fitted = time.perf_counter()
-                score = self.scorer(estimator, to_numpy(learner.transform(Z_new)), fold.y_new)
+                score = self.scorer(estimator, to_numpy(learner.transform(Z_new)), y_new)
         except Exception:
             return self._failed(started)
         return Outcome(float(score), fitted - started, time.perf_counter() - fitted)
@@ -127,6 +139,8 @@ class Trial:
 def stream(
     trial: Trial,
     folds: Sequence[Fold],
+    X: Any,
+    y: Any,
     kernels: Sequence[Any],
     ranks: Sequence[int | None],
     n_jobs: int | None,
@@ -136,17 +150,17 @@ def stream(
     Processes share the work by folds and kernels; what comes out does not depend on how many.
     """
     n_jobs = effective_n_jobs(n_jobs)
-    if n_jobs == 1:
+    if n_jobs == 1 and not elsewhere():
         for number, fold in enumerate(folds):
-            for kernel, outcomes in enumerate(trial.run(fold, kernels, ranks)):
+            for kernel, outcomes in enumerate(trial.run(fold, X, y, kernels, ranks)):
                 yield number, kernel, outcomes
         return
     n_chunks = min(len(kernels), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
     tasks = [(number, start) for number in range(len(folds)) for start in range(n_chunks)]
-    share = int(within_budget(math.inf)) // n_jobs
+    share = None if elsewhere() else int(within_budget(math.inf)) // n_jobs
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
         # neighbours in the list cost about the same, so a chunk takes every n-th kernel
-        delayed(_run_apart)(trial, folds[number], kernels[start::n_chunks], ranks, share)
+        delayed(_run_apart)(trial, folds[number], X, y, kernels[start::n_chunks], ranks, share)
         for number, start in tasks
     )
     for (number, start), chunk in zip(tasks, chunks, strict=True):
@@ -154,9 +168,25 @@ def stream(
             yield number, start + step * n_chunks, outcomes
 
 
+def elsewhere() -> bool:
+    """Whether joblib hands work to other machines, such as Dask's, whose memory is their own."""
+    backend, _ = get_active_backend()
+    return not type(backend).__module__.startswith("joblib._parallel_backends")
+
+
 def _run_apart(
-    trial: Trial, fold: Fold, kernels: Sequence[Any], ranks: Sequence[int | None], n_bytes: int
+    trial: Trial,
+    fold: Fold,
+    X: Any,
+    y: Any,
+    kernels: Sequence[Any],
+    ranks: Sequence[int | None],
+    n_bytes: int | None,
 ) -> list[list[Outcome]]:
     """All outcomes of a trial in another process, which has its own share of the memory."""
+    if n_bytes is None:
+        # what runs on a cluster must not send its own small loops to the cluster again
+        with parallel_config(backend="sequential"):
+            return list(trial.run(fold, X, y, kernels, ranks))
     with block_budget(n_bytes):
-        return list(trial.run(fold, kernels, ranks))
+        return list(trial.run(fold, X, y, kernels, ranks))

@@ -12,8 +12,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
+    anywhere,
     home,
     require_memory,
+    streamed,
     unchanged_on_failure,
 )
 from kernelmetric.graphs import as_pairs
@@ -178,6 +180,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         return self
 
     @available_if(inner_has("fit_predict"))
+    @anywhere
     def fit_predict(self, X: Any, y: Any = None, **fit_params) -> Any:
         """Fit, and return what the learner says of the training points: clusters, or outliers.
 
@@ -257,6 +260,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         return super().get_mahalanobis_matrix()
 
     @available_if(inner_has("score"))
+    @anywhere
     def score(self, X: Any, y: Any = None) -> float:
         """Score of the wrapped estimator.
 
@@ -329,7 +333,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
                 X, tuples = points_of_tuples(X)
             X, kernel = fit_points(self, X, kernel)
             require_memory(
-                self.estimate_memory(*X.shape),
+                0 if streamed(X) else self.estimate_memory(*X.shape),
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
@@ -366,6 +370,12 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         if interrupted is not None:
             raise interrupted
         return Z, result
+
+    def _streams(self) -> str | None:
+        """How a fit goes through rows: its space adds up, then its learner draws."""
+        if not all(hasattr(part, "_streams") for part in (self.space, self.learner)):
+            return None
+        return self.learner._streams() if self.space._streams() else None
 
     def _fresh_space(self, n_samples: int, *, paired: bool = False) -> Any:
         return fresh_space(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.model_selection import check_cv
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
@@ -24,7 +25,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from kernelmetric.compute import check_labels, check_points, require_memory, take_rows, to_numpy
+from kernelmetric.compute import check_labels, check_points, require_memory, to_numpy
 from kernelmetric.kernelized._arguments import search_arguments
 from kernelmetric.kernelized._candidates import (
     check_search,
@@ -33,7 +34,7 @@ from kernelmetric.kernelized._candidates import (
     listed_ranks,
 )
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has
-from kernelmetric.kernelized._folds import Fold, Outcome, Trial, stream
+from kernelmetric.kernelized._folds import Fold, Outcome, Trial, elsewhere, stream
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import fresh_space, is_estimator, metric_tags
@@ -77,7 +78,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         As in ``GridSearchCV``, one score; None is the estimator's own.
     n_jobs : int, default=None
         Processes that share the folds and kernels; each gets its part of the memory budget, and
-        joblib limits its threads. The result does not depend on it.
+        joblib limits its threads. The result does not depend on it. Inside
+        ``joblib.parallel_config(backend="dask", scatter=[X, y])`` they are those of a cluster.
     refit : bool, default=True
         Whether to learn the best candidate again from all points.
     error_score : 'raise' or float, default=nan
@@ -208,11 +210,13 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         )
         fit_params, split_params = search_arguments(self, params)
         folds = [
-            self._fold(points, labels, train, test, fit_params)
+            self._fold(X, train, test, fit_params)
             for train, test in listed_folds(self.cv, self._judge, X, labels, split_params)
         ]
         trial = Trial(self.learner, self._judge, scorer, self.error_score)
-        outcomes = self._outcomes(trial, folds, kernels, ranks, X, y)
+        report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
+        work = stream(trial, folds, points, labels, kernels, ranks, self.n_jobs)
+        outcomes = _collected(work, len(folds), len(kernels), report)
         report_failures(outcomes, self.error_score)
         candidates = [{"kernel": k, "n_components": r} for k in kernels for r in ranks]
         results = cv_results(candidates, outcomes)
@@ -275,8 +279,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         shape = n_samples - n_test, n_features, n_test
         space = self._candidate(None, highest, shape[0])._fresh_space(shape[0])
         n_jobs = min(effective_n_jobs(self.n_jobs), n_folds * len(kernels))
-        rows = 8 * n_folds * n_samples * n_features
+        rows = 8 * n_jobs * n_samples * n_features
         folds = rows + n_jobs * search_bytes(kernels, space, self.learner, *shape)
+        if elsewhere():  # the machines that share the folds have memory of their own
+            rows = folds = 0
         if not self.refit:
             return folds
         last = self._candidate(None, highest, n_samples)
@@ -365,28 +371,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     # --- the search -----------------------------------------------------------------------------
 
-    def _fold(self, X: Any, y: Any, train: Any, test: Any, fit_params: dict[str, Any]) -> Fold:
-        X_train, X_test = take_rows(X, train), take_rows(X, test)
-        if get_tags(self).input_tags.pairwise:
-            X_train, X_test = X_train[:, train], X_test[:, train]
-        y_train, y_test = _safe_indexing(y, train), _safe_indexing(y, test)
+    def _fold(self, X: Any, train: Any, test: Any, fit_params: dict[str, Any]) -> Fold:
         fit_params = _check_method_params(X, fit_params, indices=train)
-        return Fold(X_train, y_train, X_test, y_test, self._space(len(train)), fit_params)
-
-    def _outcomes(
-        self, trial: Trial, folds: list[Fold], kernels: list[Any], ranks: list[Any], X: Any, y: Any
-    ) -> list[list[Outcome]]:
-        """For each fold, the outcomes of all candidates in their order."""
-        report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
-        report.start(None)
-        found: list[list[Any]] = [[None] * len(kernels) for _ in folds]
-        best = -np.inf
-        for fold, kernel, outcomes in stream(trial, folds, kernels, ranks, self.n_jobs):
-            found[fold][kernel] = outcomes
-            best = max(best, np.nanmax([-np.inf, *(outcome.score for outcome in outcomes)]))
-            report(None, -best)
-        report.finish()
-        return [[outcome for outcomes in row for outcome in outcomes] for row in found]
+        pairwise = get_tags(self).input_tags.pairwise
+        return Fold(train, test, self._space(len(train)), fit_params, pairwise)
 
     def _refitted(self, best: dict[str, Any], X: Any, y: Any, fit_params: dict[str, Any]) -> dict:
         """The best candidate, learned from all points, and the estimator in its coordinates."""
@@ -400,3 +388,18 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             "estimator_": estimator,
             "refit_time_": time.perf_counter() - started,
         }
+
+
+def _collected(
+    work: Iterable[tuple[int, int, list[Outcome]]], n_folds: int, n_kernels: int, report: Iterations
+) -> list[list[Outcome]]:
+    """For each fold, the outcomes of all candidates in their order."""
+    report.start(None)
+    found: list[list[Any]] = [[None] * n_kernels for _ in range(n_folds)]
+    best = -np.inf
+    for fold, kernel, outcomes in work:
+        found[fold][kernel] = outcomes
+        best = max(best, np.nanmax([-np.inf, *(outcome.score for outcome in outcomes)]))
+        report(None, -best)
+    report.finish()
+    return [[outcome for outcomes in row for outcome in outcomes] for row in found]

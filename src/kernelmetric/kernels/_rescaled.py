@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import is_sparse, like
+from kernelmetric.compute import is_sparse, like, map_rows, streamed
 from kernelmetric.kernels._base import Kernel
 
 
@@ -78,4 +78,6 @@ class Rescaled(Kernel):
 
     def _rescale(self, A: Any) -> Any:
         scales = like(self._scales(A), A)
+        if streamed(A):
+            return map_rows(lambda rows: A[rows, :] * scales[None, :], A.shape[0], 1)
         return A.multiply(scales[None, :]).tocsr() if is_sparse(A) else A * scales[None, :]

@@ -93,6 +93,10 @@ class Learner(Metric, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def _streams(self) -> str | None:
+        """How a fit goes through rows that no machine has room for: "sums", "draws" or None."""
+        return None
+
     def _coordinates(self, X: Any) -> Any:
         """The points as the map takes them."""
         return check_points(self, X, reset=False)

@@ -8,25 +8,28 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
+    check_labels,
+    check_points,
     like,
     namespace,
     product,
     softmax_bytes,
     squared_distances,
+    streamed,
     take_rows,
     to_numpy,
     widened,
 )
-from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import check_choice, check_number
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._held_out import held_back
 from kernelmetric.learners._nca_solvers import (
+    DrawnPoints,
     NCAProblem,
     descend_batches,
     descend_exactly,
     descend_truncated,
-    refuse_device,
+    sorted_problem,
 )
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import minimize_lbfgs
@@ -71,6 +74,7 @@ class NCA(GradientLearner):
         'lbfgs' looks at all pairs in every step. 'truncated' leaves out far pairs whose share of
         a point's softmax is certified to be at most ``eps``, lists the others anew every few
         iterations, and evaluates the last map over all pairs: the one for 20,000 points and more.
+        On a device it looks at all pairs, which is faster there.
         'minibatch' descends on one batch after the other, for millions. It gives up the
         objective itself: neighbours are sought within a batch, where they are farther apart, its
         ``loss_`` is that of the batches of the last pass, and ``tol`` has no meaning.
@@ -164,6 +168,19 @@ class NCA(GradientLearner):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _streams(self) -> str | None:
+        minibatch = isinstance(self.solver, str) and self.solver == "minibatch"
+        return "draws" if minibatch else None
+
+    def _fit(self, X: Any, y: Any, gram: Any, **options: Any) -> Any:
+        if not streamed(X):
+            return super()._fit(X, y, gram, **options)
+        drawn = DrawnPoints(X, check_labels(y, X), self.random_state)
+        points, labels = drawn()
+        super()._fit(points, labels, gram, drawn=drawn)
+        check_points(self, X, reset=True)  # for the names of its features
+        return self
+
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         return super()._fit_bytes(n_samples, n_features) + softmax_bytes(n_samples)
 
@@ -178,14 +195,24 @@ class NCA(GradientLearner):
                 f"Got early_stopping={self.early_stopping!r}, but expected True, False or 'auto'."
             )
 
-    def _descent(self, X: Any, codes: np.ndarray, gram: Gram | None) -> Descent:
+    def _descent(
+        self, X: Any, codes: np.ndarray, gram: Gram | None, drawn: DrawnPoints | None = None
+    ) -> Descent:
         rank = self._check_n_components(X.shape[1])
         start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X))
-        order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-        problem = NCAProblem(take_rows(centered(X), order), codes[order], self.reg, gram)
-        return Descent(start, lambda report: self._descend(problem, start, report), lambda L: L)
+        problem = sorted_problem(X, codes, self.reg, gram)
 
-    def _descend(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Found:
+        def renewed() -> NCAProblem:
+            return problem if drawn is None else sorted_problem(*drawn(), self.reg, gram)
+
+        def minimise(report: Iterations) -> Found:
+            return self._descend(problem, start, report, None if drawn is None else renewed)
+
+        return Descent(start, minimise, lambda L: L)
+
+    def _descend(
+        self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any
+    ) -> Found:
         n, held_out = len(problem.codes), None
         early = n >= _EARLY_FROM if isinstance(self.early_stopping, str) else self.early_stopping
         if early:
@@ -206,17 +233,16 @@ class NCA(GradientLearner):
                 held_out(L)
                 L = held_out.best
         report.held_out = held_out
-        found = self._solve(problem, L, report)
+        found = self._solve(problem, L, report, renewed)
         self.validation_scores_ = None if held_out is None else held_out.scores
         if held_out is None:
             return found
         return held_out.best, problem.objective(held_out.best)[0], found[2]
 
-    def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations) -> Found:
+    def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:
         if self.solver == "lbfgs":
             return descend_exactly(problem, L, report, self.max_iter, self.tol)
         if self.solver == "truncated":
-            refuse_device(problem.points, self.solver)
             return descend_truncated(problem, L, report, self.max_iter, self.tol, eps=self.eps)
         return descend_batches(
             problem,
@@ -225,6 +251,7 @@ class NCA(GradientLearner):
             self.max_iter,
             batch_size=self.batch_size,
             random_state=self.random_state,
+            renewed=renewed,
         )
 
 

@@ -20,7 +20,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.learners._base import frobenius
+from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Found, in_float32, in_single
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import finite_or_none, minimize_lbfgs, refuse_start
@@ -34,6 +34,8 @@ _FIRST_ROUND = 5  # iterations between two looks at all pairs
 _STEP = 0.02  # of Adam, relative to the entries of the first map
 _BATCH_TOL = 1e-3  # what an iteration must gain, relative, to be called progress
 _HALVINGS = 3
+_DRAWN_BYTES = 2**27  # of points that lie on many machines, for an iteration
+_FEWEST_DRAWN = 5_000
 _LEAST_BATCHES = 50  # fewer say too little about progress
 
 
@@ -89,6 +91,35 @@ class NCAProblem:
             return value, to_numpy(gradient)
         penalty, penalty_gradient = frobenius(L, self.gram)
         return value + self.reg * penalty, to_numpy(gradient) + self.reg * penalty_gradient
+
+
+class DrawnPoints:
+    """Some of the points that lie on many machines, others every time.
+
+    Parameters
+    ----------
+    X : rows of shape (n, d)
+        The points.
+    codes : ndarray of shape (n,)
+        Their class codes.
+    random_state : int, RandomState or None
+        For the draws.
+    """
+
+    def __init__(self, X: Any, codes: np.ndarray, random_state: Any):
+        self.X, self.codes, self.rng = X, codes, check_random_state(random_state)
+        self.n_drawn = min(len(codes), max(_FEWEST_DRAWN, _DRAWN_BYTES // (8 * X.shape[1])))
+
+    def __call__(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points, and their codes: as many of each class as there are, on average."""
+        rows = np.sort(self.rng.choice(len(self.codes), self.n_drawn, replace=False))
+        return take_rows(self.X, rows), self.codes[rows]
+
+
+def sorted_problem(X: Any, codes: np.ndarray, reg: float, gram: Gram | None) -> NCAProblem:
+    """The problem of labelled points: the block kernel wants rows sorted by class."""
+    order = np.argsort(codes, kind="stable")
+    return NCAProblem(take_rows(centered(X), order), codes[order], reg, gram)
 
 
 def descend_exactly(
@@ -155,11 +186,13 @@ def descend_batches(
     *,
     batch_size: int,
     random_state: Any,
+    renewed: Callable[[], NCAProblem] | None = None,
 ) -> Found:
     """Adam on batches, each a problem of its own.
 
     An iteration is a pass over the points, several where a pass has fewer than fifty batches.
     The step is halved when an iteration gained less than 0.1 %, and the third time it is the end.
+    Where the points are drawn from many more, every iteration has others (``renewed``).
     """
     rng = check_random_state(random_state)
     n = len(problem.codes)
@@ -193,14 +226,6 @@ def descend_batches(
         best = min(best, total)
         if halved == _HALVINGS:
             break
+        if renewed is not None:
+            problem = renewed()
     return *found, halved == _HALVINGS
-
-
-def refuse_device(points: Any, solver: str) -> None:
-    """Refuse arrays of other libraries where only NumPy can do the work."""
-    library = type(points).__module__.split(".")[0]
-    if library != "numpy":
-        raise ValueError(
-            f"Got {library} points with solver={solver!r}, but expected NumPy arrays: on a "
-            "device, solver='lbfgs' over all pairs is fast."
-        )

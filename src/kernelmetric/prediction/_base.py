@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from kernelmetric.compute import CollectionsMixin
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, tags_of
 from kernelmetric.metric import refuse_signed
@@ -37,7 +38,7 @@ from kernelmetric.prediction._novelty import (
 )
 
 
-class MetricPredictor(BaseEstimator):
+class MetricPredictor(CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
     Classes that mix it in define ``_default_metric()``, call ``_learn`` in their fit and

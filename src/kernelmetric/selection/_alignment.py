@@ -16,6 +16,7 @@ from kernelmetric.compute import (
     is_single,
     like,
     row_products,
+    streamed,
     take_rows,
 )
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
@@ -24,6 +25,7 @@ from kernelmetric.solvers import nonnegative_qp
 
 _SAME = 1e-10  # two kernels at a cosine of one less this are one kernel
 _UNALIGNED = 1e-12  # an alignment below this is rounding
+_DRAWN = 5_000  # rows to align on, of those on many machines
 _FEWEST = 3  # rows of a sample: pairs and triples are scaled up separately
 # A kernel whose spread about its mean is a smaller part of it than this: its weight would be so
 # large that the rounding of its values outweighed the other kernels.
@@ -211,8 +213,11 @@ class KernelAlignment(Kernel):
         X, _ = self._check_blocks(X, None)
         N = X.shape[0]
         kernels = Sum(self._base_kernels()).bind(X, y).kernels
-        rows = sample_rows(N, self.max_samples, self.random_state)
+        most = _DRAWN if self.max_samples is None and streamed(X) else self.max_samples
+        rows = sample_rows(N, most, self.random_state)
         points = X if rows is None else take_rows(X, rows)
+        if streamed(points):
+            points = take_rows(X, np.arange(N))
         ideal = ideal_kernel(y, X, self.target, rows)
         if self.local is not None:
             ideal = weighted_by(as_kernel(self.local).bind(X, y), points, ideal)

@@ -29,6 +29,8 @@ _JUDGED = 400  # rows that tell widths and ridges apart, each predicted from all
 _ROWS_FOR_SCALES = 250  # to find out whether scales help
 _FIRST_STEPS, _MORE_STEPS, _LAST_STEPS = 4, 6, 5  # of the descent on scales
 _STEPS = 2  # over the grid, with all rows
+_SHARE = 4  # of many points a quarter is looked at in the end, at most four times max_samples
+_JUDGED_AGAIN = 800
 _IN_THE_RACE = 1.05  # families whose error is within this factor are compared to the end
 _LEAST_ROWS = 40  # for learning scales: a third of them must still say something
 _FEWEST_ROWS = 8  # for choosing anything at all
@@ -46,11 +48,14 @@ class Choice(NamedTuple):
         regression nor the scales have seen.
     grid : Grid
         Errors of the chosen family, with the scales chosen.
+    racing : list of Grid
+        Those of all families that came near.
     """
 
     kernel: Kernel
     candidates: dict[str, float]
     grid: Grid
+    racing: list[Grid]
 
 
 class LeaveOneOutRidge(Kernel):
@@ -72,7 +77,8 @@ class LeaveOneOutRidge(Kernel):
     Parameters
     ----------
     max_samples : int, default=500
-        The most rows to look at; of more, a stratified sample is drawn.
+        The most rows to look at; of more, a stratified sample is drawn. Where these are less than
+        a quarter of all, up to four times as many judge width and ridge in the end.
     random_state : int, RandomState or None, default=0
         For the sample.
     groups : array-like of int of shape (d,), default=None
@@ -130,7 +136,7 @@ class LeaveOneOutRidge(Kernel):
         if y is None:
             return median
         targets = coded_targets(y, X)
-        rows = self._rows(targets.key)
+        rows = self._rows(targets.key, self._most_rows())
         Y = targets.columns(rows)
         sample = take_rows(X, rows)
         if not is_sparse(sample):
@@ -143,6 +149,12 @@ class LeaveOneOutRidge(Kernel):
         with np.errstate(all="ignore"), one_thread():
             groups = checked_groups(self.groups, X.shape[1])
             choice = choose(sample, Y, targets.key[rows], groups)
+            if (more := self._rows_again(len(targets.key))) > len(rows):
+                rows = self._rows(targets.key, more)
+                sample = take_rows(X, rows)
+                if not is_sparse(sample):
+                    sample = to_numpy(sample).astype(np.float64)
+                choice = choose_again(choice, sample, targets.columns(rows))
         bound = choice.kernel.bind(X)
         bound.__dict__.update(
             candidates_=choice.candidates,
@@ -168,7 +180,7 @@ class LeaveOneOutRidge(Kernel):
         int
             An estimate, within a factor of two.
         """
-        m = min(n_samples, self._most_rows())
+        m = max(min(n_samples, self._most_rows()), self._rows_again(n_samples))
         return 8 * m * (7 * m + 5 * n_features)
 
     def _most_rows(self) -> int:
@@ -181,10 +193,13 @@ class LeaveOneOutRidge(Kernel):
             )
         return int(most)
 
-    def _rows(self, key: np.ndarray) -> np.ndarray:
+    def _rows_again(self, n: int) -> int:
+        return min(n // _SHARE, _SHARE * self._most_rows())
+
+    def _rows(self, key: np.ndarray, most: int) -> np.ndarray:
         """All rows, or a sample in proportion to the classes (or spread over the target)."""
         n = len(key)
-        m = min(n, self._most_rows())
+        m = min(n, most)
         if m == n:
             return np.arange(n)
         shuffled = check_random_state(self.random_state).permutation(n)
@@ -240,11 +255,44 @@ def choose(X: Any, Y: np.ndarray, key: np.ndarray, groups: np.ndarray | None = N
     grid = min((grid.climb(_STEPS).settle() for grid in racing), key=lambda grid: grid.error)
     if scales is None:
         candidates |= {grid.name: grid.error for grid in racing}
+    return Choice(_with_ridge(grid, scales), candidates, grid, racing)
+
+
+def choose_again(choice: Choice, X: Any, Y: np.ndarray) -> Choice:
+    """The same with the width and the ridge, and perhaps the family, that more rows prefer.
+
+    Parameters
+    ----------
+    choice : Choice
+        What fewer rows chose.
+    X : array of shape (n, d)
+        More points, dense float64 or sparse.
+    Y : ndarray of shape (n, p)
+        Their targets.
+
+    Returns
+    -------
+    Choice
+        On the scales of the first.
+    """
+    scales = choice.kernel.scales if isinstance(choice.kernel, Rescaled) else None
+    X = X if scales is None else X * scales
+    racing = [
+        Grid(X, Y, grid.family, _JUDGED_AGAIN).look([grid.best]).climb(_STEPS)
+        for grid in choice.racing
+    ]
+    grid = min(racing, key=lambda grid: grid.error).settle()
+    candidates = choice.candidates
+    if scales is None:
+        candidates = candidates | {grid.name: grid.error for grid in racing}
+    return Choice(_with_ridge(grid, scales), candidates, grid, racing)
+
+
+def _with_ridge(grid: Grid, scales: np.ndarray | None) -> Kernel:
+    """The best kernel of a grid with its ridge, on rescaled features where there are scales."""
     i, j = grid.best
     kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i])) + float(RIDGES[j]) * Delta()
-    if scales is not None:
-        kernel = Rescaled(kernel, scales)
-    return Choice(kernel, candidates, grid)
+    return kernel if scales is None else Rescaled(kernel, scales)
 
 
 class _Learned(NamedTuple):

@@ -47,6 +47,7 @@ _INDEFINITE = (
     "kernel: try another kernel, or add a multiple of Delta()."
 )
 _JITTER = 1e-8  # of the mean eigenvalue: for copies of a point, which make K singular
+_OWN_SHARE = 0.1  # of the ridge, for every one of the points that almost coincide
 _RELATIVE_CUT = 1e-10
 
 
@@ -192,7 +193,7 @@ class RidgeKPCA(Space):
         U = self._leading(gram)
         if narrow:
             image = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
-            alpha, fitted = _solution_in_place(gram, targets)
+            alpha, fitted = _solution_in_place(gram, targets, without_ridge(self.kernel_)[1])
         else:
             alpha = _solution(gram, targets)
         length = np.maximum(linalg.norm(alpha, axis=0), np.finfo(float).tiny)
@@ -358,15 +359,20 @@ def _independent_columns(Y: np.ndarray, X: np.ndarray) -> np.ndarray:
     return U[:, values > _RELATIVE_CUT * max(values[0], np.finfo(float).tiny)]
 
 
-def _solution_in_place(gram: CentredGram, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ridge regression of orthonormal columns, and what it fits; K, in float32, is no more."""
+def _solution_in_place(
+    gram: CentredGram, Y: np.ndarray, ridge: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ridge regression of orthonormal columns, and what it fits; K, in float32, is no more.
+
+    Points that almost coincide share their ridge, and K is singular: each gets some of its own.
+    """
     means = to_numpy(gram.column_means)
     K, gram.K = np.ascontiguousarray(to_numpy(gram.K)), None
     K -= means
     K -= means.T - means.mean()
     K += np.float32(max(gram.centred_trace, np.finfo(float).tiny) / gram.n**2)
     try:
-        alpha, image = solve_in_place(K, Y)
+        alpha, image = solve_in_place(K, Y, ridge=_OWN_SHARE * ridge)
     except linalg.LinAlgError:
         raise ValueError(_INDEFINITE) from None
     return alpha, image

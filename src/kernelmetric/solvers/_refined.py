@@ -11,13 +11,14 @@ _TILE = 1024  # rows that are copied at a time
 
 
 def solve_in_place(
-    K: np.ndarray, B: np.ndarray, *, tol: float = 1e-4, max_iter: int = 50
+    K: np.ndarray, B: np.ndarray, *, tol: float = 1e-4, max_iter: int = 20, ridge: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve ``K X = B`` for a positive semi-definite K in float32, which is no more afterwards.
 
     Conjugate gradients, preconditioned by the Cholesky factor of K in single precision: a few
     products where its smallest eigenvalue is above rounding. The factor takes one triangle of K,
-    the products the other, so that there is one n × n array.
+    the products the other, so that there is one n × n array. Where that does not converge, K is
+    singular in directions that B has, and ``(K + ridge I) X = B`` is solved instead.
 
     Parameters
     ----------
@@ -27,20 +28,43 @@ def solve_in_place(
         Right-hand sides, in the range of K.
     tol : float, default=1e-4
         The residual of every column, relative to it.
-    max_iter : int, default=50
-        The most products.
+    max_iter : int, default=20
+        The most products, of K and then of ``K + ridge I``.
+    ridge : float, default=0.0
+        What to add to a singular K, at least a few times its rounding.
 
     Returns
     -------
     X : ndarray of float64 of shape (n, p)
         The solution.
     image : ndarray of float64 of shape (n, p)
-        ``K X``, which is B up to the residual.
+        ``K X``, which is B up to the residual, and up to ``ridge X`` where K is singular.
     """
-    n, diagonal = len(K), K.diagonal().copy()
+    diagonal = K.diagonal().copy()
+    rounding = float(np.finfo(np.float32).eps * np.abs(diagonal).max())
+    least = _SHIFT * np.sqrt(len(K)) * rounding
+    X, R = _solved(K, diagonal, B, 0.0, least, tol, max_iter)
+    if np.any(linalg.norm(R, axis=0) > tol * linalg.norm(B, axis=0)):
+        _mirror(K)
+        added = max(float(ridge), least)
+        X, R = _solved(K, diagonal, B, added, added, tol, max_iter)
+        R += added * X
+    return X, B - R
+
+
+def _solved(
+    K: np.ndarray,
+    diagonal: np.ndarray,
+    B: np.ndarray,
+    added: float,
+    shift: float,
+    tol: float,
+    max_iter: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solve ``(K + added I) X = B`` by the factor of ``K + shift I``; what is left of B."""
     symm, potrs = linalg.blas.ssymm, linalg.lapack.spotrs
-    factor = _factor(K, diagonal)
-    rest = (diagonal - K.diagonal()).astype(np.float64)[:, None]
+    factor = _factor(K, diagonal, shift)
+    rest = (diagonal.astype(np.float64) + added - K.diagonal())[:, None]
 
     def multiply(V: np.ndarray) -> np.ndarray:
         return symm(1.0, K.T, V.astype(np.float32), lower=0).astype(np.float64) + rest * V
@@ -48,7 +72,7 @@ def solve_in_place(
     def precondition(R: np.ndarray) -> np.ndarray:
         return potrs(factor, R.astype(np.float32), lower=1)[0].astype(np.float64)
 
-    X, R = np.zeros((n, B.shape[1])), B.astype(np.float64)
+    X, R = np.zeros(B.shape), B.astype(np.float64)
     enough = tol * np.maximum(linalg.norm(B, axis=0), np.finfo(float).tiny)
     D = precondition(R)
     along = np.sum(R * D, axis=0)
@@ -63,13 +87,12 @@ def solve_in_place(
         Z = precondition(R)
         before, along = along, np.sum(R * Z, axis=0)
         D = Z + np.divide(along, before, out=np.zeros_like(along), where=before > 0) * D
-    return X, B - R
+    return X, R
 
 
-def _factor(K: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+def _factor(K: np.ndarray, diagonal: np.ndarray, shift: float) -> np.ndarray:
     """The Cholesky factor of K with a little more on its diagonal, in one triangle of K."""
     n = len(K)
-    shift = _SHIFT * np.sqrt(n) * float(np.finfo(np.float32).eps * np.abs(diagonal).max())
     for _ in range(_ATTEMPTS):
         K.reshape(-1)[:: n + 1] = diagonal + np.float32(shift)
         # Transposed it lies as LAPACK wants it; what is its lower triangle is the upper one of K.
@@ -77,12 +100,19 @@ def _factor(K: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         if not fault:
             return factor
         shift *= 10.0
-        for start in range(0, n, _TILE):
-            rows = slice(start, start + _TILE)
-            lower = np.tril(K[rows, rows], -1)
-            K[rows, start:] = np.tril(K[start:, rows], -1).T
-            K[rows, rows] += lower
+        _mirror(K)
     raise linalg.LinAlgError(
         f"Got a matrix of {n} rows with an eigenvalue below {-0.1 * shift:.3g}, but expected a "
         "positive semi-definite one."
     )
+
+
+def _mirror(K: np.ndarray) -> None:
+    """Put the lower triangle into the upper one, where a factor was; the diagonal stays."""
+    for start in range(0, len(K), _TILE):
+        rows = slice(start, start + _TILE)
+        lower = np.tril(K[rows, rows], -1)
+        own = K[rows, rows].diagonal().copy()
+        K[rows, start:] = np.tril(K[start:, rows], -1).T
+        K[rows, rows] += lower
+        np.fill_diagonal(K[rows, rows], own)

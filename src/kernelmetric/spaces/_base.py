@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     map_rows,
     namespace,
     require_memory,
+    streamed,
     tile_bytes,
     unchanged_on_failure,
 )
@@ -148,6 +149,10 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     def _n_features_out(self) -> int:
         return int(self.projection_.shape[1])
 
+    def _streams(self) -> str | None:
+        """How a fit goes through rows that no machine has room for: "sums", "draws" or None."""
+        return None
+
     def _checked(self, X: Any) -> Any:
         kernel = as_kernel(self.kernel)
         self._check_parameters()  # before anything is computed from them
@@ -206,15 +211,18 @@ def embedded(embed: Callable[[Any], Any], X: Any, n_inner: int) -> Any:
     """Coordinates of points by blocks of rows, in the dtype of X; refused where not finite."""
 
     def part(rows: slice) -> Any:
-        Z = embed(X[rows, :])
-        return namespace(Z).astype(Z, X.dtype, copy=False)
+        with np.errstate(all="ignore"):  # what overflows is reported, in a sentence
+            Z = embed(X[rows, :])
+            Z = namespace(Z).astype(Z, X.dtype, copy=False)
+        return as_finite(Z, X.dtype) if streamed(X) else Z
 
-    with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
-        return as_finite(map_rows(part, X.shape[0], **block_size(X, n_inner)), X.dtype)
+    return as_finite(map_rows(part, X.shape[0], **block_size(X, n_inner)), X.dtype)
 
 
 def as_finite(Z: Any, dtype: Any) -> Any:
     """Coordinates in a dtype, refused where they are NaN, infinite or beyond its range."""
+    if streamed(Z):  # their chunks are looked at where they are made
+        return Z
     with np.errstate(all="ignore"):
         Z = namespace(Z).astype(Z, dtype, copy=False)
     if not all_finite(Z):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import centres_there, is_single, take_rows, to_numpy
+from kernelmetric.compute import centres_there, is_single, streamed, take_rows, to_numpy
 from kernelmetric.kernels import Kernel
 
 _POOL = 20_000  # rows that k-means and RPCholesky look at
@@ -64,7 +64,8 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
        Pure and Applied Mathematics, 2025.
     """
     rows = uniform_rows(X.shape[0], _pool(X.shape[0], m), rng)
-    sample = X if len(rows) == X.shape[0] else take_rows(X, rows)
+    sample = X if len(rows) == X.shape[0] and not streamed(X) else take_rows(X, rows)
+    points, numbers = (X, rows) if kernel.pairwise else (sample, np.arange(len(rows)))
     diagonal = to_numpy(kernel.diag(X if kernel.pairwise else sample)).astype(np.float64)
     rest = diagonal[rows] if kernel.pairwise else diagonal.copy()
     rest = np.maximum(rest, 0.0)
@@ -76,7 +77,7 @@ def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) 
         if mass <= 1e-12 * start:
             break
         pivot = int(rng.choice(len(rows), p=rest / mass))
-        column = kernel(sample, kernel.anchors(X, rows[[pivot]]))
+        column = kernel(sample, kernel.anchors(points, numbers[[pivot]]))
         residual = to_numpy(column)[:, 0] - F[:i, pivot] @ F[:i]
         chosen.append(pivot)
         if residual[pivot] <= 1e-14 * start / len(rows):  # round-off: this pivot adds nothing

@@ -16,7 +16,14 @@ import numpy as np
 from scipy import sparse
 from scipy.ndimage import gaussian_filter
 
-from kernelmetric.compute import nearest_neighbors, over_rows, subspace_distances, to_numpy
+from kernelmetric.compute import (
+    device_like,
+    nearest_neighbors,
+    over_rows,
+    subspace_distances,
+    there,
+    to_numpy,
+)
 
 TANGENTS = (
     "shift in x",
@@ -121,7 +128,7 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     >>> tangent_distance(bar, shifted, shape=(16, 16)).round(2)
     array([0.05])
     """
-    A, B = _pictures(A, shape, sigma), _pictures(B, shape, sigma)
+    given, A, B = A, _pictures(A, shape, sigma), _pictures(B, shape, sigma)
     if len(A) != len(B):
         raise ValueError(
             f"Got {len(A)} and {len(B)} images, but expected as many in A as in B: repeat the "
@@ -134,7 +141,8 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
         each = np.arange(len(S))
         return subspace_distances(S, T, each, each)
 
-    blocks = over_rows(squared, len(A), 4 * _bytes_per_image(A))
+    with device_like(given):
+        blocks = over_rows(squared, len(A), 4 * _bytes_per_image(A))
     return np.sqrt(np.concatenate([np.empty(0, dtype), *blocks]))
 
 
@@ -200,9 +208,11 @@ def tangent_neighbors(
                 f"Got n_neighbors={n_neighbors} and n_candidates={n_candidates}, but expected "
                 "1 <= n_neighbors <= n_candidates: try n_candidates=150."
             )
-        candidates, _ = nearest_neighbors(pictures.reshape(n, -1), n_candidates)
+        with device_like(images):
+            candidates, _ = nearest_neighbors(there(pictures.reshape(n, -1)), n_candidates)
     first, second = _unordered_pairs(np.asarray(candidates), n)
-    squared = _squared_distances(pictures, first, second, sigma)
+    with device_like(images):
+        squared = _squared_distances(pictures, first, second, sigma)
     return _nearest_of_pairs(first, second, np.sqrt(squared), n, n_neighbors)
 
 

@@ -7,6 +7,7 @@ comes, and touches nothing but these: no library is imported for it. A new one i
     _array_api.py   any library that follows the array API standard
     _torch.py       torch, on the CPU or on a device
     _numpy.py       NumPy, whose tiles our own threads share
+    dask/           arrays and data frames of Dask: fits on a cluster
     _native.py      passes over a tile, compiled from _native.c or in NumPy
 """
 
@@ -20,7 +21,10 @@ from kernelmetric.compute.backends._array_api import ArrayAPI
 from kernelmetric.compute.backends._numpy import NumPy
 
 # The package in which a type of arrays is defined; the module of its backend here, and the class.
-_REGISTRY = {"torch": ("_torch", "Torch")}
+_REGISTRY = {
+    "torch": ("_torch", "Torch"),
+    "kernelmetric": ("dask._rows", "RowsBackend"),  # rows on many machines: a type of ours
+}
 _NUMPY, _ANY = NumPy(), ArrayAPI()
 _OURS = {"numpy", "scipy"}  # sparse matrices are made of NumPy arrays
 

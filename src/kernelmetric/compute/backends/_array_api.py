@@ -135,6 +135,10 @@ class ArrayAPI:
         """Whether looking at listed pairs alone saves time over looking at all."""
         return True
 
+    def wide_is_fast(self, X: Any) -> bool:
+        """Whether products in float64 are as fast as in float32."""
+        return False
+
     def softmax_sums(self, E: Any, codes: Any) -> tuple[Any, Any] | None:
         """What NCA sums over all pairs; None leaves it to the reduction."""
         return None

@@ -40,6 +40,10 @@ class Torch(ArrayAPI):
         """On the CPU alone: a device is as fast with all pairs as with the way to a list."""
         return not X.is_cuda
 
+    def wide_is_fast(self, X: Any) -> bool:
+        """On the cards of data centres."""
+        return X.is_cuda and cuda.wide_is_fast(X)
+
     def softmax_sums(self, E: Any, codes: Any) -> tuple[Any, Any] | None:
         """Fused, where Triton is."""
         if not cuda.suits(E):

@@ -12,6 +12,8 @@ from kernelmetric.compute._arrays import (
     is_sparse,
     namespace,
     set_entries,
+    streamed,
+    take_rows,
     to_numpy,
 )
 from kernelmetric.compute._budget import itemsize_of
@@ -101,6 +103,9 @@ def sampled_squared_distances(
         rng = check_random_state(random_state)
         i = rng.randint(n, size=n_pairs)
         j = (i + rng.randint(1, n, size=n_pairs)) % n
+    if streamed(X):
+        rows, both = np.unique(np.concatenate([i, j]), return_inverse=True)
+        X, (i, j) = take_rows(X, rows), np.split(both, 2)
     values = pair_squares(X, X, i, j)
     return values[values > 0]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._arrays import namespace, to_numpy
+from kernelmetric.compute._budget import row_blocks, tile_rows
+from kernelmetric.compute._device import there
 from kernelmetric.compute._execute import over_tiles
 
 _GATHER_BYTES = 2**20  # subspaces gathered for one product: they should stay in the second cache
@@ -47,6 +50,8 @@ def subspace_distances(
     """
     if len(first) == 0:
         return np.empty(0, dtype=S.dtype)
+    if (S_there := there(S)) is not S:
+        return _on_device(S_there, S_there if T is S else there(T), there(first), there(second))
     per_pair = 4 * S.shape[1] ** 2 * S.itemsize
     tiles = over_tiles(
         partial(_distances, S, T, _inner_products(S), _inner_products(T), first, second),
@@ -70,9 +75,20 @@ def _distances(
     return _from_products(_cross_products(S, T, i, j), own_s[i], own_t[j])
 
 
-def _inner_products(S: np.ndarray) -> np.ndarray:
+def _on_device(S: Any, T: Any, first: Any, second: Any) -> np.ndarray:
+    """The same with arrays of a device: the subspaces of many pairs are gathered at once."""
+    own_s, own_t = _inner_products(S), _inner_products(T)
+    most = tile_rows(S, 3 * S.shape[1] * S.shape[2], 0)
+    squared = []
+    for block in row_blocks(first.shape[0], 1, most=most):
+        i, j = first[block], second[block]
+        squared.append(to_numpy(_from_products(S[i] @ T[j].mT, own_s[i], own_t[j])))
+    return np.concatenate(squared)
+
+
+def _inner_products(S: Any) -> Any:
     """|a|² and Q_a a of every subspace."""
-    return np.matmul(S, S[:, 0, :, None])[:, :, 0]
+    return (S @ S[:, 0, :, None])[:, :, 0]
 
 
 def _cross_products(S: np.ndarray, T: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -90,21 +106,21 @@ def _cross_products(S: np.ndarray, T: np.ndarray, i: np.ndarray, j: np.ndarray) 
     return grams
 
 
-def _from_products(grams: np.ndarray, own_a: np.ndarray, own_b: np.ndarray) -> np.ndarray:
+def _from_products(grams: Any, own_a: Any, own_b: Any) -> Any:
     """The formula, for all pairs side by side: the small indices come first."""
-    G = np.ascontiguousarray(grams.transpose(1, 2, 0))
+    xp = namespace(grams)
+    G = xp.asarray(xp.permute_dims(grams, (1, 2, 0)), copy=True)
     own_a, own_b = own_a.T, own_b.T
     M = G[1:, 1:]
     u = own_a[1:] - G[1:, 0]
-    w = G[0, 1:] - own_b[1:] - np.einsum("ijp,ip->jp", M, u)
-    B = -np.einsum("kip,kjp->ijp", M, M)
-    r = len(B)
-    # Where two subspaces share a direction, w is zero up to rounding and so may the pivot be.
-    B[np.arange(r), np.arange(r)] += 1 + 64 * np.finfo(G.dtype).eps
-    squared = own_a[0] + own_b[0] - 2 * G[0, 0] - np.einsum("ip,ip->p", u, u)
-    for j in range(r):  # Cholesky without its roots
-        squared -= w[j] ** 2 / B[j, j]
-        factor = B[j + 1 :, j] / B[j, j]
+    w = G[0, 1:] - own_b[1:] - xp.einsum("ijp,ip->jp", M, u)
+    B = -xp.einsum("kip,kjp->ijp", M, M)
+    squared = own_a[0] + own_b[0] - 2 * G[0, 0] - xp.einsum("ip,ip->p", u, u)
+    for j in range(B.shape[0]):  # Cholesky without its roots
+        # Where two subspaces share a direction, w is zero up to rounding and so may the pivot be.
+        pivot = B[j, j] + (1 + 64 * xp.finfo(G.dtype).eps)
+        squared -= w[j] ** 2 / pivot
+        factor = B[j + 1 :, j] / pivot
         B[j + 1 :, j + 1 :] -= factor[:, None] * B[j, j + 1 :]
         w[j + 1 :] -= factor * w[j]
-    return np.maximum(squared, 0)
+    return xp.clip(squared, 0, None)

@@ -7,10 +7,12 @@ shift of the exponents for all rows. As many tiles as there is room for are held
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 
@@ -29,12 +31,13 @@ _OWN, _OTHER, _MIXED = 0, 1, 2  # kinds of tiles: columns of the rows' class, of
 class Tile:
     """Some rows, and columns from their diagonal on, of one kind."""
 
-    __slots__ = ("area", "beyond", "columns", "kind", "rows", "shape")
+    __slots__ = ("area", "beyond", "columns", "corner", "kind", "rows", "shape")
 
     def __init__(self, rows: slice, columns: slice, kind: int):
         self.rows, self.columns, self.kind = rows, columns, kind
         self.shape = rows.stop - rows.start, columns.stop - columns.start
         self.area = self.shape[0] * self.shape[1]
+        self.corner = rows.start, columns.start
         #: The columns that are not rows too.
         self.beyond = slice(max(columns.start, rows.stop), columns.stop)
 
@@ -84,7 +87,7 @@ def by_symmetry(
     limits = _RANGES[itemsize_of(E)]
     tiles = _Tiles(E, codes, limits)
     cut = _cut(blocks, len(E))
-    held = _Held(cut, E)
+    held = _Held(max(tile.area for tile in cut), tiles.left)
     run = partial(sum_tiles, tiles=cut, flops=3.0 * E.size * len(E), cost=attrgetter("area"))
     ((inside, outside),) = run(partial(_sums, tiles, held), entries=2 * len(E))
     s = inside + outside
@@ -128,8 +131,9 @@ def _products(
     product, scratch = np.zeros_like(augmented), held.scratch()
     for tile in cut:
         rows, columns, beyond = tile.rows, tile.columns, tile.beyond
-        K = held.place(tile, scratch)
-        if tile not in held:
+        kept = held.pop(tile)
+        K = tile.of(scratch) if kept is None else kept
+        if kept is None:
             tiles.evaluate(tile, K)
         if tile.kind == _MIXED:
             same, other = (a[rows, None] + a[columns] for a in weights)
@@ -176,29 +180,55 @@ class _Tiles:
 
 
 class _Held:
-    """Room for the tiles that are kept from the first pass for the second."""
+    """Tiles that are kept from the first pass for the second, as many as there is room for.
 
-    def __init__(self, cut: list[Tile], E: np.ndarray):
-        most = min(_MOST_HELD, current_budget() // 8) // E.itemsize
-        areas = [tile.area for tile in cut]
-        ends = np.cumsum(areas)
-        self._largest = max(areas)
-        kept = ends[ends <= most].tolist()
-        self._ends = {id(tile): end for tile, end in zip(cut, kept, strict=False)}
-        self._memory = np.empty(kept[-1] if kept else 0, dtype=E.dtype)
+    Every process has its own, which ends with the points: a tile that is not there is evaluated
+    again. What the second pass takes out is gone, since it writes into it.
 
-    def __contains__(self, tile: Tile) -> bool:
-        return id(tile) in self._ends
+    Parameters
+    ----------
+    largest : int
+        Entries of the largest tile.
+    points : ndarray
+        What the tiles are made of.
+    """
+
+    def __init__(self, largest: int, points: np.ndarray):
+        self._largest, self._points = largest, points
+        self._room = min(_MOST_HELD, current_budget() // 8) // points.itemsize
+        self._kept: dict[tuple[int, int], np.ndarray] = {}
+        self._name = uuid4().hex
+
+    def __reduce__(self) -> Any:
+        return _held_here, (self._name, self._largest, self._points)
 
     def place(self, tile: Tile, scratch: np.ndarray) -> np.ndarray:
-        """Where a tile is held, or else the scratch."""
-        return tile.of(
-            self._memory[self._ends[id(tile)] - tile.area :] if tile in self else scratch
-        )
+        """Where a tile is kept, or else the scratch."""
+        K = self._kept.get(tile.corner)
+        if K is None and tile.area <= self._room:
+            self._room -= tile.area
+            K = self._kept[tile.corner] = np.empty(tile.shape, dtype=self._points.dtype)
+        return tile.of(scratch) if K is None else K
+
+    def pop(self, tile: Tile) -> np.ndarray | None:
+        """A tile that is kept; None where it is not."""
+        return self._kept.pop(tile.corner, None)
 
     def scratch(self) -> np.ndarray:
         """Room for one tile that is not kept."""
-        return np.empty(self._largest, dtype=self._memory.dtype)
+        return np.empty(self._largest, dtype=self._points.dtype)
+
+
+_HERE: dict[str, _Held] = {}  # tiles of fits that another process runs, by their name
+
+
+def _held_here(name: str, largest: int, points: np.ndarray) -> _Held:
+    """Tiles that this process keeps of a fit that runs elsewhere, as long as it has the points."""
+    if name not in _HERE:
+        _HERE[name] = _Held(largest, np.empty(0, dtype=points.dtype))
+        owner = points if points.base is None else points.base
+        weakref.finalize(owner, _HERE.pop, name, None)
+    return _HERE[name]
 
 
 def _cut(blocks: list[Block], n: int) -> list[Tile]:

@@ -54,13 +54,16 @@ def mine_softmax(
     value : float
         The objective over the listed pairs: within ``eps n`` of that over all pairs.
     listed : Listed or None
-        None where the lists would be longer than ``most`` on average; the value is then nan.
+        None where the lists would be longer than ``most`` on average, and for arrays of other
+        libraries, whose devices are faster with all pairs; the value is then nan.
 
     Notes
     -----
     O(n² r) time for the distances, exponentials for the listed pairs alone; one block of
     rows × n in memory, and the lists.
     """
+    if not isinstance(E, np.ndarray):
+        return np.nan, None
     n = len(E)
     E = E - robust_center(E)
     square = np.sum(E * E, axis=1)

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from typing import Any
 
 WIDEST = 256  # coordinates that a program has room for
+_WIDE = ((8, 0), (9, 0), (10, 0))  # compute capabilities with tensor cores for float64
 
 
 @lru_cache(maxsize=1)
@@ -51,3 +52,9 @@ def free_bytes(X: Any) -> int:
     torch = import_module("torch")
     free, _ = torch.cuda.mem_get_info(X.device)
     return free + torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
+
+
+def wide_is_fast(X: Any) -> bool:
+    """Whether the card multiplies in float64 as fast as in float32: A100, H100, B200 and theirs."""
+    torch = import_module("torch")
+    return torch.version.hip is None and torch.cuda.get_device_capability(X.device) in _WIDE

@@ -1,0 +1,177 @@
+"""Where parts of a table are worked on: here, in processes of this machine, or on a cluster."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+
+def cluster_options(function: Callable) -> Callable:
+    """Who does the work."""
+    import click
+
+    function = click.option(
+        "--workers",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Share the work among so many processes of this machine. It needs dask.",
+    )(function)
+    return click.option(
+        "--dask",
+        "address",
+        metavar="ADDRESS",
+        help="Share the work among the workers of this Dask scheduler, such as tcp://host:8786. "
+        "They must see the files under the same names.",
+    )(function)
+
+
+@contextmanager
+def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
+    """A client of the workers that the options name; it ends with the block, as do its processes.
+
+    Parameters
+    ----------
+    address : str or None
+        A scheduler.
+    workers : int or None
+        Processes to start here, of one thread each.
+
+    Yields
+    ------
+    Client
+        Of Dask.
+
+    Raises
+    ------
+    ImportError
+        Without Dask.
+    ValueError
+        For both at once, or an address that is none.
+    OSError
+        Where no scheduler answers, or has no workers.
+    """
+    if address is not None and workers is not None:
+        raise ValueError(f"Got --dask {address} and --workers {workers}, but expected one of them.")
+    try:
+        from dask.distributed import Client, KilledWorker, LocalCluster
+    except ImportError as error:
+        raise ImportError(
+            "Work on many machines needs dask and distributed, which are not installed: try "
+            'pip install "kernelmetric[dask]".'
+        ) from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its errors are ours to tell
+    with ExitStack() as stack:
+        if workers is not None:
+            quiet: Any = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
+            local = LocalCluster(n_workers=workers, threads_per_worker=1, **quiet)
+            client = stack.enter_context(Client(stack.enter_context(local)))
+        else:
+            client = stack.enter_context(_connected(Client, str(address)))
+        try:
+            yield client
+        except KilledWorker as error:
+            raise OSError(
+                f"A worker ended again and again over the same part, as if killed: {error} Try "
+                "workers with more memory, or files with smaller groups of rows."
+            ) from error
+        except CancelledError as error:
+            raise OSError(f"The work was cancelled: did the scheduler go away? {error}") from error
+        except RuntimeError as error:  # what a fit says of the same
+            if isinstance(error.__cause__, KilledWorker | CancelledError | OSError):
+                raise OSError(str(error)) from error
+            raise
+
+
+def _connected(client: Any, address: str) -> Any:
+    try:
+        found = client(address)
+    except OSError as error:  # no answer in time is one too
+        raise OSError(
+            f"Got --dask {address}, but no scheduler answers there: {error} Start one with dask "
+            "scheduler, and workers with dask worker ADDRESS."
+        ) from error
+    except ValueError as error:
+        raise ValueError(
+            f"Got --dask {address}, but expected an address such as tcp://host:8786: {error}"
+        ) from error
+    if not found.scheduler_info()["workers"]:
+        found.close()
+        raise OSError(
+            f"Got --dask {address}, a scheduler without workers: start some with dask worker "
+            f"{address}."
+        )
+    return found
+
+
+def over_parts(
+    client: Any, work: Callable[..., Any], parts: Iterable[Any], *shared: Any
+) -> Iterator[tuple[int, Any]]:
+    """What a function gives for every part, with its number, as they are finished.
+
+    Parameters
+    ----------
+    client : Client or None
+        None for one after the other in this process.
+    work : callable
+        ``work(part, number, *shared)``, a pure function.
+    parts : iterable
+        What there is to do.
+    *shared : object
+        Further arguments, which every worker gets once.
+
+    Yields
+    ------
+    number : int
+        Of the part.
+    result : object
+        What came of it.
+    """
+    parts = list(parts)
+    if client is None:
+        for number, part in enumerate(parts):
+            yield number, work(part, number, *shared)
+        return
+    from dask.distributed import as_completed
+
+    held = client.scatter(list(shared), broadcast=True, hash=False)
+    futures = client.map(
+        work, parts, range(len(parts)), *([v] * len(parts) for v in held), pure=False
+    )
+    numbers = {future.key: number for number, future in enumerate(futures)}
+    try:
+        for future in as_completed(futures):
+            yield numbers[future.key], future.result()
+            future.release()  # what it holds is not needed on the worker any more
+    finally:
+        client.cancel(futures)
+
+
+@contextmanager
+def watched(client: Any, tell: Callable[[str], Any]) -> Iterator[None]:
+    """Tell, once a second, how many tasks the workers have finished inside the block."""
+    over = threading.Event()
+
+    def watch() -> None:
+        with suppress(Exception):  # a cluster that goes away is told by the work itself
+            before = client.run_on_scheduler(finished_tasks)
+            while not over.wait(1.0):
+                done = client.run_on_scheduler(finished_tasks) - before
+                tell(f"{done:,} tasks done")
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def finished_tasks(dask_scheduler: Any) -> int:
+    """How many tasks have ever been finished, as the scheduler counts them."""
+    prefixes = dask_scheduler.task_prefixes.values()
+    return sum(prefix.state_counts["memory"] for prefix in prefixes)

@@ -1,0 +1,195 @@
+"""A table in many files: decided about and compared on a sample of rows, learned from all rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from kernelmetric.cli._cluster import over_parts, watched
+from kernelmetric.cli._options import build_metric
+from kernelmetric.cli._study import Study
+from kernelmetric.cli._talk import Talk, count
+from kernelmetric.datasets import TableEncoder, labels_of, plan_columns, require_columns
+from kernelmetric.datasets._parts import Part, columns_of, counting_columns, open_parts
+
+SAMPLE_ROWS = 4_000  # so many are compared within a minute, alternatives included
+MOST_ROWS_EXACT = 100_000  # beyond, NCA goes over batches of rows instead of all pairs
+_MOST_LABELS = 1_000_000  # of a column of classes that is looked at as a whole
+
+
+@dataclass(frozen=True)
+class PartsStudy(Study):
+    """A study of a sample, whose model is learned from all rows on the workers of a cluster.
+
+    Parameters
+    ----------
+    parts : list of Part
+        All rows.
+    labelled : list of int
+        How many rows of each part have a label.
+    classes : ndarray of str
+        All labels, whether in the sample or not.
+    client : Client or None
+        Of the cluster that learns.
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    labelled: list[int] = field(default_factory=list)
+    classes: Any = None
+    client: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows are learned from."""
+        return sum(self.labelled)
+
+    def watched(self, tell: Callable[[str], Any]) -> Any:
+        """A context in which the fit tells how many tasks are done."""
+        return watched(self.client, tell)
+
+    def fitted(self) -> Pipeline:
+        """The model: the table's encoder from the sample, the metric from all rows."""
+        model = self.model()
+        encoder = model["table"].fit(self.X)
+        model["metric"].fit(*self._arrays(encoder))
+        return model
+
+    def _arrays(self, encoder: TableEncoder) -> tuple[Any, Any]:
+        """Points and labels as Dask arrays; a chunk is read from its file when it is needed."""
+        import dask
+        import dask.array as da
+
+        kept = dask.delayed(encoder)  # one node of the graph, which all chunks share
+        n_features = len(encoder.get_feature_names_out())
+        blocks, labels = [], []
+        for part, n_rows in zip(self.parts, self.labelled, strict=True):
+            if n_rows:  # a chunk without a row is a nuisance to whoever works on it
+                points = dask.delayed(_points)(part, kept, self.label)
+                names = dask.delayed(_labels)(part, self.label, self.classes.dtype)
+                blocks.append(da.from_delayed(points, (n_rows, n_features), dtype=np.float64))
+                labels.append(da.from_delayed(names, (n_rows,), dtype=self.classes.dtype))
+        return da.concatenate(blocks), da.concatenate(labels)
+
+
+def open_parts_study(
+    client: Any,
+    talk: Talk,
+    data: Sequence[Path],
+    *,
+    label: str | None,
+    pairs_file: Path | None,
+    learner: str | None,
+    kernel: str,
+    components: int | None,
+    use: tuple[str, ...],
+    ignore: tuple[str, ...],
+    seed: int,
+) -> PartsStudy:
+    """Read labels and a sample of the rows, and decide about the columns by the sample."""
+    if label is None or pairs_file is not None:
+        raise ValueError(
+            "Got files to be read part by part without --label, or with --pairs, but expected a "
+            "column of classes: pairs of rows on many machines are learned from in Python."
+        )
+    parts = open_parts(data)
+    require_columns(columns_of(parts[0]), [label, *use, *ignore])
+    n_rows = sum(part.n_rows for part in parts)
+    n_files = len({part.path for part in parts})
+    talk.say(
+        f"Reading {count(n_rows, 'row')} in {count(n_files, 'file')}, {count(len(parts), 'part')}."
+    )
+    counts: Counter[str] = Counter()
+    labelled, drawn = [0] * len(parts), [None] * len(parts)
+    with talk.progress(len(parts)) as begin:
+        begin("labels and a sample")
+        for number, (found, rows, frame) in over_parts(
+            client, _looked_at, parts, label, min(1.0, SAMPLE_ROWS / n_rows), seed
+        ):
+            counts.update(found)
+            labelled[number], drawn[number] = rows, frame
+            begin("labels and a sample")
+    notes = _class_notes(counts, label)
+    if sum(labelled) < n_rows:
+        notes.append(f"{n_rows - sum(labelled)} rows have no {label} and are left out.")
+    frame, rows = _together(parts, drawn)
+    learner = learner or "nca"
+    metric = build_metric(learner, kernel, components, seed)
+    if learner == "nca" and sum(labelled) > MOST_ROWS_EXACT:
+        metric.set_params(**{f"{'' if kernel == 'none' else 'learner__'}solver": "minibatch"})
+        notes.append(f"More than {MOST_ROWS_EXACT:,} rows: NCA learns from batches of them.")
+    y = np.array(_texts(frame, label)[0])
+    if len(np.unique(y)) < 2:
+        raise ValueError(
+            f"Got a sample of {len(y):,} rows of one class only, though there are {len(counts)}: "
+            "the others are too rare to be compared here. Learn from all rows in Python."
+        )
+    counters = [name for name in counting_columns(parts) if frame[name].is_unique]
+    counters = [name for name in counters if name not in {label, *use, *ignore}]
+    notes += [f"{name}: left out, it counts the rows, like an identifier." for name in counters]
+    plan = plan_columns(frame, label=label, use=use, ignore=(*ignore, *counters))
+    first = (
+        f"A sample of {len(frame):,} of {sum(labelled):,} rows decides about columns, medians and "
+        "scales; the comparison and the page show it. The model learns from all rows."
+    )
+    return PartsStudy(
+        Path(parts[0].path), frame, rows, plan, metric, y, None, label,
+        (first, *plan.notes, *notes), seed,
+        parts=parts, labelled=labelled, classes=np.array(sorted(counts)), client=client,
+    )  # fmt: skip
+
+
+def _looked_at(
+    part: Part, number: int, label: str, share: float, seed: int
+) -> tuple[Counter[str], int, Any]:
+    """Labels of a part, how many rows have one, and some rows of it with their numbers."""
+    table = part.read()
+    texts, has_label = _texts(table.frame, label)
+    rng = np.random.RandomState([seed, number])
+    rows = np.flatnonzero(has_label)
+    n_drawn = min(len(rows), int(share * len(rows) + rng.random_sample()))
+    drawn = np.sort(rng.choice(rows, n_drawn, replace=False)) if n_drawn else rows[:0]
+    return Counter(texts), len(rows), table.frame.iloc[drawn]
+
+
+def _points(part: Part, encoder: TableEncoder, label: str) -> np.ndarray:
+    table = part.read([*encoder.numbers, *encoder.categories, label])
+    return encoder.transform(table)[_texts(table.frame, label)[1]]
+
+
+def _labels(part: Part, label: str, dtype: Any) -> np.ndarray:
+    return np.array(_texts(part.read([label]).frame, label)[0], dtype=dtype)
+
+
+def _texts(frame: Any, label: str) -> tuple[list[str], np.ndarray]:
+    """Labels as texts, and which rows have one; what holds for all of them is not asked here."""
+    from kernelmetric.datasets._cells import texts_of
+    from kernelmetric.datasets._columns import class_name
+
+    cells = texts_of(frame[label])
+    has_label = np.array([text is not None for text in cells], dtype=bool)
+    return [class_name(text) for text in cells if text is not None], has_label
+
+
+def _class_notes(counts: Counter[str], label: str) -> list[str]:
+    """Refuse what are no classes; sentences on those there are."""
+    import pandas as pd
+
+    most = max(2, _MOST_LABELS // max(len(counts), 1))  # of a class: more change no judgement
+    texts = [text for text, number in counts.items() for _ in range(min(number, most))]
+    return labels_of(pd.DataFrame({label: pd.Series(texts, dtype=object)}), label)[2]
+
+
+def _together(parts: Sequence[Part], drawn: Sequence[Any]) -> tuple[Any, np.ndarray]:
+    """The sample in one frame, and the numbers of its rows among all rows of all files."""
+    import pandas as pd
+
+    starts = np.cumsum([0, *(part.n_rows for part in parts)])
+    rows = [start + frame.index.to_numpy() for start, frame in zip(starts, drawn, strict=False)]
+    frames = [frame for frame in drawn if len(frame)]
+    return pd.concat(frames, ignore_index=True), np.concatenate(rows)

@@ -1,0 +1,55 @@
+"""Dask arrays and data frames: fits that run on a cluster, and maps that wait to be computed.
+
+Imported when the first of them comes. The client never holds the data::
+
+    _chunks.py    collections as pieces of rows, each checked where it lies
+    _driver.py    a fit as one task on a worker, its result put into the user's estimator
+    _tiles.py     tiles of that fit shared among all workers
+    _lazy.py      transform, predict and distances, chunk by chunk, when somebody asks
+
+A fit is one pure task: it gets the chunks, and calls the ordinary ``fit`` of a copy of the
+estimator. What that does over tiles, and is worth the way, other workers do. Their results are put
+together in the order of the tiles, as threads' results are, so the numbers are those of a fit on
+one machine. A worker that dies loses nothing: its tasks, that of the fit too, are run again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelmetric.compute.backends.dask._driver import run_there
+from kernelmetric.compute.backends.dask._lazy import LAZY, by_chunks
+
+
+def call(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Call a method of an estimator with Dask collections among its arguments.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Ours.
+    method : str
+        Its name.
+    args : tuple
+        Its positional arguments.
+    options : dict
+        Its named arguments.
+
+    Returns
+    -------
+    object
+        The estimator for ``fit``, a number for ``score``, otherwise a Dask array.
+    """
+    if method in ("fit_transform", "fit_predict"):
+        last = "transform" if method == "fit_transform" else "predict"
+        X = args[0] if args else options["X"]
+        fitted = run_there(estimator, "fit", args, options)
+        if last == "predict" and hasattr(fitted, "labels_"):
+            return fitted.labels_
+        return getattr(fitted, last)(X)
+    if method in LAZY:
+        return by_chunks(estimator, method, args, options)
+    return run_there(estimator, method, args, options)
+
+
+__all__ = ["call"]

@@ -1,0 +1,195 @@
+"""Collections as pieces of rows, checked where they lie, and put together on one worker."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import dask
+import dask.array as da
+import numpy as np
+from scipy import sparse
+
+_NUMBERS = "fiub"
+
+
+class Pieces(NamedTuple):
+    """A collection as a list of delayed pieces, in the order of its rows.
+
+    Parameters
+    ----------
+    delayed : list of Delayed
+        The pieces.
+    n_bytes : float
+        What all of them take; NaN where Dask does not know.
+    shape : tuple
+        Of the whole; NaN where Dask does not know.
+    """
+
+    delayed: list[Any]
+    n_bytes: float
+    shape: tuple[Any, ...]
+
+
+def pieces_of(collection: Any, name: str) -> Pieces:
+    """A collection as pieces of rows, each of which refuses itself when it is computed.
+
+    Parameters
+    ----------
+    collection : Dask array, data frame or series
+        The rows.
+    name : str
+        What the caller calls it, for messages.
+
+    Returns
+    -------
+    Pieces
+        Nothing is computed.
+    """
+    if isinstance(collection, da.Array):
+        require_rows(collection, name)
+        parts = collection.to_delayed().ravel().tolist()
+        first, width = 0.0, collection.shape[1:]
+        checked = []
+        for number, (part, rows) in enumerate(zip(parts, collection.chunks[0], strict=True)):
+            checked.append(_checked(part, number, name, first, width, collection.dtype))
+            first += rows
+        return Pieces(checked, collection.nbytes, collection.shape)
+    if not hasattr(collection, "to_delayed") or not hasattr(collection, "npartitions"):
+        raise TypeError(
+            f"Got {name} as {type(collection).__name__}, but expected a Dask array or data frame: "
+            "try dask.array.from_delayed, or bag.to_dataframe()."
+        )
+    parts = collection.to_delayed()
+    meta = collection._meta
+    columns = list(meta.columns) if hasattr(meta, "columns") else None
+    checked = [_checked_frame(part, number, name, columns) for number, part in enumerate(parts)]
+    return Pieces(checked, math.nan, (math.nan, *np.shape(meta)[1:]))
+
+
+def require_rows(X: da.Array, name: str) -> None:
+    """Refuse an array that is cut along another axis than its rows."""
+    if X.ndim == 0:
+        raise ValueError(f"Got {name} as a single number, but expected rows of points.")
+    across = [axis for axis in range(1, X.ndim) if X.numblocks[axis] > 1]
+    if across:
+        raise ValueError(
+            f"Got {name} in chunks {tuple(X.numblocks)}, but expected chunks of whole rows: moving "
+            f"the data is yours to decide. Try {name}.rechunk({{{across[0]}: -1}})."
+        )
+
+
+@dask.delayed(pure=True, name=None)
+def _checked(
+    part: Any, number: int, name: str, first: float, width: tuple[int, ...], dtype: Any
+) -> Any:
+    return checked_chunk(part, number, name, first, width, dtype)
+
+
+def checked_chunk(
+    part: Any, number: int, name: str, first: float, width: tuple[int, ...], dtype: Any
+) -> Any:
+    """A chunk of an array, refused with its number where it is not what the array says.
+
+    Parameters
+    ----------
+    part : array
+        The chunk.
+    number : int
+        Which one it is.
+    name : str
+        Of the array, for messages.
+    first : float
+        Its first row; NaN where that is not known.
+    width : tuple
+        Its shape without the rows.
+    dtype : dtype
+        What the array says it holds.
+
+    Returns
+    -------
+    array
+        The chunk.
+    """
+    where = f"chunk {number} of {name}"
+    if not math.isnan(first):
+        where += f" (from row {int(first)} on)"
+    if not hasattr(part, "shape"):
+        part = np.asarray(part)
+    if part.shape[1:] != tuple(width):
+        raise ValueError(
+            f"Got {where} of shape {part.shape}, but expected {_shape(width)}, as the others have."
+        )
+    wanted = np.dtype(dtype)
+    if wanted.kind in _NUMBERS and part.dtype.kind not in _NUMBERS:
+        raise ValueError(f"Got {where} of dtype {part.dtype}, but expected {wanted}.")
+    values = part.data if sparse.issparse(part) else part
+    if part.dtype.kind == "f" and part.shape[0]:
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(np.sum(values)) or np.isfinite(values).all()
+        if not finite:
+            raise ValueError(
+                f"Got NaN or infinity in {where}: Input {name} contains NaN or infinity, but "
+                "expected finite numbers. Fill or drop these rows first."
+            )
+    return part
+
+
+def _shape(width: tuple[int, ...]) -> str:
+    return f"(rows, {', '.join(map(str, width))})" if width else "(rows,)"
+
+
+@dask.delayed(pure=True, name=None)
+def _checked_frame(part: Any, number: int, name: str, columns: list[Any] | None) -> Any:
+    return checked_partition(part, number, name, columns)
+
+
+def checked_partition(part: Any, number: int, name: str, columns: list[Any] | None) -> Any:
+    """A partition of a data frame, refused with its number where its columns are others.
+
+    Parameters
+    ----------
+    part : DataFrame or Series
+        The partition.
+    number : int
+        Which one it is.
+    name : str
+        Of the frame, for messages.
+    columns : list or None
+        The columns of the frame; None for a series.
+
+    Returns
+    -------
+    DataFrame or Series
+        The partition.
+    """
+    if columns is not None and list(getattr(part, "columns", columns)) != columns:
+        raise ValueError(
+            f"Got partition {number} of {name} with the columns {list(part.columns)}, but expected "
+            f"{columns}."
+        )
+    return part
+
+
+def together(parts: list[Any]) -> Any:
+    """The rows of some pieces in one array or data frame, those without rows left out.
+
+    Parameters
+    ----------
+    parts : list
+        Arrays, sparse matrices, data frames or series.
+
+    Returns
+    -------
+    object
+        Of their kind.
+    """
+    filled = [part for part in parts if part.shape[0]] or parts[:1]
+    first = filled[0]
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(filled)
+    if sparse.issparse(first):
+        return sparse.vstack(filled, format="csr")
+    return np.concatenate(filled) if len(filled) > 1 else np.asarray(first)

@@ -1,0 +1,245 @@
+"""A fit as one task on a worker, and its result in the estimator of the user."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+from contextlib import suppress
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import cloudpickle
+import dask
+import numpy as np
+from dask.utils import format_bytes
+
+from kernelmetric.compute._device import device_in_use
+from kernelmetric.compute._elsewhere import is_collection
+from kernelmetric.compute._execute import run_elsewhere
+from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, together
+from kernelmetric.compute.backends.dask._tiles import Cluster, share_of_worker
+
+_COPIES = 3.0  # of the points on the worker of a fit: the chunks, the array, what travels
+_X = 0  # where the points are among the arguments
+_FEW_BYTES = 2**26  # of points that one worker adds up as fast
+_USABLE = 0.9  # of the memory limit of a worker
+
+
+def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Run a method on a worker of the cluster, which gets all chunks, and keep what it learned.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Ours; it ends as if the method had run here.
+    method : str
+        Its name.
+    args : tuple
+        Its positional arguments.
+    options : dict
+        Its named arguments.
+
+    Returns
+    -------
+    object
+        The estimator, where the method returned itself; else what it returned.
+    """
+    if device_in_use():
+        raise ValueError(
+            "Got Dask collections inside use_device, but expected one of the two: the workers of a "
+            "cluster compute on their own processors. Try without use_device."
+        )
+    if not args and "X" in options:
+        args, options = (options["X"],), {k: v for k, v in options.items() if k != "X"}
+    named = [*(("X", "y")[i] if i < 2 else f"argument {i}" for i in range(len(args))), *options]
+    values = [*args, *options.values()]
+    pieces = {
+        i: pieces_of(value, name)
+        for i, (name, value) in enumerate(zip(named, values, strict=True))
+        if is_collection(value)
+    }
+    client = current_client()
+    if client is None:
+        warnings.warn(
+            "Got Dask collections without a distributed.Client: they are computed into this "
+            "process, and the work is done here. Start a Client for a cluster, or a LocalCluster.",
+            UserWarning,
+            stacklevel=4,
+        )
+    streams = client is not None and method == "fit" and _streams(client, estimator, pieces)
+    delayed = {i: parts.delayed for i, parts in pieces.items() if not (streams and i == _X)}
+    plain = [None if i in pieces else value for i, value in enumerate(values)]
+    if streams:  # pickled, so that the task gets the graph and not what it stands for
+        plain[_X] = _Graph(cloudpickle.dumps(_as_array(values[_X])))
+    names = list(options)
+    if client is None:
+        (found,) = dask.compute(delayed)
+        return _finished(estimator, _called(estimator, method, plain, found, names))
+    key = f"kernelmetric-{method}-{type(estimator).__name__}-{uuid4().hex}"
+    task = dask.delayed(_drive, pure=False)(
+        estimator, method, plain, delayed, names, key, dask_key_name=key
+    )
+    return _finished(estimator, _awaited(client, task, f"{type(estimator).__name__}.{method}"))
+
+
+def current_client() -> Any:
+    """The client of the cluster in use; None where there is none."""
+    try:
+        from distributed import default_client
+    except ImportError:
+        return None
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _awaited(client: Any, task: Any, what: str) -> Any:
+    """The result of a task; if it is given up here, it is given up there."""
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
+
+    future = client.compute(task)
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise RuntimeError(
+            f"{what} was given up: {error.task} was on a worker that died, and on as many others "
+            "that died too. Expected workers that live: look at their logs, most often the memory "
+            "did not suffice. Try fewer points, a space of lower rank, or larger workers."
+        ) from error
+    except (CommClosedError, OSError, _cancelled()) as error:
+        if client.status == "running" and future.status not in ("lost", "cancelled"):
+            raise  # it is of the work
+        raise RuntimeError(
+            f"{what} was not finished: the scheduler {_address(client)} went away or gave the task "
+            "up. The estimator is as it was. Expected a cluster that lives: connect to a new one "
+            "and fit again."
+        ) from error
+    finally:
+        with suppress(Exception):
+            if not future.done():
+                future.cancel()
+            future.release()
+
+
+def _cancelled() -> type[BaseException]:
+    from concurrent.futures import CancelledError
+
+    return CancelledError
+
+
+def _address(client: Any) -> str:
+    with suppress(Exception):
+        return f"at {client.scheduler.address}"
+    return "of the client"
+
+
+def _drive(
+    estimator: Any,
+    method: str,
+    plain: list[Any],
+    pieces: dict[int, list[Any]],
+    names: list[str],
+    key: str,
+) -> tuple[Any, ...]:
+    """The task: the method on all points together, its tiles shared with the other workers."""
+    from distributed import get_worker, worker_client
+
+    tasks = get_worker().state.tasks
+
+    def wanted() -> bool:
+        task = tasks.get(key)
+        return task is not None and task.state not in ("cancelled", "released", "forgotten")
+
+    with worker_client() as client:
+        cluster = Cluster(client, wanted)
+        if plain and isinstance(plain[_X], _Graph):
+            plain = [cluster.rows(*pickle.loads(plain[_X].pickled)), *plain[1:]]
+        with run_elsewhere(cluster), share_of_worker():
+            return _called(estimator, method, plain, pieces, names)
+
+
+def _called(
+    estimator: Any, method: str, plain: list[Any], pieces: dict[int, list[Any]], names: list[str]
+) -> tuple[Any, ...]:
+    """What an estimator holds after a method, what that returned unless itself, and warnings."""
+    values = [together(pieces.pop(i)) if i in pieces else v for i, v in enumerate(plain)]
+    first = len(values) - len(names)
+    options = dict(zip(names, values[first:], strict=True))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = getattr(estimator, method)(*values[:first], **options)
+    said = [(str(warning.message), warning.category) for warning in caught]
+    if result is estimator:
+        return vars(estimator), None, True, said
+    return None, result, False, said
+
+
+def _finished(estimator: Any, outcome: tuple[Any, ...]) -> Any:
+    """Let the user's estimator hold what was learned, and say what was to be said."""
+    state, result, itself, said = outcome
+    for message, category in said:
+        warnings.warn(message, category, stacklevel=5)
+    if not itself:
+        return result
+    parameters = estimator.get_params(deep=False)
+    held = vars(estimator)
+    learned = {name: value for name, value in state.items() if name not in parameters}
+    for name in [name for name in held if name not in parameters and name not in learned]:
+        del held[name]
+    held.update(learned)
+    return estimator
+
+
+class _Graph(NamedTuple):
+    """Points that are not computed for the task as a whole, and the names of their columns."""
+
+    pickled: bytes
+
+
+def _as_array(X: Any) -> tuple[Any, Any]:
+    """A Dask array of the points, and the names of its columns."""
+    if not hasattr(X, "columns"):
+        return X, None
+    names = np.asarray(X.columns, dtype=object)
+    return X.to_dask_array(lengths=True), names if all(isinstance(n, str) for n in names) else None
+
+
+def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
+    """Whether a fit goes through the rows; if it does not, a worker must have room for them.
+
+    Sums are the same, so they are gone for where there is much to add up; draws are not.
+    """
+    parts = pieces.get(_X)
+    if parts is None or len(parts.shape) != 2:
+        return False
+    how = estimator._streams() if hasattr(estimator, "_streams") else None
+    if math.isnan(parts.n_bytes):
+        return how is not None
+    needed = _COPIES * parts.n_bytes
+    with suppress(Exception):  # parameters that fit will refuse in a sentence
+        needed = 2.0 * parts.n_bytes + estimator.estimate_memory(*map(int, parts.shape))
+    least = least_memory(client)
+    if how is not None and (needed > _USABLE * least or how == "sums"):
+        return how == "draws" or parts.n_bytes > _FEW_BYTES
+    if needed > _USABLE * least:
+        raise MemoryError(
+            f"{type(estimator).__name__} on {parts.shape[0]} points with {parts.shape[1]} features "
+            f"would take about {format_bytes(int(needed))} on a worker, but the smallest one has "
+            f"{format_bytes(int(least))}: expected points that fit one worker. Try larger workers, "
+            "float32, NCA(solver='minibatch'), or a space that goes through the rows: "
+            "Nystroem(500) or RandomFeatures(1000)."
+        )
+    return False
+
+
+def least_memory(client: Any) -> float:
+    """The memory limit of the smallest worker; infinite where there is no limit, or no worker."""
+    try:
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+    except TypeError:  # before 2025, it told of all of them
+        workers = client.scheduler_info()["workers"]
+    limits = [worker.get("memory_limit") for worker in workers.values()]
+    return min((float(limit) for limit in limits if limit), default=math.inf)

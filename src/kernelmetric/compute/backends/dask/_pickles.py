@@ -1,0 +1,132 @@
+"""Functions pickled for other workers, their large arrays apart.
+
+Each large array is replaced by its place in a list, since Dask brings it to a worker once, however
+many functions look at it; a view travels as the array that it is a view of. Rows that lie elsewhere
+are replaced by a place too, which a chunk of them takes.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+_LARGE = 2**16  # bytes of an array that travels by itself
+_MOST_OF_BASE = 32  # times a view, that its base may be to travel instead of it
+_ROWS = "rows"
+
+
+class Parts:
+    """What was met while pickling and travels by itself.
+
+    Attributes
+    ----------
+    arrays : list of ndarray
+        Large arrays, each once.
+    rows : list
+        Rows that lie elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+        self.rows: list[Any] = []
+        self._places: dict[int, int] = {}
+
+    def place(self, thing: Any) -> Any:
+        """Where something is found by who unpickles; None where it is pickled.
+
+        Parameters
+        ----------
+        thing : object
+            Anything.
+
+        Returns
+        -------
+        object
+            For an array, its place in the list, and how it lies in the array there.
+        """
+        if getattr(type(thing), "stays", False):
+            if not any(thing is rows for rows in self.rows):
+                self.rows.append(thing)
+            return _ROWS
+        if type(thing) is not np.ndarray or thing.nbytes < _LARGE or thing.dtype.hasobject:
+            return None
+        root = thing
+        while type(root.base) is np.ndarray:
+            root = root.base
+        whole = root.flags.c_contiguous or root.flags.f_contiguous
+        if not whole or root.nbytes > _MOST_OF_BASE * thing.nbytes or root.dtype.hasobject:
+            if not (thing.flags.c_contiguous or thing.flags.f_contiguous):
+                return None
+            root = thing
+        if id(root) not in self._places:
+            self._places[id(root)] = len(self.arrays)
+            self.arrays.append(root)
+        start = thing.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        return self._places[id(root)], thing.dtype, thing.shape, thing.strides, start
+
+
+class _Pickler(cloudpickle.Pickler):
+    def __init__(self, file: Any, parts: Parts):
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._parts = parts
+
+    def persistent_id(self, thing: Any) -> Any:
+        return self._parts.place(thing)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: Any, arrays: list[np.ndarray], rows: Any):
+        super().__init__(file)
+        self._arrays, self._rows = arrays, rows
+
+    def persistent_load(self, place: Any) -> Any:
+        if place == _ROWS:
+            return self._rows
+        number, dtype, shape, strides, start = place
+        root = self._arrays[number]
+        memory = root if root.flags.c_contiguous else root.T
+        return np.ndarray(shape, dtype, buffer=memory, offset=start, strides=strides)
+
+
+def dumps(thing: Any, parts: Parts) -> bytes:
+    """Something pickled, but for the parts that travel by themselves.
+
+    Parameters
+    ----------
+    thing : object
+        Anything that cloudpickle can pickle.
+    parts : Parts
+        Gets the parts.
+
+    Returns
+    -------
+    bytes
+        For :func:`loads`.
+    """
+    file = io.BytesIO()
+    _Pickler(file, parts).dump(thing)
+    return file.getvalue()
+
+
+def loads(data: bytes, arrays: list[np.ndarray], rows: Any = None) -> Any:
+    """What was pickled, with its arrays, and a chunk in the place of all rows.
+
+    Parameters
+    ----------
+    data : bytes
+        From :func:`dumps`.
+    arrays : list of ndarray
+        The arrays of its parts.
+    rows : object, default=None
+        What stands for rows that lie elsewhere.
+
+    Returns
+    -------
+    object
+        The same.
+    """
+    return _Unpickler(io.BytesIO(data), arrays, rows).load()

@@ -1,0 +1,272 @@
+"""Rows that no machine holds together: gone through chunk by chunk, where the chunks lie.
+
+:class:`Rows` stands for the points in a fit that needs only sums over them, and a few of them at a
+time. A function of blocks of rows (``sum_rows``) is sent to the chunks, which stand for the points
+in it there, and the sums are added up in a tree whose shape is that of the chunks. A function that
+gives as many rows (``map_rows``) becomes :class:`MappedRows`, computed when somebody asks for some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import add
+from typing import Any
+
+import array_api_compat.numpy
+import dask
+import numpy as np
+
+from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._execute import run_elsewhere
+from kernelmetric.compute._threads import in_threads
+from kernelmetric.compute.backends._numpy import NumPy
+from kernelmetric.compute.backends.dask._pickles import loads
+
+_BRANCHES = 4  # sums that are added up at once
+
+
+class _ManyRows:
+    """What looks like an array of shape (n, d) to who needs a few of its rows at a time."""
+
+    ndim, device = 2, "cpu"
+    shape: tuple[int, int]
+    dtype: Any
+
+    __array_ufunc__ = None  # arithmetic would bring all rows here
+
+    def __array__(self, *args: Any, **options: Any) -> np.ndarray:
+        raise _refused(self.shape[0])
+
+    def __iter__(self) -> Any:
+        raise _refused(self.shape[0])
+
+    def __array_namespace__(self, api_version: Any = None) -> Any:
+        return array_api_compat.numpy
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        rows = key[0] if isinstance(key, tuple) else key
+        return self.take(np.arange(len(self))[rows] if isinstance(rows, slice) else rows)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows, in any order, from the chunks that have them.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Their numbers.
+
+        Returns
+        -------
+        ndarray
+            In the order of ``rows``.
+        """
+        raise NotImplementedError
+
+
+class Rows(_ManyRows):
+    """Points on many machines.
+
+    Parameters
+    ----------
+    parts : list of Delayed
+        The chunks.
+    lengths : sequence of int
+        Their numbers of rows.
+    like : array of shape (0, d)
+        Of the width and dtype of the chunks.
+    run : callable
+        From delayed tasks to their results.
+    names : ndarray or None
+        Of the columns.
+    """
+
+    streamed = stays = True
+
+    def __init__(self, parts: list[Any], lengths: Any, like: np.ndarray, run: Any, names: Any):
+        self.parts, self._run, self.names = parts, run, names
+        self.edges = np.cumsum([0, *lengths])
+        self.shape, self.dtype = (int(self.edges[-1]), like.shape[1]), like.dtype
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows, in any order, from the chunks that have them."""
+        return self.of_chunks(rows, lambda part, some: _some_rows(part, some, None, ()))
+
+    def of_chunks(self, rows: np.ndarray, task: Callable[[Any, np.ndarray], Any]) -> np.ndarray:
+        """What a task gives for each chunk that has some of the rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Numbers of rows, in any order.
+        task : callable
+            From a delayed chunk, and numbers of its own rows, to a delayed array of as many rows.
+
+        Returns
+        -------
+        ndarray
+            In the order of ``rows``.
+        """
+        wanted, order = np.unique(rows, return_inverse=True)
+        ends = np.searchsorted(wanted, self.edges)
+        chunks = zip(self.parts, self.edges, ends, ends[1:], strict=False)
+        tasks = [task(part, wanted[a:b] - start) for part, start, a, b in chunks if a < b]
+        return np.concatenate(self._run(tasks))[order]
+
+    def sum(
+        self, function: bytes, arrays: list[Any], bytes_per_row: float, most: int | None
+    ) -> Any:
+        """The sum of what a function of blocks of rows gives.
+
+        Parameters
+        ----------
+        function : bytes
+            The pickled function.
+        arrays : list of Future
+            Its large arrays.
+        bytes_per_row : float
+            Working memory that one row takes.
+        most : int or None
+            The most rows of a block.
+
+        Returns
+        -------
+        number, array or tuple
+            The sum.
+        """
+        sums = [
+            _sum_of_chunk(function, arrays, part, int(start), self.shape, bytes_per_row, most)
+            for part, start in zip(self.parts, self.edges, strict=False)
+        ]
+        while len(sums) > 1:
+            sums = [_sum_of(sums[i : i + _BRANCHES]) for i in range(0, len(sums), _BRANCHES)]
+        return self._run(sums)[0]
+
+
+class MappedRows(_ManyRows):
+    """What a function gives for rows, computed when some are asked for.
+
+    Parameters
+    ----------
+    work : callable
+        From a slice of rows to an array of as many rows.
+    bound : tuple
+        The rows that it looks at, itself pickled, and its large arrays.
+    """
+
+    streamed = True
+    names = None
+
+    def __init__(self, work: Callable[[slice], np.ndarray], bound: tuple[Rows, bytes, list[Any]]):
+        self._work: Any = work
+        self._bound: Any = bound
+        example = self.take(np.arange(min(2, len(bound[0]))))
+        self.shape, self.dtype = (len(bound[0]), example.shape[1]), example.dtype
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Some rows, in any order, computed where those that they are made from lie."""
+        root, function, arrays = self._bound
+        return root.of_chunks(rows, lambda part, some: _some_rows(part, some, function, arrays))
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        if self._bound is not None:
+            return super().__getitem__(key)
+        return self._work(key[0] if isinstance(key, tuple) else key)  # of the chunk of a worker
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_bound": None}
+
+
+class Window(_ManyRows):
+    """A chunk, in the place of all rows: it has only its own.
+
+    Parameters
+    ----------
+    chunk : array
+        The chunk.
+    start : int
+        Number of its first row.
+    shape : tuple
+        Of all rows together.
+    """
+
+    streamed = True
+
+    def __init__(self, chunk: np.ndarray, start: int, shape: tuple[int, int]):
+        self.chunk, self.start, self.shape, self.dtype = chunk, start, shape, chunk.dtype
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        rows = key[0] if isinstance(key, tuple) else key
+        return self.chunk[rows.start - self.start : rows.stop - self.start]
+
+
+class RowsBackend(NumPy):
+    """Rows on many machines, whose chunks are NumPy arrays."""
+
+    def take_rows(self, X: Any, rows: np.ndarray) -> np.ndarray:
+        """Some rows, brought here."""
+        return X.take(np.asarray(rows))
+
+    def to_numpy(self, X: Any) -> np.ndarray:
+        """Nothing is gathered silently."""
+        raise _refused(X.shape[0])
+
+
+def _refused(n_rows: int) -> MemoryError:
+    return MemoryError(
+        f"Got {n_rows} points on many machines for work that takes all of them at once, but "
+        "expected work that goes through them: try Nystroem or RandomFeatures as the space, and "
+        "NCA(solver='minibatch') as the learner, or workers with more memory."
+    )
+
+
+@dask.delayed(pure=False)
+def _some_rows(chunk: np.ndarray, rows: np.ndarray, function: Any, arrays: Any) -> np.ndarray:
+    some = np.asarray(chunk[rows])
+    if function is None:
+        return some
+    work = loads(function, arrays, Window(some, 0, some.shape))
+    return _calmly(lambda _: work(slice(0, len(some))))
+
+
+@dask.delayed(pure=False)
+def _sum_of_chunk(
+    function: bytes,
+    arrays: list[np.ndarray],
+    chunk: np.ndarray,
+    start: int,
+    shape: tuple[int, int],
+    bytes_per_row: float,
+    most: int | None,
+) -> Any:
+    work = loads(function, arrays, Window(chunk, start, shape))
+
+    def sums(_: Any) -> Any:
+        blocks = row_blocks(len(chunk), bytes_per_row, most=most)
+        parts = (work(slice(start + rows.start, start + rows.stop)) for rows in blocks)
+        return reduce(_added, parts, None)
+
+    return _calmly(sums)
+
+
+@dask.delayed(pure=False)
+def _sum_of(parts: list[Any]) -> Any:
+    return reduce(_added, parts, None)
+
+
+def _added(a: Any, b: Any) -> Any:
+    """The sum of two sums, of which a chunk without rows has none."""
+    if a is None or b is None:
+        return b if a is None else a
+    return tuple(map(add, a, b)) if isinstance(a, tuple) else a + b
+
+
+def _calmly(work: Callable[[Any], Any]) -> Any:
+    """What some work gives on one thread, here."""
+    results: list[Any] = []
+    with run_elsewhere(None):
+        in_threads(work, [None], 0.0, results.append)
+    return results[0]

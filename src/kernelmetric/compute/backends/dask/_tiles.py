@@ -1,0 +1,287 @@
+"""The cluster as a fit sees it that runs on one of its workers.
+
+Tiles are shared among all workers. What a tile function is bound to is pickled, but for its large
+arrays: these stay on the worker of the fit as data of Dask, which brings each one to a worker once,
+from whoever has it. Tasks are pure, and their results are taken in the order of the tiles.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import time
+import weakref
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+from uuid import uuid4
+
+import dask
+import numpy as np
+from distributed import get_worker, wait
+
+from kernelmetric.compute._budget import block_budget
+from kernelmetric.compute._execute import run_elsewhere
+from kernelmetric.compute._machine import total_memory
+from kernelmetric.compute._threads import in_threads
+from kernelmetric.compute.backends.dask._chunks import pieces_of
+from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
+from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
+
+_FLOPS = 1e10  # that a thread does in a second
+_BYTES = 4e8  # that reach a worker in a second
+_SECONDS = 0.05  # of work, below which it stays: a task takes some milliseconds to get there
+_TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
+_FEWEST_TASKS = 16
+_SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
+_LOOK = 1.0  # seconds between two looks whether the fit is still wanted
+_NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
+
+
+class AbandonedError(Exception):
+    """Nobody waits for this fit any more."""
+
+
+class Cluster:
+    """All workers, for a fit that runs on one of them.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the task that runs the fit.
+    wanted : callable
+        Whether somebody still waits for it.
+    """
+
+    def __init__(self, client: Any, wanted: Callable[[], bool]):
+        self._client, self._wanted = client, wanted
+        self._sent: dict[int, _Sent] = {}
+        self._threads, self._asked = 1, -math.inf
+        self._streams = False
+
+    def share(
+        self,
+        work: Callable[[Any], Any],
+        items: Sequence[Any],
+        flops: float,
+        take: Callable[[Any], Any],
+    ) -> bool:
+        """Work on every item on the workers, if that is worth the way; False if it is not.
+
+        Parameters
+        ----------
+        work : callable
+            From an item to a result.
+        items : sequence
+            Pieces of the work.
+        flops : float
+            Floating-point operations of all together.
+        take : callable
+            Gets the results, in the order of the items.
+
+        Returns
+        -------
+        bool
+            Whether it was done.
+        """
+        self._require_wanted()
+        threads = self._count()
+        saved = flops / _FLOPS * (1.0 - 1.0 / threads)
+        if len(items) < 2 or saved <= _SECONDS:
+            return False
+        parts = Parts()
+        n_tasks = min(len(items), max(_FEWEST_TASKS, _TASKS_PER_THREAD * threads))
+        edges = [round(len(items) * i / n_tasks) for i in range(n_tasks + 1)]
+        try:
+            function = dumps(work, parts)
+            shares = [dumps(list(items[a:b]), parts) for a, b in pairwise(edges)]
+        except _NOT_PICKLED:
+            return False  # what holds a lock or an open file stays where it is
+        new = sum(array.nbytes for array in parts.arrays if not self._has(array))
+        if parts.rows or saved <= _SECONDS + new / _BYTES:
+            return False
+        arrays = [self._future(array) for array in parts.arrays]
+        key = f"kernelmetric-tiles-{uuid4().hex}"
+        futures = [
+            self._client.submit(run_tiles, function, some, arrays, key=f"{key}-{i}", pure=False)
+            for i, some in enumerate(shares)
+        ]
+        futures.reverse()
+        try:
+            while futures:
+                for result in self._result(futures[-1]):
+                    take(result)
+                futures.pop()
+        finally:
+            if futures:
+                self._client.cancel(futures)
+        return True
+
+    def rows(self, X: Any, names: Any = None) -> Rows:
+        """A Dask array as rows to go through.
+
+        Parameters
+        ----------
+        X : dask.array.Array
+            The points.
+        names : ndarray, default=None
+            Of its columns.
+
+        Returns
+        -------
+        Rows
+            Chunks are computed when they are needed, each time.
+        """
+        self._streams = True
+        parts = pieces_of(X, "X").delayed
+        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        if dtype != X.dtype:
+            parts = [dask.delayed(np.asarray)(part, dtype) for part in parts]
+        lengths = list(X.chunks[0])
+        if any(math.isnan(length) for length in lengths):
+            lengths = self._run([dask.delayed(len)(part) for part in parts])
+        return Rows(parts, lengths, np.empty((0, X.shape[1]), dtype), self._run, names)
+
+    def sum_rows(
+        self, work: Callable[[slice], Any], bytes_per_row: float, most: int | None
+    ) -> tuple[Any] | None:
+        """The sum of what a function of rows gives, where these are; None where they are here.
+
+        Parameters
+        ----------
+        work : callable
+            From a slice of rows to a number, an array or a tuple of these.
+        bytes_per_row : float
+            Working memory that one row takes.
+        most : int or None
+            The most rows of a block.
+
+        Returns
+        -------
+        tuple of one, or None
+            The sum.
+        """
+        bound = self._bound(work)
+        return None if bound is None else (bound[0].sum(*bound[1:], bytes_per_row, most),)
+
+    def map_rows(self, work: Callable[[slice], Any]) -> MappedRows | None:
+        """Rows that a function of rows gives, to be computed later; None where these are here.
+
+        Parameters
+        ----------
+        work : callable
+            From a slice of rows to an array of as many.
+
+        Returns
+        -------
+        MappedRows or None
+            As many rows.
+        """
+        bound = self._bound(work)
+        return None if bound is None else MappedRows(work, bound)
+
+    def _bound(self, work: Any) -> tuple[Rows, bytes, list[Any]] | None:
+        """The rows elsewhere that a function looks at, itself pickled, and its large arrays."""
+        parts = Parts()
+        try:
+            function = dumps(work, parts) if self._streams else b""
+        except _NOT_PICKLED:
+            if parts.rows:
+                raise
+            return None
+        if not parts.rows:
+            return None
+        return parts.rows[0], function, [self._future(array) for array in parts.arrays]
+
+    def _run(self, tasks: list[Any]) -> list[Any]:
+        """The results of delayed tasks, in their order."""
+        futures = self._client.compute(tasks)
+        try:
+            return [self._result(future) for future in futures]
+        finally:
+            self._client.cancel(futures)
+
+    def _result(self, future: Any) -> Any:
+        while True:
+            try:
+                wait(future, timeout=_LOOK)
+            except TimeoutError:
+                self._require_wanted()
+            else:
+                return future.result()
+
+    def _require_wanted(self) -> None:
+        if not self._wanted():
+            raise AbandonedError("The fit was cancelled.")
+
+    def _count(self) -> int:
+        """Threads of all workers, asked for once a second."""
+        if time.monotonic() - self._asked > _LOOK:
+            self._threads = max(1, sum(self._client.nthreads().values()))
+            self._asked = time.monotonic()
+        return self._threads
+
+    def _has(self, array: np.ndarray) -> bool:
+        sent = self._sent.get(id(array))
+        return sent is not None and sent.is_of(array)
+
+    def _future(self, array: np.ndarray) -> Any:
+        """The copy of an array that is data of Dask, for as long as the array lives unchanged."""
+        if not self._has(array):
+            # A copy: Dask would keep the array alive, and it may be written into.
+            (future,) = self._client.scatter([array.copy("A")], hash=False)
+            self._sent[id(array)] = _Sent(array, future, self._sent)
+        return self._sent[id(array)].future
+
+
+class _Sent:
+    """An array of which Dask has a copy."""
+
+    def __init__(self, array: np.ndarray, future: Any, known: dict[int, _Sent]):
+        key = id(array)
+        self.future, self._sum = future, _checksum(array)
+        self._array = weakref.ref(array, lambda _: known.pop(key, None))
+
+    def is_of(self, array: np.ndarray) -> bool:
+        """Whether the copy is one of this array as it is now."""
+        return self._array() is array and self._sum == _checksum(array)
+
+
+def _checksum(array: np.ndarray) -> int:
+    flat: Any = array if array.flags.c_contiguous else array.T
+    return zlib.crc32(flat.reshape(-1).view(np.uint8))
+
+
+def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[Any]:
+    """The task: a tile function on some tiles, on one thread.
+
+    Parameters
+    ----------
+    function : bytes
+        The pickled function.
+    items : bytes
+        The pickled tiles.
+    arrays : list of ndarray
+        The large arrays of both.
+
+    Returns
+    -------
+    list
+        One result a tile.
+    """
+    work, tiles = (loads(part, arrays) for part in (function, items))
+    results: list[Any] = []
+    with run_elsewhere(None), share_of_worker():
+        in_threads(work, tiles, 0.0, results.append)
+    return results
+
+
+@contextmanager
+def share_of_worker() -> Iterator[None]:
+    """Blocks that suit the memory limit of the worker that runs this."""
+    worker = get_worker()
+    limit = worker.memory_manager.memory_limit or total_memory()
+    with block_budget(int(limit * _SHARE / worker.state.nthreads)):
+        yield

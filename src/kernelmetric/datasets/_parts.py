@@ -1,0 +1,239 @@
+"""A table in many Parquet files, read part by part: no process ever holds all of it.
+
+What the files hold is known from their ends, which Parquet keeps short: columns, types, and how
+many rows lie in which group of rows. A part is some groups of one file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelmetric.datasets._tables import Table
+from kernelmetric.datasets._text import TableError
+
+_PART_BYTES = 64_000_000  # of a part with all its columns as float64
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some groups of rows of a Parquet file.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    groups : tuple of int
+        Numbers of its groups of rows.
+    n_rows : int
+        Their rows.
+    first_row : int
+        Number of the first in the file, from 0.
+    """
+
+    path: str
+    groups: tuple[int, ...]
+    n_rows: int
+    first_row: int = 0
+
+    def read(self, columns: Sequence[str] | None = None) -> Table:
+        """The rows, with some columns or all.
+
+        Parameters
+        ----------
+        columns : sequence of str, default=None
+            Names; None for all.
+
+        Returns
+        -------
+        Table
+            Named by the file.
+        """
+        import pyarrow.parquet as pq
+
+        wanted = None if columns is None else list(columns)
+        try:
+            with pq.ParquetFile(self.path) as file:
+                frame = file.read_row_groups(list(self.groups), columns=wanted).to_pandas()
+        except OSError as error:
+            raise TableError(f"Cannot read {self.path}: {error}") from error
+        name = self.path if self.first_row == 0 else f"{self.path} after row {self.first_row}"
+        return Table(frame.reset_index(drop=True), name=name)
+
+
+def open_parts(paths: Iterable[str | Path], part_bytes: int = _PART_BYTES) -> list[Part]:
+    """Parts of Parquet files that have the same columns.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        Files.
+    part_bytes : int, default=64_000_000
+        What a part takes at most with all columns as float64, unless one group of rows takes more.
+
+    Returns
+    -------
+    list of Part
+        At least one, in the order of the files and their rows; none without rows.
+
+    Raises
+    ------
+    TableError
+        If there is no such file, or one is not like the first.
+    """
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise TableError(
+            'Parquet files need pyarrow, which is not installed: try pip install "kernelmetric'
+            '[parquet]".'
+        ) from error
+    from pyarrow import ArrowInvalid
+
+    parts: list[Part] = []
+    first: tuple[str, dict[str, str]] | None = None
+    for path in _files(paths):
+        try:
+            with pq.ParquetFile(path) as file:
+                schema, metadata = file.schema_arrow, file.metadata
+        except FileNotFoundError:
+            raise TableError(f"There is no file {path}.") from None
+        except (OSError, ArrowInvalid) as error:
+            raise TableError(f"Cannot read {path} as Parquet: {error}") from error
+        kinds = {field.name: _kind(field.type) for field in schema}
+        if len(kinds) < len(schema):
+            raise TableError(f"Got {path} with two columns of one name, but expected one each.")
+        first = first or (path, kinds)
+        _require_alike(path, kinds, *first)
+        most = max(1, part_bytes // (8 * max(len(kinds), 1)))
+        counts = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+        parts += _cut(path, counts, most)
+    if not parts:
+        raise TableError("Got files without a row, but expected a table.")
+    return parts
+
+
+def columns_of(part: Part) -> Any:
+    """The columns of a part as an empty data frame.
+
+    Parameters
+    ----------
+    part : Part
+        Any of them.
+
+    Returns
+    -------
+    DataFrame
+        No rows.
+    """
+    import pyarrow.parquet as pq
+
+    return pq.read_schema(part.path).empty_table().to_pandas()
+
+
+def counting_columns(parts: Iterable[Part]) -> list[str]:
+    """Columns of whole numbers that run over as many numbers as there are rows, as counters do.
+
+    A sample of the rows cannot tell: what counts in a table has gaps in a sample of it.
+
+    Parameters
+    ----------
+    parts : iterable of Part
+        All rows.
+
+    Returns
+    -------
+    list of str
+        Names; none where the files keep no least and greatest values.
+    """
+    import pyarrow.parquet as pq
+
+    ranges: dict[str, tuple[int, int, int]] = {}  # least, greatest, rows
+    wrong: set[str] = set()
+    for path in dict.fromkeys(part.path for part in parts):
+        metadata = pq.read_metadata(path)
+        for g in range(metadata.num_row_groups):
+            group = metadata.row_group(g)
+            for j in range(group.num_columns):
+                column = group.column(j)
+                name, found = column.path_in_schema, column.statistics
+                whole = column.physical_type in ("INT32", "INT64") and found is not None
+                if not (whole and found.has_min_max and not found.null_count):
+                    wrong.add(name)
+                elif type(found.min) is int and name not in wrong:
+                    least, most, rows = ranges.get(name, (found.min, found.max, 0))
+                    ends = min(least, found.min), max(most, found.max)
+                    ranges[name] = (*ends, rows + group.num_rows)
+    return [
+        name
+        for name, (least, most, rows) in ranges.items()
+        if name not in wrong and most - least + 1 == rows > 2
+    ]
+
+
+def _files(paths: Iterable[str | Path]) -> list[str]:
+    """Absolute names, for another process may run in another folder."""
+    found = [str(Path(path).absolute()) for path in paths]
+    wrong = next((name for name in found if Path(name).suffix.lower() != ".parquet"), None)
+    if wrong is not None:
+        raise TableError(
+            f"Got {wrong}, but expected .parquet files: only these are read part by part. Try one "
+            "file alone, without --workers, --dask and --output."
+        )
+    twice = next((name for i, name in enumerate(found) if name in found[:i]), None)
+    if twice is not None:
+        raise TableError(f"Got {twice} twice, but expected every file once.")
+    return found
+
+
+def _kind(dtype: Any) -> str:
+    """What a column is to the encoder: "nothing" where a file has only gaps in it."""
+    from pyarrow import types
+
+    if types.is_null(dtype):
+        return "nothing"
+    if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
+        return "numbers"
+    if types.is_dictionary(dtype):
+        return _kind(dtype.value_type)
+    text = types.is_string(dtype) or types.is_large_string(dtype)
+    return "text" if text else str(dtype)
+
+
+def _require_alike(path: str, kinds: dict[str, str], model: str, wanted: dict[str, str]) -> None:
+    lacks = [name for name in wanted if name not in kinds]
+    extra = [name for name in kinds if name not in wanted]
+    if lacks or extra:
+        said = [
+            f"{verb} {', '.join(map(repr, names[:_SHOWN]))}{', ...' if names[_SHOWN:] else ''}"
+            for verb, names in (("lacks", lacks), ("has", extra))
+            if names
+        ]
+        raise TableError(
+            f"Got {path}, which {' and '.join(said)} unlike {model}, but expected the same columns "
+            "in all files."
+        )
+    for name, kind in kinds.items():
+        if "nothing" not in (kind, wanted[name]) and kind != wanted[name]:
+            raise TableError(
+                f"Got {path} with {kind} in the column {name!r}, but {model} has {wanted[name]} "
+                "there: write both in one type."
+            )
+
+
+def _cut(path: str, counts: list[int], most: int) -> list[Part]:
+    """Groups of rows put together to parts."""
+    parts: list[Part] = []
+    groups: list[int] = []
+    n_rows = start = 0
+    for g, count in enumerate(counts):
+        if groups and n_rows + count > most:
+            parts.append(Part(path, tuple(groups), n_rows, start))
+            start, groups, n_rows = start + n_rows, [], 0
+        groups.append(g)
+        n_rows += count
+    parts.append(Part(path, tuple(groups), n_rows, start))
+    return [part for part in parts if part.n_rows]

@@ -1,0 +1,467 @@
+"""Dask arrays in, a plain metric out: the numbers of a fit on one machine, and what goes wrong."""
+
+import os
+import pickle
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelmetric import (
+    LDA,
+    LFDA,
+    LMNN,
+    MMC,
+    NCA,
+    RCA,
+    Kernelized,
+    MetricClassifier,
+    TransductiveDistance,
+)
+from kernelmetric.kernels import Columns
+from kernelmetric.spaces import Nystroem, RandomFeatures
+
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pd = pytest.importorskip("pandas")
+
+# What Dask and its parts say of themselves, and what is no matter here.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:.*Port 8787.*"),
+    pytest.mark.filterwarnings("ignore:.*large graph.*"),
+]
+
+
+def points(n=500, d=8, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((n, d))
+    y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int) + (X[:, 2] > 0.3)
+    return X, y
+
+
+X, Y = points()
+UNEVEN = ((220, 1, 0, 180, 99), 8)
+PARTLY = np.where(np.arange(len(Y)) % 5 == 0, Y, -1)
+
+
+def chunked(values, chunks=UNEVEN):
+    return da.from_array(values, chunks=chunks if values.ndim == 2 else chunks[0])
+
+
+DX, DY = chunked(X), chunked(Y, (150, None))
+
+FITS = {
+    "NCA": NCA(4, max_iter=2),
+    "NCA truncated": NCA(3, solver="truncated", max_iter=2),
+    "LMNN": LMNN(4, max_iter=2),
+    "LDA": LDA(),
+    "LFDA": LFDA(3),
+    "RCA": RCA(),
+    "Nystroem": Nystroem(40, random_state=0),
+    "RandomFeatures": RandomFeatures(60, random_state=0),
+    "aligned": Kernelized(LDA(), "aligned", Nystroem(40, random_state=0)),
+    "TransductiveDistance": TransductiveDistance(2, 1e3, 10, graph="neighbors"),
+}
+
+
+def learned(estimator):
+    """All numbers that an estimator ends with."""
+    found = {}
+    for part in (estimator, *(getattr(estimator, name, None) for name in ("space_", "learner_"))):
+        for name, value in getattr(part, "__dict__", {}).items():
+            if name.endswith("_") and isinstance(value, np.ndarray | float | int | list):
+                found[type(part).__name__, name] = np.asarray(value)
+    return found
+
+
+def same(estimator, other, rtol=1e-8):
+    mine, others = learned(estimator), learned(other)
+    assert mine.keys() == others.keys()
+    for name, value in mine.items():
+        if value.dtype.kind in "fiu":
+            scale = np.max(np.abs(value), initial=1e-300)
+            assert_allclose(others[name], value, rtol=rtol, atol=rtol * scale, err_msg=str(name))
+
+
+def labels_for(name):
+    return PARTLY if name == "TransductiveDistance" else Y
+
+
+def quietly(fit, *args):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return fit(*args)
+
+
+def settings():
+    """What lets tiles of few points be shared, as those of many are."""
+    from kernelmetric.compute import _threads
+    from kernelmetric.compute.reductions import _impostors, _neighbors
+
+    return [
+        (_threads, "_WORTH_THREADS", 1e6),
+        (_impostors, "_WHOLE_ROWS", 0),
+        (_neighbors, "_TILE_BYTES", 2**18),
+    ]
+
+
+def send_everything():
+    """Let a worker share tiles however little they are."""
+    from kernelmetric.compute.backends.dask import _tiles
+
+    for module, name, value in settings():
+        setattr(module, name, value)
+    _tiles._SECONDS, _tiles._BYTES = 0.0, 1e30
+
+
+def tiles_done(client):
+    def count(dask_scheduler):
+        prefix = dask_scheduler.task_prefixes.get("kernelmetric-tiles")
+        return 0 if prefix is None else prefix.state_counts["memory"]
+
+    return client.run_on_scheduler(count)
+
+
+def scale(client, n_workers):
+    client.cluster.scale(n_workers)
+    client.wait_for_workers(n_workers, timeout=120)
+    while len(client.nthreads()) != n_workers:
+        time.sleep(0.05)
+    client.run(send_everything)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        dask.config.set({"distributed.worker.memory.terminate": False}),
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            memory_limit="2GB",
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def sums_in_the_groups_of_many_points(monkeypatch):
+    for module, name, value in settings():
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.fixture(scope="module")
+def fits(client):
+    """Every fit on one worker, on two and on three; and whether its tiles were shared."""
+    found, shared = {}, {}
+    for n_workers in (1, 2, 3):
+        scale(client, n_workers)
+        for name, estimator in FITS.items():
+            before = tiles_done(client)
+            labels = chunked(labels_for(name), (150, None))
+            found[name, n_workers] = quietly(clone(estimator).fit, DX, labels)
+            shared[name, n_workers] = tiles_done(client) - before
+    return found, shared
+
+
+@pytest.fixture(scope="module")
+def workers(client, fits):
+    return client
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_fit_on_one_two_or_three_workers_has_the_numbers_of_a_fit_here(fits, name):
+    here = quietly(clone(FITS[name]).fit, X, labels_for(name))
+    for n_workers in (1, 2, 3):
+        same(here, fits[0][name, n_workers])
+
+
+def test_tiles_are_shared_where_there_is_somebody_to_share_with(fits):
+    shared = fits[1]
+    assert all(shared[name, 1] == 0 for name in FITS)
+    for name in ("NCA", "LMNN", "NCA truncated", "TransductiveDistance"):
+        assert shared[name, 2] > 0 and shared[name, 3] > 0
+
+
+def test_a_fitted_metric_is_plain_and_nothing_is_left_on_the_cluster(workers):
+    metric = quietly(NCA(2, max_iter=2).fit, DX, DY)
+    data = pickle.dumps(metric)
+    assert b"dask" not in data and b"distributed" not in data
+    assert_allclose(pickle.loads(data).transform(X), metric.transform(X))
+    assert isinstance(metric.components_, np.ndarray) and metric.n_features_in_ == 8
+    nothing_left(workers)
+
+
+@pytest.mark.parametrize("moment", [0.4])
+def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(workers, moment):
+    estimator = NCA(4, max_iter=25, tol=0)
+    here = quietly(clone(estimator).fit, X, Y)
+    pids = workers.run(os.getpid)
+    victim = np.random.RandomState(int(100 * moment)).choice(sorted(pids.values()))
+    killer = threading.Timer(moment, os.kill, (int(victim), signal.SIGKILL))
+    killer.start()
+    try:
+        same(here, quietly(clone(estimator).fit, DX, DY))
+    finally:
+        killer.join()
+        scale(workers, 3)
+
+
+def test_a_fit_that_is_interrupted_leaves_nothing_running(workers):
+    metric = quietly(NCA(2, max_iter=2).fit, DX, DY)
+    before = metric.components_
+    metric.set_params(max_iter=100_000, tol=0, early_stopping=False)
+    stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    stop.start()
+    with pytest.raises(KeyboardInterrupt):
+        metric.fit(DX, DY)
+    assert metric.components_ is before
+    nothing_left(workers)
+
+
+def nothing_left(client):
+    """No future and no task of ours, a moment later: Dask lets go in its own time."""
+    deadline = time.monotonic() + 60
+    while client.futures or client.run_on_scheduler(_ours):
+        assert time.monotonic() < deadline, (client.futures, client.run_on_scheduler(_ours))
+        time.sleep(0.1)
+
+
+def _ours(dask_scheduler):
+    return [
+        (str(key), task.state, str(task.who_wants), str(task.processing_on))
+        for key, task in dask_scheduler.tasks.items()
+        if "kernelmetric" in str(key)
+    ]
+
+
+def test_a_chunk_with_nan_is_refused_with_its_number(workers):
+    bad = X.copy()
+    bad[300, 2] = np.nan
+    with pytest.raises(ValueError, match=r"NaN or infinity in chunk 3 of X \(from row 221 on\)"):
+        NCA(2).fit(chunked(bad), DY)
+    metric = LDA().fit(X, Y)
+    with pytest.raises(ValueError, match="chunk 3 of X"):
+        metric.transform(chunked(bad)).compute()
+
+
+def test_a_chunk_of_another_width_or_dtype_is_refused_with_its_number(workers):
+    def narrow(block, block_info=None):
+        return block[:, :5] if block_info[0]["chunk-location"][0] == 1 else block
+
+    def words(block, block_info=None):
+        return block.astype(str) if block_info[0]["chunk-location"][0] == 1 else block
+
+    whole = da.from_array(X, chunks=(200, 8))
+    for spoil, message in [(narrow, r"chunk 1 of X .* \(rows, 8\)"), (words, "chunk 1 .* dtype")]:
+        with pytest.raises(ValueError, match=message):
+            LDA().fit(whole.map_blocks(spoil, dtype=X.dtype, chunks=whole.chunks), Y)
+
+
+def test_chunks_of_columns_are_refused(workers):
+    with pytest.raises(ValueError, match=r"chunks of whole rows.*rechunk\(\{1: -1\}\)"):
+        LDA().fit(da.from_array(X, chunks=(200, 4)), Y)
+
+
+def test_rows_of_unknown_number_and_empty_chunks_change_nothing(workers):
+    kept = DX[DX[:, 0] > -1]
+    labels = DY.rechunk(DX.chunks[0])[DX[:, 0] > -1]
+    rows = X[:, 0] > -1
+    same(LDA().fit(X[rows], Y[rows]), LDA().fit(kept, labels))
+    assert_allclose(LDA().fit(X, Y).transform(kept), LDA().fit(X, Y).transform(X[rows]))
+
+
+def test_data_without_room_on_a_worker_are_refused_before_anything_moves(workers):
+    large = da.zeros((10**8, 50), chunks=(10**6, 50))
+    with pytest.raises(MemoryError, match="the smallest one has"):
+        LMNN().fit(large, da.zeros(10**8, chunks=10**6))
+
+
+def test_warnings_of_a_fit_are_heard_here(workers):
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations"):
+        NCA(2, max_iter=2, tol=0).fit(DX, DY)
+
+
+def test_errors_of_a_fit_are_raised_here_and_leave_the_metric_as_it_was(workers):
+    metric = LDA().fit(DX, DY)
+    before = metric.components_
+    with pytest.raises(ValueError, match="n_components=99"):
+        metric.set_params(n_components=99).fit(DX, DY)
+    assert metric.components_ is before
+
+
+def test_transform_waits_and_knows_its_chunks_and_dtype(workers):
+    for dtype in (np.float32, np.float64):
+        metric = Kernelized(LDA(), "rbf", Nystroem(20, random_state=0)).fit(X.astype(dtype), Y)
+        Z = metric.transform(DX.astype(dtype))
+        assert Z.chunks == (DX.chunks[0], (2,)) and Z.dtype == dtype
+        later = Z.compute()
+        assert_allclose(later, metric.transform(X.astype(dtype)), rtol=1e-4, atol=1e-5)
+        assert isinstance(later, np.ndarray)
+
+
+def test_what_is_learned_later_does_not_change_what_waits(workers):
+    metric = LDA().fit(X, Y)
+    expected = metric.transform(X)
+    Z = metric.transform(DX)
+    metric.fit(X[:, ::-1] * np.arange(1, 9), Y)
+    assert_allclose(Z, expected)
+
+
+def test_fit_transform_fits_and_waits(workers):
+    assert_allclose(LDA().fit_transform(DX, DY), LDA().fit_transform(X, Y), atol=1e-8)
+    space = Nystroem(20, random_state=0)
+    assert_allclose(space.fit_transform(DX), clone(space).fit_transform(X), atol=1e-8)
+
+
+def test_predictions_are_lazy_and_a_score_is_a_number(workers):
+    model = MetricClassifier(LDA(), cv=3).fit(DX, DY)
+    here = MetricClassifier(LDA(), cv=3).fit(X, Y)
+    assert_allclose(model.predict_proba(DX), here.predict_proba(X), atol=1e-8)
+    predicted = model.predict(DX)
+    assert isinstance(predicted, da.Array) and (predicted.compute() == here.predict(X)).all()
+    with pytest.raises(TypeError, match="kneighbors"):
+        model.kneighbors(DX)
+    embedded = TransductiveDistance(2, 1e3, 10, graph="neighbors").fit(X, PARTLY)
+    assert embedded.score(DX, DY) == embedded.score(X, Y)
+
+
+def test_distances_of_pairs_and_of_all_pairs_are_lazy(workers):
+    metric = LDA().fit(X, Y)
+    rows = np.random.RandomState(0).randint(len(X), size=(60, 2))
+    near = metric.pair_distance(rows, X)
+    for pairs in (rows, da.from_array(rows, chunks=(25, 2))):
+        assert_allclose(metric.pair_distance(pairs, DX), near)
+        assert_allclose(metric.pair_score(pairs, DX), -near)
+    ends = da.from_array(X[rows], chunks=(25, 2, 8))
+    assert_allclose(metric.pair_distance(ends), near)
+    every = metric.pairwise_distances(DX)
+    assert every.shape == (500, 500) and every.chunks[0] == (220, 1, 180, 99)
+    assert_allclose(every, metric.pairwise_distances(X), atol=1e-6)
+    assert_allclose(metric.pairwise_kernels(DX, X[:7]), metric.pairwise_kernels(X, X[:7]))
+    with pytest.raises(ValueError, match="expected 0 to 499"):
+        metric.pair_distance(rows + 490, DX).compute()
+
+
+def test_pairs_may_be_dask_arrays_of_row_numbers(workers):
+    rows = np.random.RandomState(0).randint(len(X), size=(80, 2))
+    rows = rows[rows[:, 0] != rows[:, 1]]
+    alike = Y[rows[:, 0]] == Y[rows[:, 1]]
+    similar, dissimilar = rows[alike], rows[~alike]
+    here = quietly(lambda: MMC(max_iter=3).fit(X, similar=similar, dissimilar=dissimilar))
+    pairs = {
+        "similar": da.from_array(similar, chunks=(10, 2)),
+        "dissimilar": da.from_array(dissimilar, chunks=(30, 2)),
+    }
+    same(here, quietly(lambda: MMC(max_iter=3).fit(DX, **pairs)))
+
+
+def test_data_frames_keep_their_names_and_tables_their_columns(workers):
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    parts = dd.from_pandas(frame, npartitions=3)
+    there, here = LDA().fit(parts, dd.from_pandas(pd.Series(Y), npartitions=3)), LDA().fit(frame, Y)
+    same(here, there)
+    assert list(there.feature_names_in_) == list("abcdefgh")
+    assert_allclose(there.transform(parts), here.transform(frame), atol=1e-8)
+    table = frame[["a", "b"]].assign(colour=np.where(Y == 1, "red", "blue"), c=frame["c"])
+    table.loc[5, "c"] = np.nan
+    metric = Kernelized(LDA(), Columns(), Nystroem(30, random_state=0))
+    here = clone(metric).fit(table, Y)
+    parts = dd.from_pandas(table, npartitions=3)
+    there = clone(metric).fit(parts, Y)
+    same(here, there)
+    assert_allclose(there.transform(parts), here.transform(table), atol=1e-8)
+
+
+@pytest.fixture
+def no_room(monkeypatch):
+    """Workers so small that no data fit one."""
+    from kernelmetric.compute.backends.dask import _driver
+
+    monkeypatch.setattr(_driver, "_FEW_BYTES", 0)
+    monkeypatch.setattr(_driver, "least_memory", lambda client: 1000)
+
+
+@pytest.mark.parametrize("landmarks", ["kmeans", "uniform", "rpcholesky", "features"])
+def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no_room, landmarks):
+    space = Nystroem(25, landmarks=landmarks, random_state=0)
+    if landmarks == "features":
+        space = RandomFeatures(40, random_state=0)
+    there = clone(space).fit(DX)
+    same(clone(space).fit(X), there)
+    kept = DX[DX[:, 0] > -1]  # of unknown length
+    same(clone(space).fit(X[X[:, 0] > -1]), clone(space).fit(kept))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "aligned"])
+def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
+    learner = NCA(2, solver="minibatch", max_iter=1, batch_size=250, random_state=0)
+    metric = Kernelized(learner, kernel, Nystroem(25, random_state=0))
+    there = quietly(clone(metric).fit, DX, DY)
+    here = quietly(clone(metric).fit, X, Y)
+    same(here.space_, there.space_)
+    Z = there.transform(DX).compute()
+    assert Z.shape == (500, 2)
+    own = (Y[there.pairwise_distances(X).argsort(axis=1)[:, 1]] == Y).mean()
+    guessed = np.mean(Y[:-1] == Y[1:])
+    assert own > guessed + 0.1  # the share of points whose nearest is of their class
+    assert own > (Y[here.pairwise_distances(X).argsort(axis=1)[:, 1]] == Y).mean() - 0.1
+
+
+def test_rows_elsewhere_are_never_gathered_silently(workers, no_room):
+    with pytest.raises(MemoryError, match="smallest one has"):
+        LDA().fit(DX, DY)
+    from kernelmetric.compute.backends.dask._rows import Rows
+
+    rows = Rows([], [], np.empty((0, 3)), None, None)
+    for gather in (np.asarray, list, lambda rows: rows + np.ones(3)):
+        with pytest.raises((MemoryError, TypeError)):
+            gather(rows)
+
+
+def test_without_a_client_the_work_is_done_here_and_that_is_said(monkeypatch):
+    from kernelmetric.compute.backends.dask import _driver
+
+    monkeypatch.setattr(_driver, "current_client", lambda: None)
+    with dask.config.set(scheduler="sync"), pytest.warns(UserWarning, match="without a distr"):
+        there = LDA().fit(DX, DY)
+    same(LDA().fit(X, Y), there)
+
+
+def test_views_arrive_as_they_left():
+    from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
+
+    base = np.arange(40_000.0).reshape(200, 200)
+    columns = np.asfortranarray(base)
+    things = [base[:150, 3:], base.T, base[::2, ::-1], columns[50:], columns, base[0], "text"]
+    parts = Parts()
+    data = dumps(things, parts)
+    assert len(parts.arrays) == 2 and len(data) < 10_000
+    for sent, found in zip(things, loads(data, [a.copy("A") for a in parts.arrays]), strict=True):
+        assert np.array_equal(sent, found)
+        assert getattr(sent, "strides", None) == getattr(found, "strides", None)
+
+
+def test_an_array_that_was_written_into_is_sent_again():
+    from kernelmetric.compute.backends.dask._tiles import _Sent
+
+    array, known = np.zeros((300, 300)), {}
+    known[id(array)] = sent = _Sent(array, None, known)
+    assert sent.is_of(array) and not sent.is_of(array.copy())
+    array[3, 4] = 1.0
+    assert not sent.is_of(array)
+    del array
+    assert not known

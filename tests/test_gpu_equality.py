@@ -1,0 +1,245 @@
+"""Every learner and every space gives on a GPU what it gives here, over a list of shapes.
+
+On the CPU, torch's tensors take the same way through the code, without the fused kernels: the
+smaller shapes run there too (`make test-torch`).
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelmetric import (
+    KPCA,
+    NCA,
+    RBF,
+    KernelTrick,
+    Nystroem,
+    RandomFeatures,
+    TransductiveDistance,
+    use_device,
+)
+from kernelmetric.compute import class_neighbors, lmnn_hinge, mine_impostors, nca_loss
+from kernelmetric.learners import DLA, DNE, ITML, LFDA, LPP, MCML, MLKR, MMC, IdealizedKernel
+from kernelmetric.selection import RidgeKPCA
+from kernelmetric.transductive import tangent_neighbors
+from tested_learners import variants
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+ITERATIONS = 2  # more let rounding grow: the way down is not convex
+# n, d, classes, what is special
+SHAPES = [
+    (1, 3, 1, ""),
+    (2, 1, 2, ""),
+    (31, 3, 3, ""),
+    (33, 64, 33, ""),
+    (33, 3, 3, "copies"),
+    (40, 5, 1, ""),
+    (60, 3, 3, "offset"),
+]
+LARGE = [
+    (1000, 64, 10, ""),
+    (1000, 200, 10, "offset"),
+    (1000, 784, 1000, ""),
+    (1000, 3, 1, ""),
+    (1000, 3, 10, "copies"),
+]
+HUGE = (65_537, 3, 10, "")
+GPU = pytest.mark.gpu
+
+
+def cases(*more):
+    here = [("cpu", *shape) for shape in SHAPES]
+    there = [("cuda", *shape) for shape in (*SHAPES, *LARGE, *more)]
+    return pytest.mark.parametrize(
+        ("device", "n", "d", "classes", "special"),
+        [*here, *(pytest.param(*case, marks=GPU) for case in there)],
+    )
+
+
+def points(n, d, classes, special):
+    rng = np.random.RandomState(0)
+    y = np.arange(n) % classes
+    X = rng.standard_normal((n, d)) / np.sqrt(d)
+    X[:, 0] += 0.3 * y / max(1, classes - 1)
+    if special == "copies":
+        X[n // 2 :] = X[: n - n // 2]
+    if special == "offset":
+        X += 1e4
+    return X, y
+
+
+def on(device, X, dtype=torch.float64):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return torch.as_tensor(X, dtype=dtype, device=device)
+
+
+def outcome(estimator, X, y):
+    """A fitted copy, or the sentence with which it refuses."""
+    try:
+        return clone(estimator).fit(X, y)
+    except ValueError as refusal:
+        return str(refusal)
+
+
+def brief(learner):
+    if "max_iter" in learner.get_params():
+        learner = clone(learner).set_params(max_iter=ITERATIONS)
+    return learner
+
+
+def host(values):
+    return values.cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+
+
+def close(found, expected, rtol):
+    scale = max(np.abs(expected).max(initial=0.0), 1e-12)
+    np.testing.assert_allclose(host(found), expected, atol=rtol * scale, rtol=rtol)
+
+
+# Neighbours, and with them the weights, jump where two distances are equal up to rounding; an
+# eigenvalue twice leaves the axes open. Their distances are then another metric of equal value.
+SLOW = (MCML, MLKR, LPP, DNE, DLA, LFDA, ITML, MMC, IdealizedKernel)
+
+
+@cases(HUGE)
+@pytest.mark.parametrize("learner", variants(), ids=repr)
+def test_a_learner_ends_where_it_ends_here(learner, device, n, d, classes, special):
+    if n > 1000 and isinstance(learner, SLOW):
+        pytest.skip("minutes on the CPU")
+    X, y = points(n, d, classes, special)
+    if type(learner).__name__ == "MLKR":
+        y = X[:, 0] - X[:, 0].mean() + np.arange(n) % 3
+    learner = brief(learner)
+    expected = outcome(learner, X, y)
+    found = outcome(learner, on(device, X), y)
+    if isinstance(expected, str):
+        assert isinstance(found, str)
+        assert found[:25] == expected[:25]  # scikit-learn's sentence goes on in its own way
+        return
+    assert not isinstance(found, str), found
+    assert found.components_.device.type == device
+    rtol = 1e-6 if special == "offset" else 1e-8
+    assert float(found.loss_) == pytest.approx(float(expected.loss_), rel=rtol, abs=rtol)
+    single = outcome(learner, on(device, X, torch.float32), y)
+    if special == "offset":  # float32 has three digits left of such points
+        assert isinstance(single, str) or np.isfinite(float(single.loss_))
+        return
+    assert not isinstance(single, str), single
+    reference = outcome(learner, X.astype(np.float32), y)
+    tol = 1e-5 * max(abs(float(reference.loss_)), 1.0)
+    assert abs(float(single.loss_) - float(reference.loss_)) <= 20 * tol
+
+
+SPACES = [
+    KPCA(kernel=RBF(gamma=0.3)),
+    KPCA(3, kernel=RBF(gamma=0.3)),
+    Nystroem(20, kernel=RBF(gamma=0.3), landmarks="uniform", random_state=0),
+    RandomFeatures(50, kernel=RBF(gamma=0.3), random_state=0),
+    KernelTrick(kernel=RBF(gamma=0.3)),
+    RidgeKPCA(3, kernel=RBF(gamma=0.3)),
+]
+
+
+@cases(HUGE)
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_a_space_keeps_the_distances_it_keeps_here(space, device, n, d, classes, special):
+    if n > 1000 and isinstance(space, KPCA | KernelTrick):
+        pytest.skip("an n × n array, or minutes on the CPU")
+    X, y = points(n, d, classes, special)
+    expected = outcome(space, X, y)
+    found = outcome(space, on(device, X), y)
+    if isinstance(expected, str):
+        assert isinstance(found, str)
+        assert found[:25] == expected[:25]  # scikit-learn's sentence goes on in its own way
+        return
+    assert not isinstance(found, str), found
+    assert found.rank_ == expected.rank_
+    fresh = X[:40] + 0.01
+
+    def gram(fitted, points):
+        Z = host(fitted.transform(points))
+        G = getattr(fitted, "basis_gram_", None)
+        return Z @ Z.T if G is None else Z @ host(G if not callable(G) else G()) @ Z.T
+
+    if isinstance(space, KernelTrick):
+        close(found.transform(on(device, fresh)), host(expected.transform(fresh)), 1e-8)
+        return
+    rtol = 1e-4 if special == "offset" else 1e-6 if isinstance(space, RidgeKPCA) else 1e-8
+    close(gram(found, on(device, fresh)), gram(expected, fresh), rtol)
+    if special != "offset":
+        single = clone(space).fit(on(device, X, torch.float32), y)
+        reference = clone(space).fit(X.astype(np.float32), y)
+        if single.rank_ == reference.rank_:
+            pair = (on(device, fresh, torch.float32), fresh.astype(np.float32))
+            close(gram(single, pair[0]), gram(reference, pair[1]), 1e-3)
+
+
+@cases(HUGE)
+def test_values_gradients_neighbours_and_impostors_are_those_of_here(
+    device, n, d, classes, special
+):
+    if n == 1:
+        pytest.skip("no pair at all")
+    X, y = points(n, d, classes, special)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    tX = on(device, X)
+    L = np.random.RandomState(1).standard_normal((min(d, 20), d))
+    targets = class_neighbors(X, y, 2, same=True)[0]
+    if special != "copies":
+        for same in (True, False) if classes > 1 else (True,):
+            there = class_neighbors(tX, y, 2, same=same)[0]
+            np.testing.assert_array_equal(there, class_neighbors(X, y, 2, same=same)[0])
+    tL = on(device, L)
+    E, tE = X @ L.T, tX @ tL.T
+    loose = 1e-4 if special == "offset" else 1e-8
+    pairs = [(nca_loss(tL, tX, y), nca_loss(L, X, y))]
+    if n <= 1000 and classes > 1:
+        pairs.append(
+            (lmnn_hinge(tE, tX, targets, y, 1.0), lmnn_hinge(E, X, targets, y, 1.0)),
+        )
+        mined, there = mine_impostors(E, targets, y, 1.0), mine_impostors(tE, targets, y, 1.0)
+        assert float(there[0]) == pytest.approx(float(mined[0]), rel=loose, abs=loose)
+    for found, expected in pairs:
+        assert float(found[0]) == pytest.approx(float(expected[0]), rel=loose, abs=loose)
+        close(found[1], expected[1], loose)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
+def test_the_transductive_distance_is_that_of_here(device, labelled):
+    on(device, np.zeros(1))
+    X, y = labelled
+    y = np.where(np.arange(len(y)) % 5, -1, y)
+    expected = TransductiveDistance().fit(X, y).pairwise_distances(X)
+    with use_device(device):
+        found = TransductiveDistance().fit(X, y).pairwise_distances(X)
+    close(found, expected, 1e-6)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
+def test_tangent_neighbours_are_those_of_here(device):
+    on(device, np.zeros(1))
+    images = np.random.RandomState(0).uniform(size=(120, 64))
+    distances, indices = tangent_neighbors(images, 4, shape=(8, 8), n_candidates=20)
+    with use_device(device):
+        found = tangent_neighbors(images, 4, shape=(8, 8), n_candidates=20)
+    np.testing.assert_array_equal(found[1], indices)
+    close(found[0], distances, 1e-10)
+    tensors = tangent_neighbors(on(device, images), 4, shape=(8, 8), n_candidates=20)
+    np.testing.assert_array_equal(tensors[1], indices)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
+def test_the_truncated_solver_looks_at_all_pairs_there(device, labelled):
+    X, y = labelled
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        found = NCA(2, solver="truncated", tol=1e-6).fit(on(device, X), y)
+        expected = NCA(2, tol=1e-6).fit(X, y)
+    assert found.loss_ == pytest.approx(expected.loss_, rel=0.02)
