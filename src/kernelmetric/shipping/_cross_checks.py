@@ -25,6 +25,7 @@ from kernelmetric.kernels import Kernel, TableSchema
 from kernelmetric.kernels._frames import NAMES, QUANTITIES
 from kernelmetric.learners import Learner
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
+from kernelmetric.shipping._linkage_checks import LINKAGE_CHECKS
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.spaces import Space
 from kernelmetric.transductive import TransductiveDistance
@@ -342,4 +343,5 @@ FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     (IndexTuples, _check_tuples),
     (PairVerifier, _check_verifier),
     ((MetricClassifier, MetricRegressor), _check_predictor),
+    *LINKAGE_CHECKS,
 )
