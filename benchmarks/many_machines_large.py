@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -213,10 +214,12 @@ def measure(options, folder, out, scratch):
             stack.enter_context(running(peaks, f"worker {number}", command))
         command = [sys.executable, __file__, "--job", address, str(folder), str(out), *sys.argv[1:]]
         client = stack.enter_context(running(peaks, "client", command))
-        said, _ = client.communicate()
-        peaks.look()
+        try:
+            said, _ = client.communicate()
+        finally:  # of a job that was stopped, the memory is what one wants to know
+            peaks.look()
+            print(json.dumps(peaks.most, indent=1), flush=True)
         if client.returncode:
-            print(json.dumps(peaks.most, indent=1))
             sys.exit(f"The job ended with exit code {client.returncode}; its error is above.")
     return json.loads(said.splitlines()[-1]) | {"peaks": peaks.most}
 
@@ -264,6 +267,7 @@ def main():
             draw(Path(places[0]), options.rows, options.rows_per_file)
         return
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the programs are to be stopped too
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch) / "rows"
         start = time.perf_counter()

@@ -68,8 +68,9 @@ def public_names_by_room():
         elif callable(thing):
             room = thing.__module__.split(".")[1]
             rooms.setdefault(room, []).append(name)
-    why = importlib.import_module("kernelmetric.inspection")
-    rooms["inspection"] = [f"inspection.{name}" for name in why.__all__]
+    for room in ("inspection", "linkage"):  # no name of theirs is in the package itself
+        members = importlib.import_module(f"kernelmetric.{room}").__all__
+        rooms[room] = [f"{room}.{name}" for name in members]
     for name, room in kernelmetric._MOVED.items():
         rooms.setdefault(room, []).append(f"{room}.{name}")
     known = [room for room in ROOMS if room in rooms]

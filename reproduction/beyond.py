@@ -25,11 +25,13 @@ from kernelmetric.learners import (
     MMC,
     NCA,
     RCA,
+    RFM,
     IdealizedKernel,
 )
 from kernelmetric.selection import KernelAlignment
 from kernelmetric.transductive import TransductiveDistance
 from reproduction.classifiers import TunedSVM
+from reproduction.peers import PeerXRFM, peer
 from reproduction.problems import GROUPS, Problem, folds
 from reproduction.table import Method, Smoke, Table
 
@@ -209,6 +211,12 @@ _METHODS = (
         "SVM", "RBF, C and γ from a grid of 40 by 3-fold cross-validation.", lambda p: TunedSVM()
     ),
     _classifier("forest", "200 trees, features per cut by 3-fold cross-validation.", _tuned_forest),
+    _classifier(
+        "xRFM",
+        "xRFM 0.4, the recursive feature machine of its authors, as it comes; a fifth of the "
+        "training points chooses its round.",
+        lambda problem: peer(PeerXRFM, "xrfm"),
+    ),
     *(_linear(kind.__name__, kind) for kind in (LDA, LFDA, DNE, DLA, RCA, NCA, LMNN)),
     Method(
         "LMCA",
@@ -218,6 +226,7 @@ _METHODS = (
     ),
     *(_linear(kind.__name__, kind) for kind in (MCML, MMC, ITML)),
     _linear("idealized", IdealizedKernel, "Idealized linear kernel, C by cross-validation."),
+    _linear("RFM", RFM, "As it is: Laplace kernel, full matrix."),
     *(_kernelized("K", kind, "auto", _AUTO, "kernelized") for kind in (LDA, LFDA, DNE, NCA, LMNN)),
     *(
         _kernelized("AK", kind, KernelAlignment(centered=True), _ALIGNED, "aligned")

@@ -19,7 +19,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.svm import SVC
 
-from kernelmetric.kernels import RBF, Cosine, Delta, Laplacian, Linear, Polynomial
+from kernelmetric.kernels import RBF, Cosine, Delta, Jaccard, Laplacian, Linear, Polynomial
 from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 
 sys.path.insert(0, str(Path(__file__).parent))  # for what test files share
@@ -47,6 +47,7 @@ KERNELS = [
     Polynomial(),
     Linear(),
     Cosine(),
+    Jaccard(),
     RBF() + 0.1 * Delta(),
     RBF(gamma=0.3) * Polynomial(),
 ]

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
 
 from kernelmetric import (
     DNE,
@@ -39,6 +40,16 @@ each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 each_of_labels = pytest.mark.parametrize(
     "estimator",
     [e for e in ESTIMATORS if getattr(e, "learns_from", "labels") == "labels"],
+    ids=repr,
+)
+each_of_classes = pytest.mark.parametrize(
+    "estimator",
+    [
+        e
+        for e in ESTIMATORS
+        if getattr(e, "learns_from", "labels") == "labels"
+        and not get_tags(e).target_tags.multi_output  # those that take numbers too
+    ],
     ids=repr,
 )
 
@@ -175,7 +186,7 @@ def test_one_class_is_refused(estimator, labelled):
         estimator.fit(X, np.zeros(30, dtype=int))
 
 
-@each_of_labels
+@each_of_classes
 def test_continuous_labels_are_refused(estimator, labelled):
     X, _ = labelled
     with pytest.raises(ValueError, match=r"Unknown label type: continuous"):

@@ -17,10 +17,12 @@ from kernelmetric import (
     LMCA,
     LMNN,
     LPP,
+    LSML,
     MLKR,
     NCA,
     RBF,
     RCA,
+    SCML,
     IdealizedKernel,
     Kernelized,
     KernelTrick,
@@ -64,6 +66,7 @@ def separated():
         RCA(),
         RCA(2, shrinkage=0.0),
         ITML(tol=1e-13),
+        LSML(tol=1e-13),
         IdealizedKernel(C=3.0, nu=0.8),
         IdealizedKernel(C=3.0, nu=0.8, psd="clip"),
     ],
@@ -303,6 +306,8 @@ def check_permutation(metric, X, y, rtol):
 
 
 def test_permuting_rows_permutes_the_metric(learner, labelled):
+    if isinstance(learner, SCML):
+        pytest.skip("the places of its directions are drawn")
     check_permutation(learner, *labelled, rtol=1e-5)
 
 

@@ -217,7 +217,9 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(workers, moment)
         same(here, quietly(clone(estimator).fit, DX, DY))
     finally:
         killer.join()
-        scale(workers, 3)
+        workers.wait_for_workers(2, timeout=120)  # the third one is being started
+        workers.run(send_everything)
+    nothing_left(workers)
 
 
 def test_a_fit_that_is_interrupted_leaves_nothing_running(workers):
@@ -246,6 +248,24 @@ def _ours(dask_scheduler):
         for key, task in dask_scheduler.tasks.items()
         if "kernelmetric" in str(key)
     ]
+
+
+def test_a_scheduler_that_goes_away_is_told_of_in_a_sentence():
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False, timeout=3) as client,
+        client.as_current(),
+    ):
+        metric = NCA(2, max_iter=100_000, tol=0, early_stopping=False)
+        gone = threading.Timer(1.0, cluster.sync, (cluster.scheduler.close,))
+        gone.start()
+        with pytest.raises(RuntimeError, match=r"scheduler .* went away"):
+            metric.fit(DX, DY)
+        assert not hasattr(metric, "components_")
+        gone.join()
 
 
 def test_a_chunk_with_nan_is_refused_with_its_number(workers):
@@ -395,6 +415,19 @@ def no_room(monkeypatch):
     monkeypatch.setattr(_driver, "least_memory", lambda client: 1000)
 
 
+@pytest.mark.parametrize("learner", [LDA(), LDA(1, shrinkage=0.3), RCA(), RCA(3)], ids=repr)
+def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
+    moved, labels = X @ np.diag(np.arange(1, 9)) + 50, Y + 3
+    there = clone(learner).fit(chunked(moved), labels)
+    same(clone(learner).fit(moved, labels), there)
+    wanted = np.where(np.arange(500) % 3, labels, -1)
+    if isinstance(learner, RCA):
+        there = clone(learner).fit(chunked(moved), chunks=wanted)
+        same(clone(learner).fit(moved, chunks=wanted), there)
+    with pytest.raises(ValueError, match="vary in less than 9 directions"):
+        clone(learner).fit(chunked(np.c_[moved, moved[:, 0]], (UNEVEN[0], 9)), labels)
+
+
 @pytest.mark.parametrize("landmarks", ["kmeans", "uniform", "rpcholesky", "features"])
 def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no_room, landmarks):
     space = Nystroem(25, landmarks=landmarks, random_state=0)
@@ -404,6 +437,12 @@ def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no
     same(clone(space).fit(X), there)
     kept = DX[DX[:, 0] > -1]  # of unknown length
     same(clone(space).fit(X[X[:, 0] > -1]), clone(space).fit(kept))
+
+
+def test_a_kernel_metric_adds_up_in_its_coordinates_where_the_rows_are(workers, no_room):
+    metric = Kernelized(LDA(), "rbf", Nystroem(12, random_state=0))
+    there = clone(metric).fit(DX, DY)
+    same(clone(metric).fit(X, Y), there)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "aligned"])
@@ -423,7 +462,7 @@ def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
 
 def test_rows_elsewhere_are_never_gathered_silently(workers, no_room):
     with pytest.raises(MemoryError, match="smallest one has"):
-        LDA().fit(DX, DY)
+        LMNN().fit(DX, DY)
     from kernelmetric.compute.backends.dask._rows import Rows
 
     rows = Rows([], [], np.empty((0, 3)), None, None)

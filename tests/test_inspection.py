@@ -47,6 +47,7 @@ OTHERS = [
     "auto",
     "aligned",
     Rescaled(RBF(gamma=0.5) + 0.1 * Delta(), [1.0, 2.0, 0.0, 1.0]),
+    Rescaled(RBF(gamma=0.5) + 0.1 * Delta(), [[1.0, 0.5, 0.0, -1.0], [0.0, 1.0, 0.3, 0.0]]),
     PairwiseKernel("rbf"),
     FunctionKernel(lambda A, B: (1 + A @ B.T) ** 2),
 ]
@@ -168,9 +169,13 @@ def test_training_rows_placed_by_landmarks_and_ridge_are_explained(labelled, fre
     assert_adds_up(metric, X, fresh)
 
 
-def test_new_rows_have_no_part_of_the_ridge(labelled, fresh):
+@pytest.mark.parametrize(
+    "scales",
+    [[1.0, 2.0, 0.0, -0.5], [[1.0, 0.5, 0.0, -0.5], [0.0, 2.0, 0.3, 0.0], [0.2, 0.0, 3.0, 1.0]]],
+    ids=["scales", "map"],
+)
+def test_new_rows_have_no_part_of_the_ridge(scales, labelled, fresh):
     X, y = labelled
-    scales = [1.0, 2.0, 0.0, -0.5]
     kernel = Rescaled(0.5 * Laplacian(gamma=0.3) + RBF(gamma=0.2) + 0.1 * Delta(), scales)
     metric = Kernelized(LDA(), kernel).fit(X, y)
     assert_adds_up(metric, X, fresh)
@@ -222,6 +227,7 @@ def test_a_jump_between_two_rows_is_told(labelled):
         RBF(gamma=0.3) + 0.5 * Linear(),
         RBF(gamma=0.3) * Polynomial() * Cosine(),
         Rescaled(Cosine() + RBF(gamma=0.2), [1.0, -2.0, 0.0]),
+        Rescaled(Cosine() + RBF(gamma=0.2), [[1.0, -2.0, 0.0], [0.5, 0.0, 1.0]]),
     ],
     ids=repr,
 )

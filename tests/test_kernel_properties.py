@@ -12,6 +12,7 @@ from kernelmetric.kernels import (
     Cosine,
     Delta,
     FunctionKernel,
+    Jaccard,
     Laplacian,
     Linear,
     Polynomial,
@@ -39,6 +40,7 @@ formulas = st.one_of(
     st.builds(FunctionKernel, st.just(products)),
     st.builds(Linear),
     st.builds(Cosine),
+    st.builds(Jaccard),
 )
 
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from kernelmetric import load, save
 from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_records
+from kernelmetric.evaluation import cluster_scores
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage import (
     EqualKeys,
@@ -17,7 +19,9 @@ from kernelmetric.linkage import (
     candidate_pairs,
     score_candidates,
 )
+from kernelmetric.linkage._correlation import correlation_clusters
 from kernelmetric.linkage._evidence import frequencies, learn, levels_of
+from kernelmetric.linkage._linker import found_candidates
 from kernelmetric.linkage._links import link, one_to_one_choice
 
 pd = pytest.importorskip("pandas", reason="pandas comes with the extra `linkage`")
@@ -308,6 +312,36 @@ def test_many_labels_teach_which_fields_must_agree_together():
     assert np.mean((model.probability(S) > 0.5) == same) > 0.95
 
 
+def test_few_labels_do_no_harm(fuzzy, register):
+    table, _, person = register
+    found = found_candidates(table, None, None, None)
+    same = person[found.candidates[:, 0]] == person[found.candidates[:, 1]]
+
+    def f1(rows):
+        model = found.learn(found.S[rows], same[rows], None, by_kind=True)
+        linked = model.probability(found.S) >= 0.5
+        return 2 * np.sum(linked & same) / (linked.sum() + same.sum())
+
+    draws = []
+    for seed in range(10):
+        rng = np.random.RandomState(seed)
+        kinds = [rng.permutation(np.flatnonzero(kind))[:5] for kind in (same, ~same)]
+        draws.append(f1(np.concatenate(kinds)))
+    assert np.mean(draws) >= f1(np.empty(0, dtype=int))
+
+
+def test_labels_chosen_by_looks_tell_the_share_of_matches():
+    rng = np.random.RandomState(0)
+    m = np.array([[0.1, 0.1, 0.1, 0.7]] * 4)
+    u = np.array([[0.7, 0.1, 0.1, 0.1]] * 4)
+    S, same = drawn_levels(rng, 20_000, 0.05, m, u)
+    p = learn(S, S[:0], same[:0], 0.1, None).probability(S)
+    near = np.argsort(np.abs(p - 0.5))[:200]  # about half of these match
+    asked = learn(S, S[near], same[near], 0.1, None, by_kind=False)
+    assert asked.match_share == pytest.approx(same.mean(), rel=0.15)
+    assert asked.probability(S).mean() == pytest.approx(asked.match_share)
+
+
 # --- the linker ----------------------------------------------------------------------------------
 
 
@@ -386,6 +420,100 @@ def test_clusters_of_two_tables_count_records_of_the_right_after_those_of_the_le
     assert frame[["left", "right"]].to_numpy().tolist() == [["a", "x"], ["b", "x"]]
 
 
+def planted(rng, n_clusters=30, size=5, wrong=0.05):
+    """All pairs inside clusters and some between, of which a few have the wrong probability."""
+    true = np.repeat(np.arange(n_clusters), size)
+    i, j = np.triu_indices(len(true), 1)
+    same = true[i] == true[j]
+    compared = same | (rng.uniform(size=len(i)) < 0.5)
+    i, j, same = i[compared], j[compared], same[compared]
+    slips = rng.uniform(size=len(i)) < wrong
+    p = np.where(same ^ slips, np.where(slips, 0.7, 0.95), np.where(slips, 0.3, 0.05))
+    return np.column_stack([i, j]), p, true
+
+
+def test_correlation_clusters_undo_links_that_other_pairs_contradict():
+    for seed in range(5):
+        pairs, p, true = planted(np.random.RandomState(seed))
+        links = link(pairs, p, len(true), None, threshold=0.5, one_to_one=False)
+        components, found = links.clusters(), links.clusters("correlation")
+        assert len(components.cut) == 0
+        assert cluster_scores(found.codes, true).f1 > 0.95
+        assert cluster_scores(components.codes, true).f1 < 0.5
+        assert len(found.cut)
+        assert np.all(found.codes[found.cut[:, 0]] != found.codes[found.cut[:, 1]])
+        frame = links.to_frame(clusters=found)
+        assert len(frame) == len(links) - len(found.cut)
+        assert np.array_equal(frame["cluster"], found.codes[frame["right"]])
+
+
+def test_correlation_clusters_are_the_best_of_few_records():
+    rng = np.random.RandomState(0)
+    partitions = [[0]]
+    for _ in range(5):
+        partitions = [[*p, k] for p in partitions for k in range(max(p) + 2)]
+    codes = np.array(partitions)
+    pairs = np.column_stack(np.triu_indices(6, 1))
+    inside = codes[:, pairs[:, 0]] == codes[:, pairs[:, 1]]
+    reached = []
+    for _ in range(50):
+        gains = rng.standard_normal(15)
+        found = correlation_clusters(6, pairs, gains)
+        value = gains[found[pairs[:, 0]] == found[pairs[:, 1]]].sum()
+        assert value >= -1e-12
+        reached.append(value > (inside @ gains).max() - 1e-9)
+    assert np.mean(reached) > 0.8  # greedy, with moves
+
+
+def test_without_contradictions_both_kinds_of_clusters_agree():
+    pairs, p, true = planted(np.random.RandomState(0), wrong=0.0)
+    links = link(pairs, p, len(true), None, threshold=0.5, one_to_one=False)
+    assert np.array_equal(links.clusters("correlation").codes, true)
+    assert np.array_equal(links.clusters().codes, true)
+    with pytest.raises(ValueError, match="Got method='best'"):
+        links.clusters("best")
+
+
+def test_a_linker_is_saved_and_links_new_tables_alike(fuzzy, register, tmp_path):
+    table, truth, _ = register
+    others = np.column_stack([truth[:40, 0], (truth[:40, 1] + 7) % len(table)])
+    known = np.concatenate([truth[:40], others[others[:, 0] != others[:, 1]]])
+    same = np.arange(len(known)) < 40
+    rules = [NearestText(n_neighbors=5), SortedNeighborhood("born", 2), EqualKeys("last", "city")]
+    linker = RecordLinker(RecordComparison({"last": "text", "born": "date"}), rules)
+    linker.fit(table, pairs=known, same=same)
+    assert linker.model_.space is not None  # enough labels for the kernel
+    again = load(save(linker, tmp_path / "people.linker"))
+    assert np.array_equal(again.links().pairs, linker.links().pairs)
+    new = table.head(60)
+    assert np.array_equal(again.links(new).pairs, linker.links(new).pairs)
+    assert again.weights().equals(linker.weights())
+
+
+def test_a_rule_that_is_a_function_is_not_saved(fuzzy, register, tmp_path):
+    linker = RecordLinker(rules=[EqualKeys(lambda table: table["last"])]).fit(register[0])
+    with pytest.raises(ValueError, match="a function is code"):
+        save(linker, tmp_path / "people.linker")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda linker: linker.candidates_.__setitem__((0, 0), 10**6), "row numbers"),
+        (lambda linker: linker.model_.weights.__setitem__(0, np.nan), "finite"),
+        (lambda linker: linker.comparison_.kinds_.update(last="name"), "kinds of columns"),
+        (lambda linker: setattr(linker, "rules", ["last"]), "rules of candidates"),
+        (lambda linker: setattr(linker, "match_share_", 2.0), "match_share_"),
+    ],
+    ids=["rows", "weights", "kinds", "rules", "share"],
+)
+def test_a_linker_that_no_fit_leaves_is_not_saved(fuzzy, register, tmp_path, change, message):
+    linker = RecordLinker().fit(register[0].head(60))
+    change(linker)
+    with pytest.raises(ValueError, match=message):
+        save(linker, tmp_path / "people.linker")
+
+
 # --- the command ---------------------------------------------------------------------------------
 
 
@@ -411,7 +539,7 @@ def test_one_command_links_two_tables(fuzzy, files, run):
     folder, partner = files
     said = run(
         "link", folder / "a.csv", folder / "b.csv", "--id", "id", "--pairs", folder / "known.csv",
-        "--one-to-one", "--out", folder / "links.csv",
+        "--one-to-one", "--clusters", "correlation", "--out", folder / "links.csv",
     )  # fmt: skip
     assert said.exit_code == 0, said.stderr
     assert "links.csv" in said.stdout

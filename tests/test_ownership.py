@@ -29,6 +29,7 @@ def fitted_or_none(space, kernel, X, y):
 def more_kernels():
     return [
         Rescaled(RBF(gamma=0.5), np.array([1.0, 0.5, 2.0, 1.0])),
+        Rescaled(RBF(gamma=0.5), np.eye(4)[:3]),
         FunctionKernel(lambda a, b, power: (a @ b.T + 1) ** power, {"power": 2}),
         FunctionKernel(lambda a, b: np.minimum(np.abs(a), np.abs(b)).sum()),
         KernelAlignment(centered=True),

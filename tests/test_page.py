@@ -7,10 +7,12 @@ import re
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import (
     DNE,
+    MLKR,
     NCA,
     KernelAlignment,
     Kernelized,
@@ -21,7 +23,8 @@ from kernelmetric.evaluation import ClassScores, holdout
 from kernelmetric.inspection import explain_pair
 from kernelmetric.report import plot_loss_curve, plot_neighbors, report_page, visible
 from kernelmetric.report._page_charts import curve_svg
-from kernelmetric.report._page_data import choose_points, columns_of, hardness, in_planes, relevance
+from kernelmetric.report._page_data import choose_points, hardness, in_planes, ranges_of
+from kernelmetric.report._page_reasons import COMPARED, columns_of, relevance
 
 
 @pytest.fixture(scope="module")
@@ -392,3 +395,74 @@ def test_the_hardest_rows_come_first():
     metric = DNE(1, n_neighbors=1).fit(X, y)
     page = report_page(metric, X, y, X_test=X_test, y_test=y_test)
     assert re.findall(r"<td>row (\d)</td>", page) == ["5", "6", "4"]
+
+
+def test_any_two_of_some_points_are_compared_by_the_shares_of_their_distance(parts):
+    metric, points = parts
+    data = data_of(report_page(metric, **points))
+    pairs, n = data["pairs"], len(points["X"])
+    chosen = pairs["points"]
+    assert len(chosen) == min(COMPARED, len(points["X_test"]))
+    assert min(chosen) >= n  # held-out ones
+    assert len(pairs["shares"]) == len(pairs["distances"]) == len(chosen) * (len(chosen) - 1) // 2
+    m = len(chosen)
+    for a, b in ((0, 1), (2, 7), (m - 2, m - 1)):
+        k = a * m - a * (a + 1) // 2 + (b - a - 1)  # as the script of the page counts
+        rows = points["X_test"][[chosen[a] - n, chosen[b] - n]]
+        why = explain_pair(metric, *rows)
+        assert pairs["distances"][k] ** 2 == pytest.approx(why.squared_distance, rel=1e-3)
+        percent = np.round(100 * why.shares / np.abs(why.shares).sum())
+        for column, share in pairs["shares"][k]:
+            assert abs(percent[column] - share) <= 1
+
+
+def test_a_metric_of_given_kernel_values_has_no_pairs_to_compare(wine):
+    X, y = wine
+    metric = Kernelized(DNE(2), "precomputed").fit(X @ X.T, y)
+    data = data_of(report_page(metric, X @ X.T, y))
+    assert data["pairs"] == {"points": [], "shares": [], "distances": []}
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((120, 4))
+    y = X[:, 0] + 0.1 * rng.standard_normal(120)
+    train, test = holdout(y, regression=True)
+    metric = MLKR().fit(X[train], y[train])
+    return metric, {"X": X[train], "y": y[train], "X_test": X[test], "y_test": y[test]}
+
+
+def test_a_page_of_numbers_shows_ranges_and_how_far_predictions_are_off(numbers):
+    metric, points = numbers
+    page = report_page(
+        metric,
+        **points,
+        regression=True,
+        label="price",
+        scores={"Euclidean": [-0.1], "MLKR": [0.9]},
+        learned="MLKR",
+        score_name="R²",
+    )
+    data = data_of(page)
+    assert len(data["classes"]) == 5
+    assert data["classes"][0].startswith("up to ")
+    assert data["values"][0] == f"{points['y'][0]:.4g}"
+    assert "Predicted numbers" in page
+    assert "The hardest rows" not in page
+    assert "nan" not in page.split('id="data"')[0]
+    model = KNeighborsRegressor(5).fit(metric.transform(points["X"]), points["y"])
+    off = np.abs(model.predict(metric.transform(points["X_test"])) - points["y_test"])
+    assert f"{off.mean():.4g} after" in page
+
+
+def test_ranges_hold_every_number_and_few_numbers_make_few_ranges():
+    values = np.random.RandomState(0).standard_normal(103)
+    codes, names = ranges_of(values)
+    assert np.bincount(codes).tolist() == [21, 21, 20, 21, 20] or np.ptp(np.bincount(codes)) <= 2
+    assert len(names) == 5
+    for lower, upper in ((0, 1), (3, 4)):
+        assert values[codes == lower].max() < values[codes == upper].min()
+    codes, names = ranges_of(np.array([1.0, 1.0, 1.0, 2.0]))
+    assert len(names) == len(np.unique(codes)) == 2
+    assert ranges_of(np.ones(4))[0].tolist() == [0, 0, 0, 0]

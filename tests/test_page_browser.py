@@ -15,7 +15,7 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import DNE, NCA, KernelAlignment, Kernelized, Pairs
+from kernelmetric import DNE, MLKR, NCA, KernelAlignment, Kernelized, Pairs
 from kernelmetric.evaluation import holdout
 from kernelmetric.report import report_page
 
@@ -228,6 +228,45 @@ def test_clicking_a_point_lists_its_neighbours_under_both_metrics(browser, page)
     ]
     assert lists == [6, 6]
     assert "alcohol" in browser.run("document.getElementById('picked').innerText")
+    assert browser.complaints() == []
+
+
+def test_two_points_clicked_one_after_the_other_are_compared(browser, page):
+    browser.open(page)
+    browser.run("document.getElementById('map').scrollIntoView({behavior: 'instant'})")
+    data = "JSON.parse(document.getElementById('data').textContent)"
+    chosen = browser.run(f"{data}.pairs.points")
+    rows = browser.run(f"{data}.points.rows")
+    browser.click(*place_of_a_point(browser, "after", chosen[0]))
+    assert not browser.run("document.getElementById('pair')")
+    first = browser.run("document.getElementById('picked').innerText").split(",")[0]
+    second = next(i for i in chosen if f"row {rows[i]}" != first)
+    browser.click(*place_of_a_point(browser, "before", second))
+    said = browser.run("document.getElementById('pair').innerText")
+    assert first in said
+    assert "distance" in said
+    assert browser.run("document.querySelectorAll('#pair tbody tr').length") >= 1
+    browser.key("Escape")
+    assert browser.complaints() == []
+
+
+def test_a_page_of_numbers_renders_and_leads_to_its_points(browser, tmp_path):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((120, 4))
+    y = X[:, 0] + 0.1 * rng.standard_normal(120)
+    train, test = holdout(y, regression=True)
+    metric = MLKR().fit(X[train], y[train])
+    path = tmp_path / "numbers.html"
+    held = {"X_test": X[test], "y_test": y[test]}
+    path.write_text(report_page(metric, X[train], y[train], **held, regression=True), "utf-8")
+    browser.open(path, width=800)
+    assert browser.run("document.querySelectorAll('#numbers circle').length") == len(test)
+    wanted = browser.run(
+        "(() => { const r = document.querySelector('#numbers tr[data-point]');"
+        "r.click(); return r.cells[0].textContent; })()"
+    )
+    assert wanted in browser.run("document.getElementById('picked').innerText")
+    assert browser.run("document.documentElement.scrollWidth") <= 800
     assert browser.complaints() == []
 
 

@@ -206,7 +206,7 @@ def test_first_order_steps_whose_metric_has_no_square_are_refused():
 # --- the interior-point method ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("max_iter", [1, 3, 5])
+@pytest.mark.parametrize("max_iter", [1, 3, 4])
 def test_the_interior_point_takes_no_more_steps_than_it_may(max_iter):
     seen = []
 

@@ -63,7 +63,7 @@ def test_every_learner_of_the_room_is_in_the_registry():
 
 def test_every_learner_says_what_it_learns_from():
     needs = {kind.learns_from for kind in learners.LEARNERS}
-    assert needs == {"labels", "targets", "pairs", "chunks", "points"}
+    assert needs == {"labels", "targets", "pairs", "comparisons", "chunks", "points"}
 
 
 @pytest.mark.parametrize("kind", learners.LEARNERS, ids=lambda kind: kind.__name__)
@@ -73,6 +73,7 @@ def test_what_a_learner_learns_from_is_enough_for_its_fit(kind, labelled):
         "labels": {"y": y},
         "targets": {"y": X[:, 0]},
         "pairs": {"similar": [[0, 3], [1, 4]], "dissimilar": [[0, 1], [1, 2]]},
+        "comparisons": {"triplets": [[0, 3, 1], [1, 4, 0], [2, 5, 1]]},
         "chunks": {"chunks": y},
         "points": {},
     }

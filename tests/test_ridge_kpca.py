@@ -190,10 +190,14 @@ def test_fewer_landmarks_predict_nearly_as_well(problem, by_landmarks):
     assert np.mean(found.argmax(axis=1) == y_new) > right - 0.05
 
 
-@pytest.mark.parametrize("rescaled", [False, True])
+@pytest.mark.parametrize(
+    "rescaled",
+    [None, [1.0, 0.5, 0.0], [[1.0, 0.5, 0.0], [0.3, -1.0, 0.0]]],
+    ids=["plain", "scales", "map"],
+)
 def test_known_points_are_known_by_where_they_lie(problem, by_landmarks, rescaled):
     X, y, _, _ = problem
-    kernel = Rescaled(KERNEL, [1.0, 0.5, 0.0]) if rescaled else KERNEL
+    kernel = Rescaled(KERNEL, rescaled) if rescaled else KERNEL
     space = RidgeKPCA(8, kernel=kernel, n_landmarks=60, random_state=0)
     Z = space.fit_transform(X, y)
     noise = 1e-9 * np.random.RandomState(1).standard_normal(X.shape)

@@ -17,15 +17,16 @@ from threadpoolctl import threadpool_limits
 
 from kernelmetric import DNE, LMNN, RBF, Delta, Kernelized, Laplacian, memory_budget
 from kernelmetric.datasets import make_checkerboard
+from kernelmetric.graphs import coded_targets
 from kernelmetric.kernels import Rescaled, Sum
 from kernelmetric.selection import (
     LeaveOneOutRidge,
     automatic_kernel,
     leave_one_out_errors,
 )
-from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid, left_out
+from kernelmetric.selection._leave_one_out import FAMILIES
 from kernelmetric.selection._relevance import relevance_loss, relevances
-from kernelmetric.selection._targets import coded_targets, few_columns
+from kernelmetric.solvers import RIDGES, Grid, few_columns, left_out
 
 
 @pytest.fixture(scope="module")
@@ -190,12 +191,14 @@ def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine, chosen):
     assert gamma in kernel.gammas_
     assert ridge in kernel.ridges_
     assert kernel.loo_errors_.shape == (len(kernel.gammas_), len(kernel.ridges_))
-    errors = kernel.candidates_
+    errors = dict(kernel.candidates_)
+    mapped = errors.pop("mapped")
     rescaled, common = (
         min(errors[name] for name in errors if name.endswith("rescaled") is kind)
         for kind in (True, False)
     )
-    assert isinstance(kernel, Rescaled) == (rescaled < 0.9 * common)
+    better = min(common, rescaled if rescaled < 0.9 * common else common)
+    assert isinstance(kernel, Rescaled) == (better < 0.9 * common or mapped < 0.9 * better)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=["RBF", "Laplacian"])
@@ -519,3 +522,53 @@ def test_a_grid_that_judges_some_points_ends_with_the_error_of_all(wine):
     assert (some.error, some.dimensions[place]) == pytest.approx(expected, rel=1e-9)
     ratios = (some.errors / estimate)[np.isfinite(estimate)]
     np.testing.assert_allclose(ratios, ratios[0])
+
+
+def test_directions_that_are_no_features_are_mapped():
+    rng = np.random.RandomState(0)
+    Q = np.linalg.qr(rng.standard_normal((6, 2)))[0]
+    X = rng.standard_normal((300, 6))
+    Z = X @ Q
+    kernel = LeaveOneOutRidge().bind(X, (Z[:, 0] > 0) ^ (Z[:, 1] > 0))
+    assert kernel.scales.shape == (6, 6)
+    errors = dict(kernel.candidates_)
+    assert errors.pop("mapped") < 0.9 * min(errors.values())
+    along, across = kernel.scales @ Q, kernel.scales @ np.linalg.svd(Q)[0][:, 2:]
+    assert linalg.svdvals(along)[-1] > 2 * linalg.svdvals(across)[0]
+
+
+def test_a_direction_of_a_number_is_mapped_too():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((300, 8))
+    u = np.ones(8) / np.sqrt(8)
+    kernel = LeaveOneOutRidge().bind(X, np.sin(2 * X @ u) + 0.1 * rng.standard_normal(300))
+    assert kernel.scales.ndim == 2
+    assert np.linalg.norm(kernel.scales @ u) > 0.9 * linalg.norm(kernel.scales)
+
+
+def test_scales_that_serve_are_not_given_up_for_a_map():
+    X, y = make_checkerboard(400, n_noise=4, random_state=0)
+    assert LeaveOneOutRidge().bind(X, y).scales.shape == (6,)
+
+
+def test_surer_predictions_alone_are_no_reason_for_a_map():
+    rng = np.random.RandomState(0)
+    y = np.arange(400) % 2
+    X = rng.standard_normal((400, 20)) + 0.45 * (2 * y - 1)[:, None]
+    kernel = LeaveOneOutRidge().bind(X, y)
+    assert kernel.candidates_["mapped"] < 0.9 * kernel.candidates_["RBF"]
+    assert not isinstance(kernel, Rescaled)
+
+
+@pytest.mark.parametrize(("n", "d"), [(90, 10), (150, 130)])
+def test_few_points_or_many_features_are_not_mapped(n, d):
+    X = np.random.RandomState(0).standard_normal((n, d))
+    kernel = LeaveOneOutRidge().bind(X, X[:, 0] + X[:, 1] > 0)
+    assert np.ndim(getattr(kernel, "scales", 0)) < 2
+    assert "mapped" not in kernel.candidates_
+
+
+def test_features_that_share_a_scale_are_not_mapped():
+    X = np.random.RandomState(0).standard_normal((300, 6))
+    kernel = LeaveOneOutRidge(groups=[0, 0, 1, 1, 2, 2]).bind(X, X.sum(axis=1) > 0)
+    assert "mapped" not in kernel.candidates_

@@ -46,6 +46,7 @@ KERNELS = [
     Sum([RBF(), Linear()], [1.0, 2.0]),
     Product([RBF(), Linear()]),
     Rescaled(RBF(), [1.0, 2.0, 3.0]),
+    Rescaled(RBF(), [[1.0, 2.0, 3.0], [0.0, 1.0, -1.0]]),
     KernelAlignment(),
     AlignedScales(),
 ]

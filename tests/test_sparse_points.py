@@ -17,6 +17,7 @@ SPACES = [
     Nystroem(12, landmarks="uniform", random_state=0),
 ]
 KERNELS = [RBF() + Linear(), Rescaled(RBF(gamma=0.5), np.array([1.0, 0.5, 2.0, 1.0]))]
+KERNELS += [Rescaled(RBF(gamma=0.5), np.array([[1.0, 0.5, 2.0, 1.0], [0.0, 1.0, 0.0, -1.0]]))]
 FORMATS = [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array]
 
 

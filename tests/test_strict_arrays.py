@@ -59,6 +59,7 @@ def test_functions_and_gram_matrices_may_be_strict_arrays(labelled, fresh):
     gram = RBF(gamma=0.3)
     check(KPCA(), FunctionKernel(lambda a, b: a @ b.T), X, fresh)
     check(KPCA(), Rescaled(gram, np.ones(4)), X, fresh)
+    check(KPCA(), Rescaled(gram, np.eye(4)[:3]), X, fresh)
     check(KPCA(), Precomputed(), gram(X), gram(fresh, X))
 
 

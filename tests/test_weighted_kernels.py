@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from kernelmetric import ITML, LDA, LMNN, MLKR, NCA, RBF, Delta, Kernelized, KernelTrick, Laplacian
 from kernelmetric.compute import Weighed, Weights, unweighed
 from kernelmetric.selection import RidgeKPCA
-from kernelmetric.selection._grid import left_out
 from kernelmetric.selection._relevance import relevance_loss
+from kernelmetric.solvers import left_out
 from kernelmetric.spaces import KPCA, Nystroem, RandomFeatures
 
 

@@ -19,7 +19,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import counted_neighbors, target_neighbors
 from kernelmetric.learners._mlkr import mlkr_loss
-from tested_learners import variants
+from tested_learners import weighable
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -46,9 +46,14 @@ def narrow(learner):
     return clone(learner).set_params(**NARROW.get(type(learner), {}))
 
 
-@pytest.fixture(params=variants(), ids=repr)
+@pytest.fixture(params=weighable(), ids=repr)
 def precise(request):
     return narrow(request.param)
+
+
+@pytest.fixture(params=weighable(), ids=repr)
+def learner(request):
+    return clone(request.param)
 
 
 @pytest.fixture
@@ -138,7 +143,7 @@ def test_bad_weights_are_refused_in_a_sentence(learner, points, weights, said):
         learner.fit(X, target(learner, X, y), sample_weight=weights(len(X)))
 
 
-@pytest.mark.parametrize("labelled", variants("labels"), ids=repr)
+@pytest.mark.parametrize("labelled", weighable("labels"), ids=repr)
 def test_weights_that_leave_a_class_empty_are_refused(labelled, points):
     X, y, *_ = points
     with pytest.raises(ValueError, match="zero for all rows of class 2"):
@@ -153,7 +158,7 @@ def test_every_learner_takes_weights_and_those_from_labels_take_them_of_classes(
 # --- weights of classes -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("labelled", variants("labels"), ids=repr)
+@pytest.mark.parametrize("labelled", weighable("labels"), ids=repr)
 def test_equal_weights_of_classes_change_nothing(labelled, points):
     X, y, _, new = points
     a = clone(labelled).set_params(class_weight={0: 7.0, 1: 7.0, 2: 7.0}).fit(X, y)
@@ -161,7 +166,7 @@ def test_equal_weights_of_classes_change_nothing(labelled, points):
     np.testing.assert_array_equal(a.pairwise_distances(new), b.pairwise_distances(new))
 
 
-@pytest.mark.parametrize("labelled", variants("labels"), ids=repr)
+@pytest.mark.parametrize("labelled", weighable("labels"), ids=repr)
 def test_balanced_is_the_dict_that_lets_all_classes_count_alike(labelled, points):
     X, y, w, new = points
     sizes = np.bincount(y, weights=w)
@@ -187,7 +192,7 @@ def test_balanced_is_the_dict_that_lets_all_classes_count_alike(labelled, points
     ],
     ids=["word", "unknown", "negative", "zero", "nan", "text"],
 )
-@pytest.mark.parametrize("labelled", variants("labels")[::3], ids=repr)
+@pytest.mark.parametrize("labelled", weighable("labels")[::3], ids=repr)
 def test_bad_weights_of_classes_are_refused_in_a_sentence(labelled, points, class_weight, said):
     X, y, *_ = points
     with pytest.raises(ValueError, match=said):

@@ -5,6 +5,8 @@ without arguments: what stands here are further parameters that take another pat
 fixtures of ``conftest.py`` and the tests that need a list while they are collected read it here.
 """
 
+import inspect
+
 from kernelmetric import learners
 from kernelmetric.learners import (
     DLA,
@@ -15,11 +17,15 @@ from kernelmetric.learners import (
     LMCA,
     LMNN,
     LPP,
+    LSML,
     MCML,
     MLKR,
     MMC,
     NCA,
     RCA,
+    RFM,
+    SCML,
+    SDML,
     IdealizedKernel,
     SpectralLearner,
 )
@@ -36,12 +42,16 @@ VARIANTS = {
     LFDA: [LFDA(), LFDA(2, n_neighbors=3, shrinkage=0.1)],
     LPP: [LPP(), LPP(2, n_neighbors=5, shrinkage=0.1)],
     RCA: [RCA(), RCA(2, shrinkage=0.1)],
+    RFM: [RFM(), RFM(2, regression="rbf"), RFM(diagonal=True)],
     ITML: [ITML(), ITML(gamma=10.0)],
     IdealizedKernel: [
         IdealizedKernel(C=3.0, nu=0.8),
         IdealizedKernel(C=3.0, nu=0.8, psd="clip"),
     ],
     MMC: [MMC(tol=1e-8), MMC(diagonal=True, tol=1e-8)],
+    LSML: [LSML(tol=1e-10), LSML(gamma=1.0, tol=1e-10)],
+    SCML: [SCML(n_basis=20), SCML(beta=5e-2, n_basis=20)],
+    SDML: [SDML(tol=1e-10), SDML(balance=0.9, tol=1e-10)],
 }
 # One that fits whatever it is given: scikit-learn's checks, and ours of bad input, bring points
 # of one feature, of few rows, or of extreme size.
@@ -74,6 +84,13 @@ def robust(learns_from=None):
     ]
 
 
+def weighable(learns_from=None):
+    """Those whose fit takes weights."""
+    return [
+        a for a in variants(learns_from) if "sample_weight" in inspect.signature(a.fit).parameters
+    ]
+
+
 def descending():
     """Those whose fit is a descent from a start."""
     return [a for a in variants() if "init" in a.get_params()]
@@ -98,6 +115,7 @@ def readme_row():
     """The line of the README's table of names."""
     words = {"labels": "", "points": "from points alone ", "chunks": "from chunks "}
     words |= {"targets": "for regression ", "pairs": "from pairs "}
+    words |= {"comparisons": "from comparisons "}
     groups = []
     for need, lead in words.items():
         named = [f"`{kind.__name__}`" for kind in learners.LEARNERS if kind.learns_from == need]

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,7 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--job", type=Path, default=HERE / "job.py")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is stopped stops the others
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         file = Path(folder) / "scheduler.json"
         quiet = ["--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0"]

@@ -28,7 +28,7 @@ from kernelmetric.evaluation import (
     map_at_r,
     recall_at_k,
 )
-from kernelmetric.graphs import Pairs
+from kernelmetric.graphs import Pairs, Quadruplets, Triplets
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import (
     RBF,
@@ -69,8 +69,10 @@ __all__ = [
     "PairVerifier",
     "Pairs",
     "Polynomial",
+    "Quadruplets",
     "RandomFeatures",
     "TransductiveDistance",
+    "Triplets",
     "__version__",
     "check_kernelizable",
     "compress",

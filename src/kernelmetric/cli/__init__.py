@@ -10,6 +10,8 @@ command, each with a function ``command()`` that makes it::
     _talk.py          how commands speak: sentences, progress, JSON; how they fail
     _outputs.py       files to write: whether they can be, and are not files to read
     _study.py         a table with its decisions, and the trials of a metric on it
+    _cluster.py       who works on parts of a table: processes of this machine, or a Dask cluster
+    _parts_study.py   a table in many files: a sample is studied, all rows are learned from
     _uneven.py        what there is to say where some classes are much larger than others
     _models.py        models in files
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 # In the order of ``kernelmetric --help``; each is a file of this folder.
 COMMANDS = (
-    "demo", "fit", "evaluate", "transform", "neighbors", "explain", "link", "check", "datasets",
+    "demo", "fit", "evaluate", "transform", "neighbors", "explain", "label", "link", "check",
+    "datasets",
 )  # fmt: skip
 
 

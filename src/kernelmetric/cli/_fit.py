@@ -50,6 +50,11 @@ def command() -> click.Command:
         show_default=True,
         help="Share of the rows to hold out for the comparison.",
     )
+    @click.option(
+        "--task",
+        type=click.Choice(["classification", "regression"]),
+        help="What the column of --label holds: classes, which is the default, or numbers.",
+    )
     @cluster_options
     @output_options
     def fit(
@@ -66,7 +71,9 @@ def command() -> click.Command:
         """Learn a metric from a table (CSV, Parquet or npz).
 
         The command holds out some rows and compares the metric on them with Euclidean distance,
-        tuned k-NN and a tuned SVM. Then it learns again from all rows and saves the model.
+        tuned k-NN and a tuned SVM. Then it learns again from all rows and saves the model. With
+        --task regression, the label is a number, and the score is R², the share of its variance
+        that is predicted.
 
         Columns of names become zeros and ones. Missing values are filled. Columns that are constant
         or identify the row are left out. The command says what it does with each column.
@@ -75,6 +82,7 @@ def command() -> click.Command:
         Examples:
           kernelmetric fit flowers.csv --label species --report page.html
           kernelmetric fit flowers.csv --label species --learner lmnn --out model.km
+          kernelmetric fit houses.csv --label price --task regression --report page.html
           kernelmetric fit faces.npz --pairs pairs.csv --out model.km
 
         A table too large for one machine lies in several Parquet files. With --workers or --dask it
@@ -122,7 +130,7 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool
     """Scores of all methods, the model of the comparison, and the model of all rows."""
     found: dict[str, Any] = {"begin": time.perf_counter(), "notes": {}}
     if study.pairs is None:
-        train, test = holdout(study.y, test_size, study.seed)
+        train, test = holdout(study.y, test_size, study.seed, regression=study.regression)
         found |= {"train": train, "test": test}
         names = list(study.methods)
         with talk.progress(len(names) + keep) as begin:
@@ -134,7 +142,8 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool
             found["judged"] = trials[1].estimator
             found["scores"] = {trial.method: [trial.accuracy] for trial in trials}
             found["notes"] = trial_notes(trials)
-            found["class_scores"] = {trial.method: trial.scores for trial in trials}
+            if not study.regression:
+                found["class_scores"] = {trial.method: trial.scores for trial in trials}
             found["seconds"] = trials[1].seconds
             if keep:
                 with study.watched(lambda what: begin(f"all rows: {what}", further=True)):
@@ -165,8 +174,9 @@ def _quietly(work: Any) -> Any:
 
 
 def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
+    score = "R²" if study.regression else "Accuracy"
     what = (
-        f"Accuracy on {count(len(found['test']), 'row')} {_held_out(study)}"
+        f"{score} on {count(len(found['test']), 'row')} {_held_out(study)}"
         if study.pairs is None
         else f"AUC of held-out pairs, {_PAIR_FOLDS} folds"
     )
@@ -176,7 +186,7 @@ def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
     for name, values in found["scores"].items():
         mean = float(np.mean(values))
         talk.say(f"  {name:<{width}}  {100 * mean:5.1f} %", style="bold" if mean == best else None)
-    if study.pairs is None and is_uneven(study.y):
+    if study.pairs is None and not study.regression and is_uneven(study.y):
         tell_uneven(talk, {name: [s] for name, s in found["class_scores"].items()}, study.name)
     for name, note in found["notes"].items():
         talk.say(f"  {name}: {note}", style="dim")
@@ -209,6 +219,8 @@ def _page(study: Study, found: dict[str, Any]) -> str:
             "X_test": encoder.transform(X.iloc[found["test"]]),
             "y_test": y[found["test"]],
         }
+        if study.regression:
+            parts |= {"regression": True, "score_name": "R²"}
         X = encoder.transform(X.iloc[found["train"]])
     else:
         encoder, metric = found["model"]["table"], found["model"]["metric"]

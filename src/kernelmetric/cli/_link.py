@@ -37,6 +37,7 @@ def command() -> click.Command:
         help="Known pairs: lines 'left,right,sign' of row numbers from 0, or of ids with --id; "
         "sign 1 for a match, 0 or -1 for none. A line of names may come first.",
     )  # fmt: skip
+    @click.option("--answers", type=file, metavar="FILE", help="What kernelmetric label has saved.")
     @click.option("--id", "id_column", metavar="COL", help="The column that names records.")
     @click.option("--column", "columns", multiple=True, metavar="COL", help="Compare these alone.")
     @click.option(
@@ -48,18 +49,25 @@ def command() -> click.Command:
         "--precision", type=part, help="Choose the threshold for this part of right links."
     )
     @click.option("--one-to-one", is_flag=True, help="A record has at most one partner.")
+    @click.option(
+        "--clusters", "method", type=click.Choice(["components", "correlation"]),
+        default="components", show_default=True,
+        help="Whatever links connect, or the clusters that agree best with all compared pairs.",
+    )  # fmt: skip
     @click.option("--out", type=file, metavar="FILE", required=True, help="Where the links go.")
     @output_options
     def link(
         left: Path,
         right: Path | None,
         pairs_file: Path | None,
+        answers: Path | None,
         id_column: str | None,
         columns: tuple[str, ...],
         neighbors: int,
         threshold: float | None,
         precision: float | None,
         one_to_one: bool,
+        method: str,
         out: Path,
         quiet: bool,
         as_json: bool,
@@ -68,8 +76,8 @@ def command() -> click.Command:
 
         Candidates are the records whose letters are most alike. They are compared field by field,
         and what agreement is worth is learned: without labels from the candidates alone, with
-        --pairs from known pairs as well. The links are written with their probabilities, and with
-        the cluster of records that they connect.
+        --pairs or --answers from known pairs as well. The links are written with their
+        probabilities, and with the cluster of records that they connect.
 
         \b
         Examples:
@@ -81,22 +89,29 @@ def command() -> click.Command:
         with sentences():
             if threshold is not None and precision is not None:
                 raise ValueError("Got --threshold beside --precision, but expected one of them.")
-            inputs = {"LEFT": left, "RIGHT": right, "--pairs": pairs_file}
+            if answers is not None and pairs_file is not None:
+                raise ValueError("Got --answers beside --pairs, but expected one of them.")
+            inputs = {
+                "LEFT": left, "RIGHT": right, "--pairs": pairs_file, "--answers": answers,
+            }  # fmt: skip
             require_outputs({"--out": out}, inputs)
             tables = [open_table(path) for path in (left, right) if path is not None]
             frames = [table.frame for table in tables]
-            ids = [_ids(frame, id_column) for frame in frames]
-            known, same = _known(pairs_file, ids)
-            records = [_compared(frame, id_column, columns) for frame in frames]
+            ids = [ids_of(frame, id_column) for frame in frames]
+            known, same = _known(pairs_file, ids) if answers is None else _answered(answers, ids)
+            records = [compared(frame, id_column, columns) for frame in frames]
             linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
-            linker.fit(records[0], records[1] if right else None, known, same)
+            linker.fit(
+                records[0], records[1] if right else None, known, same, by_kind=answers is None
+            )
             chosen = None
             if precision is not None:
                 chosen = _threshold(linker, precision, two=right is not None)
             least = threshold or (0.5 if chosen is None else chosen.threshold.value)
             found = linker.links(threshold=least, one_to_one=one_to_one)
-            write_atomically(out, table_bytes(found.to_frame(*ids), out))
-        clusters = found.clusters()
+            clusters = found.clusters(method)
+            names = [*ids, None][:2]
+            write_atomically(out, table_bytes(found.to_frame(*names, clusters), out))
         notes = [note for table in tables for note in table.notes]
         talk.aside(notes)
         kinds = linker.comparison_.kinds_
@@ -108,24 +123,28 @@ def command() -> click.Command:
         )
         if chosen is not None:
             talk.say(f"Chosen: {chosen}.")
-        talk.say(f"Saved {out}: {count(len(found), 'link')} of probability {least:.3g} or more.")
+        n_links = len(found) - len(clusters.cut)
+        talk.say(f"Saved {out}: {count(n_links, 'link')} of probability {least:.3g} or more.")
+        if len(clusters.cut):
+            cut = count(len(clusters.cut), "link")
+            talk.say(f"{cut} between clusters left out: other pairs contradict them.")
         if len(clusters.violations):
             doubts = count(len(clusters.violations), "pair")
             talk.say(f"{doubts} inside clusters were compared and not linked: look at those.")
         talk.answer(
             {
-                "out": str(out), "links": len(found), "candidates": len(linker.candidates_),
+                "out": str(out), "links": n_links, "candidates": len(linker.candidates_),
                 "match_share": linker.match_share_, "threshold": least, "fields": kinds,
                 "precision": None if chosen is None else list(chosen.precision),
                 "recall": None if chosen is None else list(chosen.recall),
-                "violations": len(clusters.violations), "notes": notes,
+                "violations": len(clusters.violations), "cut": len(clusters.cut), "notes": notes,
             }
         )  # fmt: skip
 
     return link
 
 
-def _compared(frame: Any, id_column: str | None, columns: tuple[str, ...]) -> Any:
+def compared(frame: Any, id_column: str | None, columns: tuple[str, ...]) -> Any:
     """The columns to compare."""
     require_columns(frame, columns)
     if columns:
@@ -133,7 +152,7 @@ def _compared(frame: Any, id_column: str | None, columns: tuple[str, ...]) -> An
     return frame if id_column is None else frame.drop(columns=id_column)
 
 
-def _ids(frame: Any, id_column: str | None) -> Any:
+def ids_of(frame: Any, id_column: str | None) -> Any:
     """What records are called, None for their row numbers."""
     if id_column is None:
         return None
@@ -176,6 +195,16 @@ def _known(path: Path | None, ids: list[Any]) -> tuple[Any, Any]:
             f"Got the sign {wrong.iloc[0]!r} in {path}, but expected 1 for a match, 0 for none."
         )
     return np.column_stack(rows), signs.map(_WORDS).to_numpy(bool)
+
+
+def _answered(path: Path, ids: list[Any]) -> tuple[Any, Any]:
+    """Row numbers of answered pairs, and which are matches; None where no answer is sure."""
+    from kernelmetric.cli._label import read_answers
+
+    sure = [answer for answer in read_answers(path, ids) if answer[2] is not None]
+    if not sure:
+        return None, None
+    return np.array([answer[:2] for answer in sure]), np.array([answer[2] for answer in sure])
 
 
 def _threshold(linker: Any, precision: float, *, two: bool) -> Threshold:

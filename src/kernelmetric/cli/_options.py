@@ -15,7 +15,8 @@ from kernelmetric.kernelized import Kernelized
 
 KERNELS = ("auto", "aligned", "none", "rbf", "laplacian", "poly", "linear", "cosine")
 LARGEST_SEED = 4_000_000
-_LEFT_OUT = ("Learner", "GradientLearner", "SpectralLearner", "MLKR")  # abstract; for numbers
+_LEFT_OUT = ("Learner", "GradientLearner", "SpectralLearner")  # abstract
+_OF_NUMBERS = ("mlkr", "rfm")  # what predicts them, the default first
 
 
 def learner_classes() -> dict[str, type]:
@@ -30,6 +31,47 @@ def learner_classes() -> dict[str, type]:
         for name, kind in sorted(classes.items())
         if isinstance(kind, type) and issubclass(kind, learners.Learner)
     }
+
+
+def chosen_learner(learner: str | None, *, pairs: bool, regression: bool) -> str:
+    """The learner that was asked for, or the default; refused where it learns from another thing.
+
+    Parameters
+    ----------
+    learner : str or None
+        As given.
+    pairs, regression : bool
+        Whether there are pairs, or numbers to predict, instead of classes.
+
+    Returns
+    -------
+    str
+        Its name.
+    """
+    kinds = learner_classes()
+    if pairs:
+        able = [name for name, kind in kinds.items() if takes_pairs(kind)]
+        if learner is not None and learner not in able:
+            raise ValueError(
+                f"Got --pairs with --learner {learner}, which learns from labels: try --learner "
+                f"{' or '.join(able)}."
+            )
+        return learner or "idealized"
+    if regression and learner not in (None, *_OF_NUMBERS):
+        raise ValueError(
+            f"Got --task regression with --learner {learner}, which learns from classes: try "
+            f"--learner {' or '.join(_OF_NUMBERS)}."
+        )
+    if (
+        not regression
+        and learner is not None
+        and vars(kinds[learner]).get("learns_from") == "targets"
+    ):
+        raise ValueError(
+            f"Got --learner {learner}, which learns from numbers: add --task regression, or try "
+            "--learner nca."
+        )
+    return learner or (_OF_NUMBERS[0] if regression else "nca")
 
 
 def takes_pairs(kind: type) -> bool:
@@ -126,7 +168,7 @@ def metric_options(function: Callable) -> Callable:
         click.option(
             "--learner",
             type=click.Choice(list(learner_classes())),
-            help="The learner. Default: nca with labels, idealized with pairs.",
+            help="The learner. Default: nca with labels, mlkr with numbers, idealized with pairs.",
         ),
         click.option(
             "--kernel",

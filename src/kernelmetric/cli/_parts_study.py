@@ -17,6 +17,7 @@ from kernelmetric.cli._study import Study
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.datasets import TableEncoder, labels_of, plan_columns, require_columns
 from kernelmetric.datasets._parts import Part, columns_of, counting_columns, open_parts
+from kernelmetric.spaces import automatic_space
 
 SAMPLE_ROWS = 4_000  # so many are compared within a minute, alternatives included
 MOST_ROWS_EXACT = 100_000  # beyond, NCA goes over batches of rows instead of all pairs
@@ -121,7 +122,11 @@ def open_parts_study(
     learner = learner or "nca"
     metric = build_metric(learner, kernel, components, seed)
     if learner == "nca" and sum(labelled) > MOST_ROWS_EXACT:
-        metric.set_params(**{f"{'' if kernel == 'none' else 'learner__'}solver": "minibatch"})
+        if kernel == "none":
+            metric.set_params(solver="minibatch")
+        else:  # the space that so many rows get, said now: workers need not hold them together
+            space = automatic_space(sum(labelled), seed)
+            metric.set_params(learner__solver="minibatch", space=space)
         notes.append(f"More than {MOST_ROWS_EXACT:,} rows: NCA learns from batches of them.")
     y = np.array(_texts(frame, label)[0])
     if len(np.unique(y)) < 2:

@@ -15,13 +15,14 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.cli._options import build_metric, learner_classes, metric_name, takes_pairs
+from kernelmetric.cli._options import build_metric, chosen_learner, metric_name
 from kernelmetric.datasets import (
     ColumnPlan,
     features_of,
     labels_of,
     open_table,
     plan_columns,
+    targets_of,
 )
 from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
 from kernelmetric.graphs import Pairs
@@ -46,8 +47,8 @@ class Study:
         Which columns are used, and how.
     metric : metric
         What to fit.
-    y : ndarray of str or None
-        Labels.
+    y : ndarray of str, of float, or None
+        Labels, or numbers to predict.
     pairs : Pairs or None
         Pairs.
     label : str or None
@@ -56,6 +57,8 @@ class Study:
         Sentences on the data.
     seed : int
         The only source of randomness.
+    regression : bool
+        Whether y are numbers.
     """
 
     path: Path
@@ -68,6 +71,7 @@ class Study:
     label: str | None
     notes: tuple[str, ...] = field(default=())
     seed: int = 0
+    regression: bool = False
 
     @property
     def name(self) -> str:
@@ -86,19 +90,20 @@ class Study:
 
     @property
     def methods(self) -> dict[str, Any]:
-        """The metric among its alternatives, each a classifier of rows of the table."""
-        encoder, y = self.plan.encoder(), self.y
+        """The metric among its alternatives, each a classifier or regressor of rows."""
+        encoder, y, numbers = self.plan.encoder(), self.y, self.regression
+        found = baselines(y, random_state=self.seed, regression=numbers)
         others = {
             name: Pipeline([("table", encoder), ("classifier", classifier)])
-            for name, classifier in baselines(y, random_state=self.seed).items()
+            for name, classifier in found.items()
         }
         first = {
             "Euclidean": others.pop("Euclidean"),
-            self.name: with_metric(encoder, self.metric, y),
+            self.name: with_metric(encoder, self.metric, y, regression=numbers),
         }
         if len(self.rows) > MOST_ROWS_FOR_SVM:
             return first
-        if len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
+        if not numbers and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
             del others["RBF-SVM, tuned"]
         return first | others
 
@@ -145,17 +150,15 @@ def open_study(
     use: tuple[str, ...],
     ignore: tuple[str, ...],
     seed: int,
+    task: str | None = None,
 ) -> Study:
     """Read a table and decide about its columns, as the options of a command say."""
     if label is None and pairs_file is None:
         raise ValueError("Got neither --label nor --pairs, but expected something to learn from.")
-    learner = learner or ("nca" if pairs_file is None else "idealized")
-    if pairs_file is not None and not takes_pairs(learner_classes()[learner]):
-        able = [name for name, kind in learner_classes().items() if takes_pairs(kind)]
-        raise ValueError(
-            f"Got --pairs with --learner {learner}, which learns from labels: try --learner "
-            f"{' or '.join(able)}."
-        )
+    regression = task == "regression"
+    if regression and pairs_file is not None:
+        raise ValueError("Got --task regression with --pairs, but expected --label alone.")
+    learner = chosen_learner(learner, pairs=pairs_file is not None, regression=regression)
     metric = build_metric(learner, kernel, components, seed)
     table = open_table(data)
     frame = table.frame
@@ -165,7 +168,9 @@ def open_study(
     if pairs_file is not None:
         pairs = Pairs.from_file(pairs_file, len(frame))
     if label is not None:
-        y, labelled, notes = labels_of(frame, label)
+        y, labelled, notes = (targets_of if regression else labels_of)(frame, label)
+        if task == "classification":  # asked for
+            notes = [note for note in notes if "--task" not in note]
         if pairs is not None and not labelled.all():
             raise ValueError(
                 f"Got --pairs beside --label {label}, which {np.sum(~labelled)} rows lack: the "
@@ -176,6 +181,11 @@ def open_study(
     notes = [*table.notes, *plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
         notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
-    elif y is not None and pairs is None and len(np.unique(y)) > MOST_CLASSES_FOR_SVM:
+    elif (
+        y is not None
+        and pairs is None
+        and not regression
+        and len(np.unique(y)) > MOST_CLASSES_FOR_SVM
+    ):
         notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
-    return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed)
+    return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed, regression)

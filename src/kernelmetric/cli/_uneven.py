@@ -19,7 +19,9 @@ def trial_notes(trials: Sequence[Trial]) -> dict[str, str]:
     """What methods warned about, and whether answering the largest class would have done better."""
     notes = {trial.method: trial.note for trial in trials if trial.note}
     for method in dict.fromkeys(trial.method for trial in trials):
-        scores = [trial.scores for trial in trials if trial.method == method]
+        scores = [trial.scores for trial in trials if trial.method == method and trial.scores]
+        if not scores:
+            continue
         accuracy, majority = _mean(scores, "accuracy"), _mean(scores, "majority")
         warning = scores[0]._replace(accuracy=accuracy, majority=majority).warning
         if warning:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|row)($|[_\W\d])", re.IGNORECASE)
+_MANY_VALUES = 20  # numbers that may not be names of classes
+_FEW_VALUES = 5  # numbers that may be
 _WHOLE = re.compile(r"^([+-]?[1-9][0-9]*|0)\.0+$")
 _UNCLEAR = {
     "either": "{!r} may be a number with decimals or with thousands: write it without the comma",
@@ -217,7 +219,8 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
         if len(fractions) and not np.isnan(values).any():
             raise TableError(
                 f"The column {label!r} holds numbers with fractions such as {texts[fractions[0]]}, "
-                "but expected classes: try another column, or cut the numbers into classes first."
+                "but expected classes: try --task regression to predict the numbers, another "
+                "column, or cut them into classes first."
             )
     y = np.array([class_name(text) for text in texts])
     classes, counts = np.unique(y, return_counts=True)
@@ -228,12 +231,77 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     if len(classes) > len(y) / 2:
         raise TableError(
             f"The column {label!r} holds {len(classes)} different values in {len(y)} rows, but "
-            "expected classes of several rows each: is it the right column?"
+            "expected classes of several rows each: is it the right column? Numbers are predicted "
+            "with --task regression."
         )
     notes = [] if rows.all() else [f"{np.sum(~rows)} rows have no {label} and are left out."]
     if counts.min() == 1:
         alone = classes[counts == 1]
         notes.append(f"{len(alone)} classes have one row only, such as {alone[0]}.")
+    if len(classes) > _MANY_VALUES and writing == "point" and not any(map(is_code, texts)):
+        notes.append(
+            f"The {len(classes)} numbers of {label} are taken for classes: --task regression would "
+            "predict them as numbers."
+        )
+    return y, rows, notes
+
+
+def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Numbers to predict, the rows that have one, and sentences about them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table.
+    label : str
+        The column of numbers.
+
+    Returns
+    -------
+    y : ndarray of float
+        The numbers of the rows that have one.
+    rows : ndarray of bool
+        Which rows these are.
+    notes : list of str
+        Sentences on rows and numbers.
+
+    Raises
+    ------
+    TableError
+        If the column does not hold numbers, or the same in every row.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelmetric.datasets import targets_of
+    >>> y, rows, notes = targets_of(pd.DataFrame({"price": ["1.5", None, "3"]}), "price")
+    >>> y.tolist(), notes[0]
+    ([1.5, 3.0], '1 rows have no price and are left out.')
+    """
+    require_columns(frame, [label])
+    cells = texts_of(frame[label])
+    rows = np.array([text is not None for text in cells], dtype=bool)
+    texts = [text for text in cells if text is not None]
+    writing = writing_of(texts)
+    y = numbers_of(frame[label][rows], comma=writing == "comma")
+    if writing not in ("point", "comma") or np.isnan(y).any():
+        odd = texts[int(np.argmax(np.isnan(y)))] if np.isnan(y).any() else texts[0] if texts else ""
+        raise TableError(
+            f"The column {label!r} holds {odd!r}, but expected finite numbers to predict: try "
+            "--task classification, or another column."
+        )
+    n_values = len(np.unique(y))
+    if n_values < 2:
+        raise TableError(
+            f"The column {label!r} holds the same number in every row, but expected different "
+            "ones: nothing can be learned from it."
+        )
+    notes = [] if rows.all() else [f"{np.sum(~rows)} rows have no {label} and are left out."]
+    if n_values <= _FEW_VALUES:
+        notes.append(
+            f"The column {label} holds only {n_values} different numbers: if they are classes, try "
+            "--task classification."
+        )
     return y, rows, notes
 
 

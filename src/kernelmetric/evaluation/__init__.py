@@ -4,6 +4,7 @@
 
     _verification.py   PairVerifier: the same or not? A threshold on any metric, probabilities, AUC
     _thresholds.py     threshold_for: a wanted precision, recall or cost, with intervals
+    _to_label.py       pairs_to_label: pairs in doubt, unlike each other, to ask somebody about
     _clusters.py       cluster_scores: clusters beside the true ones
     _pair_cv.py        cross_validate_pairs: folds of points or of pairs, without wrong row numbers
     _baselines.py      what a user would pick instead, and trials on the same splits
@@ -28,6 +29,7 @@ from kernelmetric.evaluation._measure import Measured, measured
 from kernelmetric.evaluation._pair_cv import cross_validate_pairs
 from kernelmetric.evaluation._scores import map_at_r, pair_counting_accuracy, recall_at_k
 from kernelmetric.evaluation._thresholds import Estimate, Threshold, threshold_for
+from kernelmetric.evaluation._to_label import pairs_to_label
 from kernelmetric.evaluation._verification import PairVerifier
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "map_at_r",
     "measured",
     "pair_counting_accuracy",
+    "pairs_to_label",
     "recall_at_k",
     "run_trials",
     "threshold_for",

@@ -7,11 +7,14 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, StratifiedShuffleSplit
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _safe_split
 
 from kernelmetric.compute import one_thread
@@ -19,6 +22,7 @@ from kernelmetric.evaluation._class_scores import ClassScores, class_scores
 from kernelmetric.evaluation._measure import measured
 
 NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
+NEIGHBORS_OF_NUMBERS = 5  # likewise, where their mean is the prediction
 _INNER_FOLDS = 3
 
 
@@ -32,15 +36,16 @@ class Trial(NamedTuple):
     split : int
         Number of the split, from 0.
     accuracy : float
-        Fraction of the test rows that were predicted right.
+        Fraction of the test rows that were predicted right; of numbers R², the share of their
+        variance that was predicted.
     seconds : float
         Processor time of fit and prediction.
     note : str
         What the method warned about, or nothing.
     estimator : estimator
         The fitted method.
-    scores : ClassScores
-        What accuracy does not say.
+    scores : ClassScores or None
+        What accuracy does not say; None where numbers are predicted.
     """
 
     method: str
@@ -49,10 +54,10 @@ class Trial(NamedTuple):
     seconds: float
     note: str
     estimator: Any
-    scores: ClassScores
+    scores: ClassScores | None
 
 
-def baselines(y: Any, *, random_state: Any = 0) -> dict[str, Any]:
+def baselines(y: Any, *, random_state: Any = 0, regression: bool = False) -> dict[str, Any]:
     """The alternatives to a learned metric: Euclidean distance, tuned neighbours, an RBF-SVM.
 
     Parameters
@@ -61,12 +66,15 @@ def baselines(y: Any, *, random_state: Any = 0) -> dict[str, Any]:
         Labels; they say how large the grids and the inner folds may be.
     random_state : int, RandomState or None, default=0
         For the inner folds.
+    regression : bool, default=False
+        Whether y are numbers to predict rather than labels.
 
     Returns
     -------
     dict of str to estimator
-        "Euclidean": the 3 nearest neighbours. "k-NN, tuned": their number and weights by cross-
-        validation. "RBF-SVM, tuned": C and γ by cross-validation. All expect scaled features.
+        "Euclidean": the 3 nearest neighbours, of numbers 5. "k-NN, tuned": their number and weights
+        by cross-validation. "RBF-SVM, tuned": C and γ by cross-validation. All expect scaled
+        features.
 
     Examples
     --------
@@ -74,21 +82,40 @@ def baselines(y: Any, *, random_state: Any = 0) -> dict[str, Any]:
     >>> list(baselines([0, 1] * 20))
     ['Euclidean', 'k-NN, tuned', 'RBF-SVM, tuned']
     """
+    if regression:
+        return _number_baselines(len(y), random_state)
     counts = np.unique(np.asarray(y), return_counts=True)[1]
     enough = counts.min() >= 2 * _INNER_FOLDS  # an outer split may take half of a class
     folds: Any = StratifiedKFold if enough else KFold
     inner = folds(_INNER_FOLDS, shuffle=True, random_state=random_state)
     most = max(1, counts.sum() // 4)
-    neighbors = {
-        "n_neighbors": [k for k in (1, 3, 5, 9, 15, 25) if k <= most],
-        "weights": ["uniform", "distance"],
-    }
+    neighbors = _neighbor_grid(most)
     svm = {"C": [0.5, 3, 20, 100], "gamma": ["scale", 0.003, 0.01, 0.03, 0.1]}
     return {
         "Euclidean": KNeighborsClassifier(min(NEIGHBORS, most)),
         "k-NN, tuned": GridSearchCV(KNeighborsClassifier(), neighbors, cv=inner),
         "RBF-SVM, tuned": GridSearchCV(SVC(), svm, cv=inner),
     }
+
+
+def _number_baselines(n: int, random_state: Any) -> dict[str, Any]:
+    inner = KFold(_INNER_FOLDS, shuffle=True, random_state=random_state)
+    most = max(1, n // 4)
+    svm = {"C": [0.3, 3, 30], "gamma": ["scale", 0.003, 0.03, 0.1]}
+    # The width of its tube, and C, are in units of the target.
+    machine = TransformedTargetRegressor(
+        GridSearchCV(SVR(), svm, cv=inner), transformer=StandardScaler()
+    )
+    return {
+        "Euclidean": KNeighborsRegressor(min(NEIGHBORS_OF_NUMBERS, most)),
+        "k-NN, tuned": GridSearchCV(KNeighborsRegressor(), _neighbor_grid(most), cv=inner),
+        "RBF-SVM, tuned": machine,
+    }
+
+
+def _neighbor_grid(most: int) -> dict[str, list[Any]]:
+    numbers = [k for k in (1, 3, 5, 9, 15, 25) if k <= most]
+    return {"n_neighbors": numbers, "weights": ["uniform", "distance"]}
 
 
 def run_trials(
@@ -98,12 +125,12 @@ def run_trials(
 
     Parameters
     ----------
-    methods : mapping of str to classifier
+    methods : mapping of str to classifier or regressor
         The methods.
     X : array-like or data frame of shape (n_samples, n_features)
         Points.
     y : ndarray of shape (n_samples,)
-        Labels.
+        Labels, or numbers.
     splits : iterable of (train, test)
         Row numbers, as scikit-learn's splitters give them.
 
@@ -125,8 +152,10 @@ def run_trials(
             fitted = clone(method)
             parts = _safe_split(fitted, X, y, train), _safe_split(fitted, X, y, test, train)
             accuracy, seconds, _, note = measured(_fit_and_score, fitted, *parts)
-            with one_thread():
-                scores = class_scores(fitted, *parts[1])
+            scores = None
+            if not is_regressor(fitted):
+                with one_thread():
+                    scores = class_scores(fitted, *parts[1])
             yield Trial(name, number, accuracy, seconds, note, fitted, scores)
 
 
@@ -134,7 +163,9 @@ def _fit_and_score(estimator: Any, train: tuple[Any, Any], test: tuple[Any, Any]
     return float(estimator.fit(*train).score(*test))
 
 
-def holdout(y: Any, test_size: float = 0.25, random_state: Any = 0) -> tuple[Any, Any]:
+def holdout(
+    y: Any, test_size: float = 0.25, random_state: Any = 0, *, regression: bool = False
+) -> tuple[Any, Any]:
     """Row numbers of a training and a test part, with the same share of every class.
 
     Parameters
@@ -145,6 +176,8 @@ def holdout(y: Any, test_size: float = 0.25, random_state: Any = 0) -> tuple[Any
         Share of the test part.
     random_state : int, RandomState or None, default=0
         For the draw.
+    regression : bool, default=False
+        Whether y are numbers: both parts are then spread over them alike.
 
     Returns
     -------
@@ -160,6 +193,8 @@ def holdout(y: Any, test_size: float = 0.25, random_state: Any = 0) -> tuple[Any
     if not isinstance(test_size, Real) or not 0 < test_size < 1:
         raise ValueError(f"Got test_size={test_size!r}, but expected a share between 0 and 1.")
     y = np.asarray(y)
+    if regression:
+        return _holdout_of_numbers(y, test_size, random_state)
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     several = np.flatnonzero(counts[codes] > 1)
     alone = np.flatnonzero(counts[codes] == 1)
@@ -175,8 +210,21 @@ def holdout(y: Any, test_size: float = 0.25, random_state: Any = 0) -> tuple[Any
     return np.sort(np.concatenate([several[train], alone])), np.sort(several[test])
 
 
-def with_metric(encoder: Any, metric: Any, y: Any) -> Pipeline:
-    """Features, learned metric and nearest neighbours in one classifier.
+def _holdout_of_numbers(y: np.ndarray, test_size: float, random_state: Any) -> tuple[Any, Any]:
+    if len(y) < 4:
+        raise ValueError(f"Got {len(y)} rows, but expected at least 4 to hold some out.")
+    n_test = min(max(round(test_size * len(y)), 2), len(y) - 2)
+    rng = check_random_state(random_state)
+    order = rng.permutation(len(y))
+    order = order[np.argsort(y[order], kind="stable")]
+    # One of every so many along the numbers, whichever.
+    groups = np.array_split(order, n_test)
+    test = np.sort([rng.choice(group) for group in groups])
+    return np.setdiff1d(np.arange(len(y)), test), test
+
+
+def with_metric(encoder: Any, metric: Any, y: Any, *, regression: bool = False) -> Pipeline:
+    """Features, learned metric and nearest neighbours in one classifier or regressor.
 
     Parameters
     ----------
@@ -186,6 +234,8 @@ def with_metric(encoder: Any, metric: Any, y: Any) -> Pipeline:
         The metric to learn; "passthrough" for the Euclidean one.
     y : array-like of shape (n_samples,)
         Labels, which say how many neighbours there can be.
+    regression : bool, default=False
+        Whether y are numbers.
 
     Returns
     -------
@@ -201,5 +251,5 @@ def with_metric(encoder: Any, metric: Any, y: Any) -> Pipeline:
     >>> with_metric("passthrough", NCA(), y).fit(X, y).score(X, y) > 0.95
     True
     """
-    neighbors = baselines(y)["Euclidean"]
+    neighbors = baselines(y, regression=regression)["Euclidean"]
     return Pipeline([("table", encoder), ("metric", metric), ("neighbors", neighbors)])

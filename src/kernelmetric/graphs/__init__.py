@@ -9,8 +9,11 @@
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
 kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Where points have weights,
 :func:`counted_neighbors` lists neighbours until they count k together. Of all
+kernels), and :func:`as_pairs` makes them from what a ``fit`` got; :class:`Triplets` and
+:class:`Quadruplets` list comparisons of distances. Of all
 points, labelled or not, :func:`gaussian_graph` joins every two; :func:`label_graphs` and
-:func:`pair_graphs` join what labels or pairs say should be near, or far.
+:func:`pair_graphs` join what labels or pairs say should be near, or far. :func:`coded_targets` says
+whether labels are classes or numbers.
 """
 
 from kernelmetric.graphs._counted import Counted, counted_neighbors, union_counts
@@ -24,9 +27,17 @@ from kernelmetric.graphs._labels import (
 )
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_arguments import as_pairs
-from kernelmetric.graphs._pair_rows import check_rows, pair_distances
+from kernelmetric.graphs._pair_rows import check_length, check_rows, pair_distances
 from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
+from kernelmetric.graphs._point_tuples import (
+    are_tuples,
+    ordered_tuples,
+    points_of_tuples,
+    signed_pairs,
+)
+from kernelmetric.graphs._targets import Targets, coded_targets, repeated, spread_rows
+from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets, count_triplets
 from kernelmetric.graphs._weights import (
     check_graph,
     gaussian_graph,
@@ -36,11 +47,19 @@ from kernelmetric.graphs._weights import (
 
 __all__ = [
     "Counted",
+    "IndexTuples",
     "Pairs",
+    "Quadruplets",
+    "Targets",
+    "Triplets",
+    "are_tuples",
     "as_pairs",
     "check_graph",
+    "check_length",
     "check_rows",
+    "coded_targets",
     "component_codes",
+    "count_triplets",
     "counted_neighbors",
     "discriminant_graph",
     "gaussian_graph",
@@ -48,10 +67,15 @@ __all__ = [
     "label_graphs",
     "laplacian",
     "neighbor_graph",
+    "ordered_tuples",
     "pair_distances",
     "pair_graphs",
     "patch_graph",
+    "points_of_tuples",
     "read_pairs",
+    "repeated",
+    "signed_pairs",
+    "spread_rows",
     "target_neighbors",
     "union_counts",
     "union_graph",

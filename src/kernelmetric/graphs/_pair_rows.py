@@ -14,7 +14,7 @@ from kernelmetric.compute import pair_squares, to_numpy
 _SHOWN = 5  # offending rows that a message names
 
 
-def check_rows(rows: Any, name: str, n_samples: int) -> np.ndarray:
+def check_rows(rows: Any, name: str, n_samples: int, width: int = 2) -> np.ndarray:
     """Pairs as an intp array of shape (n_pairs, 2), refused where they do not number the points.
 
     Parameters
@@ -22,27 +22,30 @@ def check_rows(rows: Any, name: str, n_samples: int) -> np.ndarray:
     rows : array-like of shape (n_pairs, 2) or None
         Row numbers; None and an empty list mean no pairs.
     name : str
-        What they are called in messages.
+        What they are called in messages; of pairs, which kind of them.
     n_samples : int
         Number of points; row numbers run from 0 to n_samples - 1.
+    width : int, default=2
+        Row numbers in a tuple, where they are no pairs.
 
     Returns
     -------
     ndarray of shape (n_pairs, 2), dtype intp
         A copy.
     """
+    kind, count = (f"{name} pair", "two") if width == 2 else (name, str(width))
     array = np.asarray([] if rows is None else rows)
     if array.size == 0:
-        return np.empty((0, 2), dtype=np.intp)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        return np.empty((0, width), dtype=np.intp)
+    if array.ndim != 2 or array.shape[1] != width or array.dtype.kind not in "iu":
         raise ValueError(
-            f"Got {name} pairs of shape {array.shape} and dtype {array.dtype}, but expected "
-            "integers of shape (n_pairs, 2): two row numbers of X each."
+            f"Got {kind}s of shape {array.shape} and dtype {array.dtype}, but expected "
+            f"integers of shape (n_{kind.split()[-1]}s, {width}): {count} row numbers of X each."
         )
     outside = np.flatnonzero(np.any((array < 0) | (array >= n_samples), axis=1))
     if len(outside):
         raise ValueError(
-            f"Got {len(outside)} {name} pair(s) outside the data ({_listed(array, outside)}), but "
+            f"Got {len(outside)} {kind}(s) outside the data ({listed_rows(array, outside)}), but "
             f"expected row numbers from 0 to {n_samples - 1}."
         )
     return array.astype(np.intp)
@@ -80,13 +83,15 @@ def find_faults(
         for kind, found in (("of a point with itself", selves), ("listed before", repeated)):
             if found.any():
                 where = np.flatnonzero(found)
-                faults.append(f"{len(where)} {name} pair(s) {kind} ({_listed(rows, where)})")
+                faults.append(f"{len(where)} {name} pair(s) {kind} ({listed_rows(rows, where)})")
         kept.append(~selves & ~repeated)
         keys.append(key)
     both = np.isin(keys[0], keys[1])
     if both.any():
         where = np.flatnonzero(both)
-        faults.append(f"{len(where)} similar pair(s) also dissimilar ({_listed(similar, where)})")
+        faults.append(
+            f"{len(where)} similar pair(s) also dissimilar ({listed_rows(similar, where)})"
+        )
     return faults, kept[0] & ~both, kept[1] & ~np.isin(keys[1], keys[0])
 
 
@@ -157,9 +162,9 @@ def check_radius(radius: Any) -> float:
     return float(radius)
 
 
-def _listed(rows: np.ndarray, where: np.ndarray) -> str:
+def listed_rows(rows: np.ndarray, where: np.ndarray) -> str:
     """'row 3 is (5, 5), row 7 is (9, 9), ...'."""
-    shown = [f"row {i} is ({rows[i, 0]}, {rows[i, 1]})" for i in where[:_SHOWN].tolist()]
+    shown = [f"row {i} is {tuple(rows[i].tolist())}" for i in where[:_SHOWN].tolist()]
     return ", ".join(shown) + (", ..." if len(where) > _SHOWN else "")
 
 

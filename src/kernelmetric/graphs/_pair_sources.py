@@ -151,22 +151,9 @@ def draw_partners(
 
 def read_pairs(path: Any) -> tuple[np.ndarray, np.ndarray]:
     """Similar and dissimilar row numbers from a text file, see ``Pairs.from_file``."""
-    data = Path(path).read_bytes()
-    try:
-        text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"Got {path}, whose text is not UTF-8: save it as UTF-8.") from error
-    numbered = [
-        (number, _fields(bare))
-        for number, line in enumerate(io.StringIO(text, newline=None), start=1)
-        if (bare := line.partition("#")[0]).strip()
-    ]
-    names = numbered.pop(0)[1] if numbered and _are_names(numbered[0][1], path) else None
-    if not numbered:
-        raise ValueError(f"Got {path} without a line of row numbers, but expected pairs.")
-    width = len(names or numbered[0][1])
-    table = np.ones((len(numbered), 3), dtype=np.intp)
-    for row, (number, fields) in zip(table, numbered, strict=True):
+    lines, width = _numbered_lines(path, "pairs")
+    table = np.ones((len(lines), 3), dtype=np.intp)
+    for row, (number, fields) in zip(table, lines, strict=True):
         if len(fields) != width or width not in (2, 3) or not all(map(_WHOLE.fullmatch, fields)):
             raise ValueError(
                 f"Got {', '.join(fields)!r} in line {number} of {path}, but expected two row "
@@ -181,6 +168,36 @@ def read_pairs(path: Any) -> tuple[np.ndarray, np.ndarray]:
             )
     similar = table[:, 2] > 0
     return table[similar, :2], table[~similar, :2]
+
+
+def read_row_numbers(path: Any, width: int) -> np.ndarray:
+    """Row numbers of shape (n_tuples, width) from a text file."""
+    lines, _ = _numbered_lines(path, "tuples")
+    for number, fields in lines:
+        if len(fields) != width or not all(map(_WHOLE.fullmatch, fields)):
+            raise ValueError(
+                f"Got {', '.join(fields)!r} in line {number} of {path}, but expected {width} row "
+                "numbers, counted from 0."
+            )
+    return np.array([[int(field) for field in fields] for _, fields in lines], dtype=np.intp)
+
+
+def _numbered_lines(path: Any, what: str) -> tuple[list[tuple[int, list[str]]], int]:
+    """The lines with their numbers, without comments and names; and how many columns they have."""
+    data = Path(path).read_bytes()
+    try:
+        text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Got {path}, whose text is not UTF-8: save it as UTF-8.") from error
+    numbered = [
+        (number, _fields(bare))
+        for number, line in enumerate(io.StringIO(text, newline=None), start=1)
+        if (bare := line.partition("#")[0]).strip()
+    ]
+    names = numbered.pop(0)[1] if numbered and _are_names(numbered[0][1], path) else None
+    if not numbered:
+        raise ValueError(f"Got {path} without a line of row numbers, but expected {what}.")
+    return numbered, len(names or numbered[0][1])
 
 
 def _fields(line: str) -> list[str]:

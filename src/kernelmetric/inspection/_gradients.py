@@ -18,6 +18,8 @@ from kernelmetric.kernels import (
     RadialKernel,
     Rescaled,
     Sum,
+    pulled_back,
+    rescaled,
 )
 from kernelmetric.kernels._dot import unit_rows
 
@@ -78,13 +80,22 @@ def gradients(kernel: Kernel, P: np.ndarray, B: np.ndarray, W: np.ndarray, box: 
         return total
     if isinstance(kernel, Rescaled):
         s = np.asarray(kernel.scales, dtype=np.float64)
-        ends = np.sort([s * box.low, s * box.high], axis=0)
-        return s * gradients(kernel.kernel, s * P, s * B, W, Box(*ends))
+        inside = _box_of(s, box)
+        slopes = gradients(kernel.kernel, rescaled(P, s), rescaled(B, s), W, inside)
+        return pulled_back(slopes, s)
     if isinstance(kernel, RadialKernel):
         return _of_radial(kernel, P, B, W)
     if type(kernel) in _FORMULAS:
         return _FORMULAS[type(kernel)](kernel, P, B, W)
     return differences(lambda points: np.sum(W * np.asarray(kernel(points, B)), axis=1), P, box)
+
+
+def _box_of(scales: np.ndarray, box: Box) -> Box:
+    """The ranges of rescaled features."""
+    if scales.ndim == 1:
+        return Box(*np.sort([scales * box.low, scales * box.high], axis=0))
+    middle, half = scales @ (0.5 * (box.low + box.high)), np.abs(scales) @ (box.high - box.low)
+    return Box(middle - 0.5 * half, middle + 0.5 * half)
 
 
 def differences(function: Callable[[Any], Any], P: np.ndarray, box: Box) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelmetric.compute import sum_rows
-from kernelmetric.kernels import Kernel, Laplacian, Rescaled, Sum
+from kernelmetric.kernels import Kernel, Laplacian, Rescaled, Sum, pulled_back, rescaled
 
 _SMALL = 1e-3  # half the change of an exponent below which its series is taken
 
@@ -19,13 +19,15 @@ Terms = list[tuple[float, np.ndarray, Laplacian]]
 
 def split_laplacian(kernel: Kernel, n_features: int) -> tuple[Terms, Kernel | None]:
     """The Laplacian terms of a kernel with weights and scales, and the rest; None for no rest."""
-    ones = np.ones(n_features)
     if type(kernel) is Laplacian:
-        return [(1.0, ones, kernel)], None
+        return [(1.0, np.ones(n_features), kernel)], None
     if isinstance(kernel, Rescaled):
         scales = np.asarray(kernel.scales, dtype=np.float64)
-        terms, rest = split_laplacian(kernel.kernel, n_features)
-        scaled = [(weight, scales * s, term) for weight, s, term in terms]
+        terms, rest = split_laplacian(kernel.kernel, len(scales))
+        scaled = [
+            (weight, pulled_back(s, scales) if s.ndim == 2 else (s * scales.T).T, term)
+            for weight, s, term in terms
+        ]
         return scaled, None if rest is None else Rescaled(rest, kernel.scales)
     if not isinstance(kernel, Sum):
         return [], kernel
@@ -64,7 +66,7 @@ def laplacian_shares(
     d = B.shape[1]
     total = np.zeros(d)
     for weight, scales, kernel in terms:
-        start, delta = scales * rows[0], scales * (rows[1] - rows[0])
+        start, delta = rescaled(rows[0], scales), rescaled(rows[1] - rows[0], scales)
         gamma = kernel._gamma()
 
         def some(
@@ -74,7 +76,7 @@ def laplacian_shares(
             delta: np.ndarray = delta,
             gamma: float = gamma,
         ) -> np.ndarray:
-            offsets = scales * B[part] - start  # where the anchors lie, from the start
+            offsets = rescaled(B[part], scales) - start  # where the anchors lie, from the start
             moving = np.where(delta == 0, 1.0, delta)
             kinks = np.where(delta == 0, 0.0, offsets / moving)
             kinks = np.sort(np.clip(kinks, 0.0, 1.0), axis=1)
@@ -85,7 +87,9 @@ def laplacian_shares(
             masses = np.diff(times, axis=1) * _mean_exponential(exponents)
             return np.einsum("nsd,ns,n->d", signs, masses, weights[part], optimize=True) * -gamma
 
-        total += weight * delta * sum_rows(some, len(B), 4 * 8 * (d + 2) * d)
+        r = len(delta)
+        slopes = sum_rows(some, len(B), 4 * 8 * (r + 2) * r)
+        total += weight * (rows[1] - rows[0]) * pulled_back(slopes, scales)
     return total
 
 

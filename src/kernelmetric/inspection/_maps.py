@@ -66,8 +66,8 @@ class KernelMap:
         self.kernel, _, delta = without_ridge(kernel)
         self.B, self.A = B, A
         self.cost = B.size + A.size
-        scales = np.asarray(delta.scales if isinstance(delta, Rescaled) else 1.0, dtype=float)
-        self.ridge_scales = None if delta is None else np.broadcast_to(scales, B.shape[1:])
+        scales = delta.scales if isinstance(delta, Rescaled) else np.ones(B.shape[1])
+        self.ridge_scales = None if delta is None else np.asarray(scales, dtype=float)
         exact = has_gradient(self.kernel)
         self.how = "gradients of the kernel" if exact else "central differences of the kernel"
 

@@ -11,6 +11,7 @@ import numpy as np
 from kernelmetric.inspection._columns import Reading, as_row, read
 from kernelmetric.inspection._gradients import Box
 from kernelmetric.inspection._maps import KernelMap, embed, map_of, signs_of
+from kernelmetric.kernels import pulled_back, rescaled
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _FIRST_PANELS = 4
@@ -135,7 +136,8 @@ def explain_features(reading: Reading, pair: Any) -> PairExplanation:
     if found.ridge_scales is not None:
         # The integral over a narrow Gaussian around a row, whose gradient points along the path.
         ridge = square - reached
-        shares = shares + ridge * _normalised((found.ridge_scales * delta) ** 2)
+        along = delta * pulled_back(rescaled(delta, found.ridge_scales), found.ridge_scales)
+        shares = shares + ridge * _normalised(along)
     residual = square - float(shares.sum())
     if abs(residual) > _TOLD * abs(square):
         warnings.warn(

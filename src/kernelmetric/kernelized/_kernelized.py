@@ -19,7 +19,7 @@ from kernelmetric.compute import (
     streamed,
     unchanged_on_failure,
 )
-from kernelmetric.graphs import as_pairs
+from kernelmetric.graphs import are_tuples, as_pairs, points_of_tuples
 from kernelmetric.kernelized._arguments import (
     learner_arguments,
     naming,
@@ -38,9 +38,7 @@ from kernelmetric.kernelized._parts import (
 )
 from kernelmetric.kernelized._tables import fit_points
 from kernelmetric.kernelized._tuples import (
-    are_tuples,
     coordinates_of_tuples,
-    points_of_tuples,
     takes_pair_tuples,
     tuples_of_pairs,
 )
@@ -353,6 +351,9 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
+            if tuples is not None and hasattr(self.learner, "from_rows"):
+                fit_params |= self.learner.from_rows(tuples, y, X.shape[0])
+                tuples = y = None
             if tuples is None and takes_pair_tuples(self.learner):
                 given = fit_params.pop("pairs", None), similar, dissimilar, y
                 tuples, y = tuples_of_pairs(as_pairs(*given, X.shape[0]))
@@ -390,7 +391,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         return Z, result
 
     def _streams(self) -> str | None:
-        """How a fit goes through rows: its space adds up, then its learner draws."""
+        """When a fit goes through the rows of many machines: its space, and then its learner."""
         if not all(hasattr(part, "_streams") for part in (self.space, self.learner)):
             return None
         return self.learner._streams() if self.space._streams() else None

@@ -8,10 +8,11 @@ from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import home, map_rows
+from kernelmetric.graphs import are_tuples, points_of_tuples
 from kernelmetric.kernelized._delegation import Predictions, attribute_of
 from kernelmetric.kernelized._folded import coordinates
 from kernelmetric.kernelized._tables import points_like_fitted
-from kernelmetric.kernelized._tuples import are_tuples, coordinates_of_tuples, points_of_tuples
+from kernelmetric.kernelized._tuples import coordinates_of_tuples
 from kernelmetric.metric import Metric
 
 

@@ -16,31 +16,6 @@ from kernelmetric.compute import take_rows
 from kernelmetric.graphs import Pairs
 
 
-def are_tuples(X: Any) -> bool:
-    """Whether X is an array of tuples of points: three-dimensional."""
-    return getattr(X, "ndim", 2) == 3
-
-
-def points_of_tuples(T: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The different points in an array of tuples, and the tuples as row numbers of them.
-
-    Parameters
-    ----------
-    T : array of shape (n_tuples, t, n_features)
-        Tuples of points.
-
-    Returns
-    -------
-    X : ndarray of shape (n_points, n_features)
-        Every point once, however many tuples it is in.
-    rows : ndarray of shape (n_tuples, t)
-        ``X[rows]`` is T.
-    """
-    T = np.asarray(T)
-    X, rows = np.unique(T.reshape(-1, T.shape[2]), axis=0, return_inverse=True)
-    return X, rows.reshape(T.shape[:2])
-
-
 def coordinates_of_tuples(Z: Any, tuples: Any) -> Any:
     """Tuples of coordinates, from coordinates and row numbers.
 

@@ -14,8 +14,8 @@ Kernels written here, all of them positive semi-definite for every legal paramet
     _points.py        checks of points and numbers
     _radial.py        RBF and Delta (the ridge), functions of the squared distance
     _laplacian.py     Laplacian, a function of the L1 distance
-    _dot.py           Linear, Polynomial, Cosine, functions of the inner product
-    _rescaled.py      Rescaled: features multiplied by scales first
+    _dot.py           Linear, Polynomial, Cosine, Jaccard, functions of the inner product
+    _rescaled.py      Rescaled: features multiplied by scales, or mapped, first
     _columns.py       Columns: columns of a table, of numbers, names, dates and gaps
     _schema.py        TableSchema: from a table to features
     _frames.py        data frames: what a column holds
@@ -31,7 +31,7 @@ Kernels that learn from labels what they are, as ``KernelAlignment`` does, are i
 from kernelmetric.compute import moved
 from kernelmetric.kernels._base import Kernel, Product, Sum
 from kernelmetric.kernels._columns import Columns
-from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
+from kernelmetric.kernels._dot import Cosine, Jaccard, Linear, Polynomial
 from kernelmetric.kernels._families import polynomial_degrees, rbf_widths
 from kernelmetric.kernels._frames import is_frame, is_table
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
@@ -46,7 +46,7 @@ from kernelmetric.kernels._laplacian import Laplacian
 from kernelmetric.kernels._names import as_kernel
 from kernelmetric.kernels._precomputed import Precomputed
 from kernelmetric.kernels._radial import RBF, Delta, RadialKernel
-from kernelmetric.kernels._rescaled import Rescaled
+from kernelmetric.kernels._rescaled import Rescaled, pulled_back, rescaled
 from kernelmetric.kernels._schema import TableSchema, reads_columns, with_schema
 from kernelmetric.kernels._terms import values_of
 
@@ -56,6 +56,7 @@ __all__ = [
     "Cosine",
     "Delta",
     "FunctionKernel",
+    "Jaccard",
     "Kernel",
     "Laplacian",
     "Linear",
@@ -76,8 +77,10 @@ __all__ = [
     "is_frame",
     "is_table",
     "polynomial_degrees",
+    "pulled_back",
     "rbf_widths",
     "reads_columns",
+    "rescaled",
     "values_of",
     "with_schema",
 ]

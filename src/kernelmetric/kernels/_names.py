@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._dot import Cosine, Linear, Polynomial
+from kernelmetric.kernels._dot import Cosine, Jaccard, Linear, Polynomial
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
 from kernelmetric.kernels._laplacian import Laplacian
 from kernelmetric.kernels._precomputed import Precomputed
@@ -20,6 +20,7 @@ _NAMES: dict[str, type[Kernel]] = {
     "polynomial": Polynomial,
     "linear": Linear,
     "cosine": Cosine,
+    "jaccard": Jaccard,
     "delta": Delta,
     "precomputed": Precomputed,
 }

@@ -1,4 +1,4 @@
-"""Kernels of points whose features were rescaled."""
+"""Kernels of points whose features were rescaled, or mapped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import is_sparse, like, map_rows, streamed
+from kernelmetric.compute import is_sparse, like, map_points, map_rows, streamed
 from kernelmetric.kernels._base import Kernel
 
 
@@ -19,8 +19,9 @@ class Rescaled(Kernel):
     ----------
     kernel : Kernel
         The kernel :math:`k_0`.
-    scales : array-like of shape (d,)
-        The scale s of each feature; zero leaves a feature out.
+    scales : array-like of shape (d,) or (r, d)
+        The scale s of each feature; zero leaves a feature out. A matrix maps the points: each of
+        its rows makes one feature of the kernel inside.
 
     Examples
     --------
@@ -69,15 +70,57 @@ class Rescaled(Kernel):
             scales = np.asarray(self.scales, dtype=np.float64)
         except (OverflowError, TypeError, ValueError):
             scales = np.asarray(np.nan)
-        if scales.shape != (A.shape[1],) or not np.isfinite(scales).all():
+        good = scales.ndim in (1, 2) and scales.shape[-1] == A.shape[1] and scales.size
+        if not good or not np.isfinite(scales).all():
             raise ValueError(
                 f"Got scales={self.scales!r} for points with {A.shape[1]} features, but expected "
-                "one finite number per feature: try np.ones(X.shape[1])."
+                "one finite number per feature, or rows of them: try np.ones(X.shape[1])."
             )
         return scales
 
     def _rescale(self, A: Any) -> Any:
-        scales = like(self._scales(A), A)
+        scales = self._scales(A)
+        if scales.ndim == 2:
+            return A @ scales.T if is_sparse(A) else map_points(A, like(scales, A))
+        scales = like(scales, A)
         if streamed(A):
             return map_rows(lambda rows: A[rows, :] * scales[None, :], A.shape[0], 1)
         return A.multiply(scales[None, :]).tocsr() if is_sparse(A) else A * scales[None, :]
+
+
+def rescaled(points: np.ndarray, scales: Any) -> np.ndarray:
+    """Points times scales, or under a map; what :class:`Rescaled` does to those of NumPy.
+
+    Parameters
+    ----------
+    points : ndarray of shape (..., d)
+        Points.
+    scales : array-like of shape (d,) or (r, d)
+        Scales, or a map.
+
+    Returns
+    -------
+    ndarray of shape (..., d) or (..., r)
+        Rescaled points.
+    """
+    scales = np.asarray(scales, dtype=np.float64)
+    return points @ scales.T if scales.ndim == 2 else points * scales
+
+
+def pulled_back(gradients: np.ndarray, scales: Any) -> np.ndarray:
+    """From gradients by rescaled points to those by the points themselves.
+
+    Parameters
+    ----------
+    gradients : ndarray of shape (..., d) or (..., r)
+        By rescaled points.
+    scales : array-like of shape (d,) or (r, d)
+        Scales, or a map.
+
+    Returns
+    -------
+    ndarray of shape (..., d)
+        By the points.
+    """
+    scales = np.asarray(scales, dtype=np.float64)
+    return gradients @ scales if scales.ndim == 2 else gradients * scales

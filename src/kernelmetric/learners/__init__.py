@@ -5,8 +5,9 @@ ends in ``components_``; where the coordinates belong to a basis that is not ort
 says so, and a learner that does not take ``gram`` cannot be used there. By descent: :class:`NCA`,
 :class:`LMNN`, :class:`LMCA`, :class:`MCML`, and :class:`MLKR` for targets that are numbers. By one
 eigenproblem: :class:`LDA`, :class:`LFDA`, :class:`DNE`, :class:`DLA`, :class:`LPP`, :class:`RCA`
-(from chunks). From similar and dissimilar pairs: :class:`IdealizedKernel`, :class:`ITML` and
-:class:`MMC`.
+(from chunks). By the gradients of ridge regression, of labels or numbers: :class:`RFM`. From
+similar and dissimilar pairs: :class:`IdealizedKernel`, :class:`ITML`, :class:`MMC` and
+:class:`SDML`. From comparisons of distances: :class:`LSML` and :class:`SCML`.
 """
 
 from kernelmetric.learners import _registry

@@ -36,7 +36,7 @@ class Learner(Metric, BaseEstimator):
     leaves nothing of an earlier one.
     """
 
-    learns_from = "labels"  # or targets, pairs, chunks; points, where labels only help
+    learns_from = "labels"  # or targets, pairs, comparisons, chunks; points, where labels only help
     _bytes_of_pair = 8  # in a block of rows × n, all temporaries together
     _blocks = 1  # that one thread holds at a time
 
@@ -94,7 +94,7 @@ class Learner(Metric, BaseEstimator):
         return tags
 
     def _streams(self) -> str | None:
-        """How a fit goes through rows that no machine has room for: "sums", "draws" or None."""
+        """When a fit goes through the rows of many machines: "always", "at need" or never."""
         return None
 
     def _coordinates(self, X: Any) -> Any:

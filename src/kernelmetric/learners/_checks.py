@@ -103,6 +103,11 @@ def weighed(
     given.pop("self")
     X, y = given["X"], given.get("y")
     refuse_streams(X)
+    if sample_weight is not None and getattr(X, "ndim", 2) == 3:
+        raise ValueError(
+            "Got sample_weight beside an array of tuples of points, but expected weights of rows: "
+            "try row numbers of tuples (pairs=) beside X, and a weight for every row of X."
+        )
     rows, weights = weigh(sample_weight, X)
     if y is not None and learner.learns_from != "targets":
         check_labels(y, X)

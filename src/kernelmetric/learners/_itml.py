@@ -6,20 +6,17 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import (
     Weights,
     counted_squared_distances,
-    like,
     repeated_quantiles,
     sampled_squared_distances,
 )
 from kernelmetric.graphs import Pairs
-from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
-from kernelmetric.learners._factors import factor
-from kernelmetric.learners._itml_solvers import LogDetProblem, descend, project_in_turn
+from kernelmetric.learners._checks import LARGEST, check_choice, check_number
+from kernelmetric.learners._itml_solvers import LogDetProblem, project_in_turn
+from kernelmetric.learners._log_det import LogDetLearner, descend
 from kernelmetric.learners._pair_learner import (
     SAMPLED_BYTES,
     PairCounts,
@@ -30,7 +27,7 @@ from kernelmetric.learners._pair_learner import (
 _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
 
 
-class ITML(PairLearner):
+class ITML(LogDetLearner, PairLearner):
     r"""Information-theoretic metric learning: the metric nearest to a prior that respects pairs.
 
     Similar pairs should be within a squared distance u, and dissimilar ones beyond l. Slacks ξ
@@ -67,6 +64,9 @@ class ITML(PairLearner):
         Relative duality gap to reach.
     max_iter : int, default=1000
         The most iterations of L-BFGS, or cycles over the pairs.
+    warm_start : bool, default=False
+        Whether a fit begins at the metric of the last one: for more pairs of the same features. The
+        optimum is the same.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -128,6 +128,7 @@ class ITML(PairLearner):
         max_pairs=2000,
         tol=1e-3,
         max_iter=1000,
+        warm_start=False,
         random_state=0,
         verbose=False,
     ):
@@ -139,6 +140,7 @@ class ITML(PairLearner):
         self.max_pairs = max_pairs
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -159,14 +161,9 @@ class ITML(PairLearner):
             gamma if counts is None else gamma * counts.of(self.pairs_),
         )
 
-        def leave(L: np.ndarray) -> np.ndarray:
-            L = factor(L.T @ L if root is None else root @ L.T @ L @ root.T)
-            return L if basis is None else L @ basis
-
-        L = self._minimise(problem, leave, X, y)
+        L = self._minimise(problem, _SOLVERS[self.solver], root, basis, X, y)
         alpha, slacks = problem.multipliers(L)
         self.alpha_, self.slacks_ = alpha / size, slacks * size
-        self._store(leave(L), X)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -193,19 +190,6 @@ class ITML(PairLearner):
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         return all_or_random_pairs(codes, self.max_pairs, self.random_state)
 
-    def _prior_root(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
-        """A with A Aᵀ the prior matrix, after which the prior is the identity."""
-        P = self._check_prior(Z, basis)
-        if P is None:
-            return None
-        try:
-            return linalg.cholesky(P, lower=True)
-        except linalg.LinAlgError:
-            raise ValueError(
-                "Got a singular prior, but ITML expected a positive definite one: the divergence "
-                "from it would be infinite. Try adding a multiple of the identity."
-            ) from None
-
     def _bounds_of(self, Y: np.ndarray, weights: Weights | None) -> tuple[float, float]:
         if self.bounds is None and weights is not None:
             squares, counts = counted_squared_distances(Y, weights)
@@ -218,22 +202,6 @@ class ITML(PairLearner):
         if not u > 0:
             raise ValueError(f"Got an upper bound of {u!r}, but expected a positive number.")
         return float(u), float(l)
-
-    def _minimise(self, problem: LogDetProblem, leave: Any, X: Any, y: Any) -> np.ndarray:
-        L = np.eye(problem.Y.shape[1])
-        with self._watched(L, lambda L: {"components_": like(leave(L), X)}, X, y) as report:
-            L = _SOLVERS[self.solver](problem, L, report, self.max_iter, self.tol)
-        self.n_iter_ = len(report.loss_curve)
-        self.loss_, self.duality_gap_ = problem.certificate(L)
-        self.converged_ = self.duality_gap_ <= self.tol
-        if not self.converged_:
-            warn(
-                f"ITML stopped after {self.n_iter_} iterations at a duality gap of "
-                f"{self.duality_gap_:.2g}, above tol={self.tol}: raise max_iter, or take a smaller "
-                "gamma.",
-                ConvergenceWarning,
-            )
-        return L
 
 
 def _is_ascending(value: Any, high: float) -> bool:

@@ -1,4 +1,4 @@
-"""The program of ITML: its objective, its certificate, and two ways to its optimum."""
+"""The program of ITML, and the way of its authors to the optimum."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import map_rows, sum_rows
+from kernelmetric.learners._log_det import LogDetDivergence
 from kernelmetric.learners._pair_learner import differences
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.solvers import minimize_lbfgs
 
 _MOST_ROWS = 16384  # pairs of a block
 
 
-class LogDetProblem:
+class LogDetProblem(LogDetDivergence):
     """Divergence from the identity, and slacks that pairs need: convex in M = LᵀL.
 
     With ``x_p = δᵀMδ / ξ⁰`` a pair costs ``γ (x_p - 1 - log x_p)`` where ``s (x_p - 1) > 0``, and
@@ -46,29 +46,6 @@ class LogDetProblem:
     ):
         self.Y, self.rows, self.signs, self.bounds, self.gamma = Y, rows, signs, bounds, gamma
         self._size = len(rows), 4 * 8 * Y.shape[1]  # of all pairs, and of one in memory
-
-    def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient with respect to L; infinite where L is singular."""
-        sign, log_det = np.linalg.slogdet(L)
-        if sign == 0 or not np.isfinite(log_det):
-            return np.inf, np.zeros_like(L)
-        value, A = self._sums(L)
-        value += float(np.sum(L * L) - 2.0 * log_det) - len(L)
-        return value, 2.0 * (L + L @ A - np.linalg.inv(L).T)
-
-    def certificate(self, L: np.ndarray) -> tuple[float, float]:
-        """Value, and a bound on its relative distance from the minimum.
-
-        The dual objective at the multipliers is less by the divergence of M from the inverse of
-        ``I + A``, where A is their sum.
-        """
-        value, _ = self.objective(L)
-        A = self._sums(L)[1]
-        ratios = linalg.eigvalsh(L @ (np.eye(len(L)) + A) @ L.T)
-        if not ratios[0] > 0:
-            return value, np.inf  # the multipliers are not those of any metric yet
-        gap = float(np.sum(ratios - 1.0 - np.log(ratios)))
-        return value, gap / max(value, 1e-12)
 
     def multipliers(self, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The α of every pair, and its bound ξ with the slack."""
@@ -107,21 +84,6 @@ class LogDetProblem:
 
 def _squares(E: np.ndarray) -> np.ndarray:
     return np.sum(E * E, axis=1)
-
-
-def descend(
-    problem: LogDetProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
-) -> np.ndarray:
-    """L-BFGS on the factor, ever more precisely until the certificate is good enough."""
-    step_tol = 1e-6
-    while len(report.loss_curve) < max_iter and not report.stopped:
-        left = max_iter - len(report.loss_curve)
-        found = minimize_lbfgs(problem.objective, L, max_iter=left, tol=step_tol, report=report)
-        L = found.x
-        if problem.certificate(L)[1] <= tol or step_tol < 1e-15:
-            break
-        step_tol *= 1e-2
-    return L
 
 
 def project_in_turn(

@@ -9,6 +9,7 @@ from scipy import linalg
 from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
+from kernelmetric.compute import check_labels, check_points, streamed
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._spectral import (
     SpectralLearner,
@@ -16,11 +17,16 @@ from kernelmetric.learners._spectral import (
     check_shrinkage,
     shrinkage_of,
 )
+from kernelmetric.learners._streamed import scatter_of
 from kernelmetric.solvers import right_singular
 from kernelmetric.spaces import orthonormal
 
 _ROUNDING = 1e-14  # of the largest coordinate: so little is no variation
 _RANK_TOL = 1e-8  # of singular values, without shrinkage
+_COINCIDE = (
+    "Got classes of points that coincide, but expected some variation inside classes: "
+    "LDA measures distances in units of it. Try RCA, or more points."
+)
 _LEAST_SHRINKAGE = 1e-8  # below it scatter may be singular, which another solver can do
 
 
@@ -101,6 +107,8 @@ class LDA(SpectralLearner):
             The fitted learner.
         """
         check_shrinkage(self.shrinkage)
+        if streamed(X):
+            return self._fit_streamed(X, y)
         X, codes = self._check_training(X, y)
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, as_gram(gram))
@@ -109,10 +117,7 @@ class LDA(SpectralLearner):
         Z = Z if weights is None else Z - weights.mean(Z)
         about = about_centres(Z, codes, shares)
         if np.max(np.abs(about)) <= _ROUNDING * np.max(np.abs(Z)):
-            raise ValueError(
-                "Got classes of points that coincide, but expected some variation inside classes: "
-                "LDA measures distances in units of it. Try RCA, or more points."
-            )
+            raise ValueError(_COINCIDE)
         self.shrinkage_ = shrinkage_of(about, self.shrinkage, shares)
         V = _directions(Z, codes, self.shrinkage_, shares)[:, :rank]
         self._keep(V, coordinates, X)
@@ -122,6 +127,30 @@ class LDA(SpectralLearner):
             self.loss_ = float(np.sum(inside) - np.sum(E**2)) / len(E)
         else:
             self.loss_ = float(shares @ np.sum(inside - E**2, axis=1) / np.sum(shares))
+        return self
+
+    def _streams(self) -> str | None:
+        share = self.shrinkage
+        return "at need" if isinstance(share, str) or share >= _LEAST_SHRINKAGE else None
+
+    def _fit_streamed(self, X: Any, y: Any) -> LDA:
+        """Learn from rows on many machines: the same directions, from sums over them."""
+        X = check_points(self, X, reset=True)
+        codes = check_labels(y, X)
+        rank = self._check_n_components(X.shape[1])
+        scatter = scatter_of(X, codes)
+        S = scatter.within
+        if np.trace(S) <= _ROUNDING:
+            raise ValueError(_COINCIDE)
+        automatic = isinstance(self.shrinkage, str)
+        share = scatter.shrinkage if automatic else float(self.shrinkage)
+        self.shrinkage_ = share
+        rest = max(1.0 - share, _LEAST_SHRINKAGE)
+        ridge = max(share, _LEAST_SHRINKAGE) / rest * float(np.trace(S)) / len(S)
+        _, V = linalg.eigh(scatter.total - S, S + ridge * np.eye(len(S)))
+        V = V[:, ::-1][:, : int(codes.max())][:, :rank] / np.sqrt(rest)
+        self._store(V.T / scatter.size, X)
+        self.loss_ = float(np.trace(V.T @ (S - scatter.total) @ V))
         return self
 
 

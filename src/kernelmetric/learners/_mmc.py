@@ -48,6 +48,9 @@ class MMC(PairLearner):
         Bound on the objective's relative distance from its maximum.
     max_iter : int, default=2000
         The most iterations of L-BFGS.
+    warm_start : bool, default=False
+        Whether a fit begins at the metric of the last one: for more pairs of the same features. The
+        optimum is the same.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -95,6 +98,7 @@ class MMC(PairLearner):
         max_pairs=200_000,
         tol=1e-3,
         max_iter=2000,
+        warm_start=False,
         random_state=0,
         verbose=False,
     ):
@@ -103,6 +107,7 @@ class MMC(PairLearner):
         self.max_pairs = max_pairs
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -136,7 +141,8 @@ class MMC(PairLearner):
             components = factor(A.T @ A)
             return components if basis is None else components @ basis
 
-        L = self._maximise(problem, leave, X, y)
+        last = self._last_matrix(Z, basis)
+        L = self._maximise(problem, leave, problem.start(W, last), X, y)
         self.loss_, self.gap_ = -problem.objective(L), problem.gap(L)
         self.converged_ = self.gap_ <= self.tol
         if not self.converged_:
@@ -176,8 +182,7 @@ class MMC(PairLearner):
         kept = values > 1e-13 * values[-1]
         return (V[:, kept] / np.sqrt(values[kept])) @ V[:, kept].T
 
-    def _maximise(self, problem: FarApart, leave: Any, X: Any, y: Any) -> np.ndarray:
-        L = problem.start()
+    def _maximise(self, problem: FarApart, leave: Any, L: np.ndarray, X: Any, y: Any) -> np.ndarray:
         self.n_iter_ = 0
         tol = 1e-7
         with self._watched(L, lambda L: {"components_": like(leave(L), X)}, X, y) as report:
@@ -229,10 +234,18 @@ class FarApart:
         self.counts = None if counts is None else counts[different]
         self.floor = 1e-20 * float(np.mean(Y * Y)) + 1e-300
 
-    def start(self) -> np.ndarray:
-        """The factor of the Euclidean metric."""
+    def start(self, W: np.ndarray, last: np.ndarray | None = None) -> np.ndarray:
+        """The factor of the Euclidean metric, or of the last one, before the whitening W."""
         r = self.Y.shape[1]
-        return np.ones(r) / np.sqrt(r) if self.diagonal else np.eye(r) / np.sqrt(r)
+        if last is None:
+            return np.ones(r) / np.sqrt(r) if self.diagonal else np.eye(r) / np.sqrt(r)
+        back = linalg.pinvh(W)
+        values, V = linalg.eigh(back @ last @ back)
+        # From a factor of low rank no descent finds another rank.
+        values = np.sqrt(np.maximum(values, 1e-6 * values[-1]))
+        L = (V * values) @ V.T
+        L = np.diag(L) if self.diagonal else L
+        return L / np.linalg.norm(L)
 
     def objective(self, L: np.ndarray) -> float:
         """Mean distance under a factor of any norm, scaled to norm one."""

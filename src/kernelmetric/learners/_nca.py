@@ -176,7 +176,7 @@ class NCA(GradientLearner):
 
     def _streams(self) -> str | None:
         minibatch = isinstance(self.solver, str) and self.solver == "minibatch"
-        return "draws" if minibatch else None
+        return "at need" if minibatch else None
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
         if not streamed(X):

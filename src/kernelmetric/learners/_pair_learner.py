@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import Weights, check_labels, to_numpy, widened
-from kernelmetric.graphs import Pairs, as_pairs
+from kernelmetric.graphs import Pairs, are_tuples, as_pairs, points_of_tuples, signed_pairs
 from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._descent import IterativeLearner
 from kernelmetric.learners._progress import with_callbacks
@@ -46,12 +46,121 @@ class PairCounts:
         return float(np.sum(counts[:split])) + self.own, float(np.sum(counts[split:]))
 
 
-class PairLearner(IterativeLearner):
+class TupleLearner(IterativeLearner):
+    """A learner that takes labels, or what is known of pairs, triplets or quadruplets of points.
+
+    A class that derives from it defines ``fit``, ``_tuples_of_points`` and ``_learn``.
+    """
+
+    prior: Any
+
+    def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
+        """Tuples of row numbers, as arguments of ``fit``.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_tuples, t)
+            Row numbers.
+        y : array-like of shape (n_tuples,) or None
+            Signs of pairs.
+        n_samples : int
+            Number of points.
+
+        Returns
+        -------
+        dict
+            By the name of an argument, the tuples.
+        """
+        raise NotImplementedError
+
+    def _as_rows(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+        """Points, labels and tuples of row numbers, where X may be an array of tuples of points."""
+        if not are_tuples(X):
+            return X, y, given
+        if any(part is not None for part in given.values()):
+            names = ", ".join(name for name, part in given.items() if part is not None)
+            raise ValueError(
+                f"Got an array of tuples of points beside {names}, but expected one of the two."
+            )
+        X, rows = points_of_tuples(X)
+        return X, None, given | self.from_rows(rows, y, len(X))
+
+    def _learned_on(self, X: Any, y: Any, given: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Validated points, the coordinates to learn on, and their basis in the features.
+
+        ``given`` are the tuples as ``fit`` got them.
+        """
+        X = self._check_points(X)
+        return X, *span(X)
+
+    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+        raise NotImplementedError
+
+    def _last_matrix(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
+        """The matrix of the last fit in the coordinates Z, for a warm start; None without one."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "components_"):
+            return None
+        L = to_numpy(self.components_).astype(np.float64)
+        d = Z.shape[1] if basis is None else basis.shape[1]
+        if L.shape[1] != d:
+            raise ValueError(
+                f"Got warm_start=True with a last map of shape {L.shape}, but expected {d} "
+                "columns: set warm_start=False to start anew, or keep the features as they were."
+            )
+        L = L if basis is None else L @ basis.T
+        return L.T @ L
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False  # tuples will do
+        return tags
+
+    def _check_prior(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
+        """The matrix of the prior metric in the coordinates Z; None is the identity."""
+        if self.prior is None:
+            return None
+        P = as_matrix(self.prior, "prior")
+        d = Z.shape[1] if basis is None else basis.shape[1]
+        good = P.shape == (d, d) and np.all(np.isfinite(P)) and np.allclose(P, P.T)
+        if not good or linalg.eigvalsh(P)[0] < -1e-8 * np.abs(P).max():
+            raise ValueError(
+                f"Got a prior of shape {P.shape}, but expected a symmetric positive semi-definite "
+                f"matrix of shape {(d, d)}."
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = np.sum(np.abs(P)) * len(Z) * np.max(np.abs(Z)) ** 2 * 4
+        if not largest < np.finfo(np.float64).max ** 0.5:  # squares of squared distances are summed
+            raise ValueError(
+                f"Got a prior with entries up to {np.abs(P).max():.3g}, but expected squared "
+                "distances well inside the range of float64: try a multiple of it."
+            )
+        return P if basis is None else basis @ P @ basis.T
+
+
+class PairLearner(TupleLearner):
     """A learner that takes labels, or pairs that are known to be alike or to differ."""
 
     learns_from = "pairs"
-    prior: Any
     _needs_dissimilar = True
+
+    def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
+        """Pairs of row numbers, as an argument of ``fit``.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_pairs, 2)
+            Row numbers.
+        y : array-like of shape (n_pairs,)
+            1 for similar, -1 for dissimilar pairs.
+        n_samples : int
+            Number of points.
+
+        Returns
+        -------
+        dict
+            The argument ``pairs``.
+        """
+        return {"pairs": signed_pairs(rows, y, n_samples)}
 
     @with_callbacks
     def fit(
@@ -69,9 +178,10 @@ class PairLearner(IterativeLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points.
+            Points; or pairs of points, of shape (n_pairs, 2, n_features), as metric-learn has them.
         y : array-like of shape (n_samples,), default=None
-            Class labels, from which pairs are made: inside a class similar, others dissimilar.
+            Class labels, from which pairs are made: inside a class similar, others dissimilar. Of
+            pairs of points, 1 for every similar and -1 for every dissimilar one.
         similar, dissimilar : array-like of shape (n_pairs, 2), default=None
             Row numbers of pairs, instead of labels.
         pairs : Pairs, default=None
@@ -86,24 +196,16 @@ class PairLearner(IterativeLearner):
             The fitted metric.
         """
         self._check_parameters()
+        given = {"pairs": pairs, "similar": similar, "dissimilar": dissimilar}
+        X, y, given = self._as_rows(X, y, given)
+        pairs, similar, dissimilar = given.values()
         X, Z, basis = self._learned_on(X, y, (pairs, similar, dissimilar))
         weights = sample_weight
-        given = pairs, similar, dissimilar
-        self.pairs_, codes, counts = self._check_pairs(Z, y, given, weights)
+        self.pairs_, codes, counts = self._check_pairs(Z, y, (pairs, similar, dissimilar), weights)
         self._learn(X, y, Z, basis, counts)
         if codes is not None:
             self._learned_labels(X, codes, weights)
         return self
-
-    def _learned_on(
-        self, X: Any, y: Any, given: tuple[Any, Any, Any]
-    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Validated points, the coordinates to learn on, and their basis in the features.
-
-        ``given`` are ``pairs``, ``similar`` and ``dissimilar`` of ``fit``.
-        """
-        X = self._check_points(X)
-        return X, *span(X)
 
     def _learn(
         self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
@@ -112,11 +214,6 @@ class PairLearner(IterativeLearner):
 
     def _learned_labels(self, X: Any, codes: np.ndarray, weights: Weights | None) -> None:
         """What else there is to say where there are labels."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = False  # pairs will do
-        return tags
 
     def _check_pairs(
         self, Z: np.ndarray, y: Any, given: tuple[Any, Any, Any], weights: Weights | None
@@ -147,27 +244,6 @@ class PairLearner(IterativeLearner):
         """The pairs from labels, and what they count: all copies of a point are similar."""
         own = 0.5 * float(weights.counts @ weights.own)
         return self._pairs_from_labels(Z, codes), PairCounts(weights, own)
-
-    def _check_prior(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
-        """The matrix of the prior metric in the coordinates Z; None is the identity."""
-        if self.prior is None:
-            return None
-        P = as_matrix(self.prior, "prior")
-        d = Z.shape[1] if basis is None else basis.shape[1]
-        good = P.shape == (d, d) and np.all(np.isfinite(P)) and np.allclose(P, P.T)
-        if not good or linalg.eigvalsh(P)[0] < -1e-8 * np.abs(P).max():
-            raise ValueError(
-                f"Got a prior of shape {P.shape}, but expected a symmetric positive semi-definite "
-                f"matrix of shape {(d, d)}."
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            largest = np.sum(np.abs(P)) * len(Z) * np.max(np.abs(Z)) ** 2 * 4
-        if not largest < np.finfo(np.float64).max ** 0.5:  # squares of squared distances are summed
-            raise ValueError(
-                f"Got a prior with entries up to {np.abs(P).max():.3g}, but expected squared "
-                "distances well inside the range of float64: try a multiple of it."
-            )
-        return P if basis is None else basis @ P @ basis.T
 
 
 def all_or_random_pairs(codes: np.ndarray, most: int, random_state: Any) -> Pairs:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import Weights, check_labels
+from kernelmetric.compute import Weights, check_labels, check_points, streamed
 from kernelmetric.graphs import as_pairs
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._spectral import (
@@ -18,6 +18,7 @@ from kernelmetric.learners._spectral import (
     shrinkage_of,
     shrunk,
 )
+from kernelmetric.learners._streamed import scatter_of
 from kernelmetric.spaces import orthonormal
 
 
@@ -115,29 +116,40 @@ class RCA(SpectralLearner):
             The fitted learner.
         """
         check_shrinkage(self.shrinkage)
-        X = self._check_points(X)
+        X = check_points(self, X, reset=True) if streamed(X) else self._check_points(X)
         weights = sample_weight
-        codes = _chunks_of(X, y, chunks, similar, pairs, weights)
-        self.chunks_ = codes
+        codes = self.chunks_ = _chunks_of(X, y, chunks, similar, pairs, weights)
         rank = self._check_n_components(X.shape[1])
-        coordinates = orthonormal(X, as_gram(gram))
-        Z = coordinates.Z
-        if weights is None:
-            about = about_centres(Z, codes)
-            self.shrinkage_ = shrinkage_of(about, self.shrinkage)
-            inside, total = about.T @ about / len(about), Z.T @ Z / len(Z)
+        if streamed(X):
+            scatter = scatter_of(X, codes)
+            automatic = isinstance(self.shrinkage, str)
+            self.shrinkage_ = scatter.shrinkage if automatic else float(self.shrinkage)
+            S, within, size = scatter.total, scatter.within, scatter.size
         else:
-            about, Z = about_centres(Z, codes, weights.counts), Z - weights.mean(Z)
-            counts = weights.counts[codes >= 0]
-            self.shrinkage_ = shrinkage_of(about, self.shrinkage, counts)
-            inside = about.T @ (counts[:, None] * about) / np.sum(counts)
-            total = Z.T @ (weights.counts[:, None] * Z) / weights.total
-        values, V = linalg.eigh(total, shrunk(inside, self.shrinkage_))
+            coordinates = orthonormal(X, as_gram(gram))
+            Z = coordinates.Z
+            if weights is None:
+                about = about_centres(Z, codes)
+                self.shrinkage_ = shrinkage_of(about, self.shrinkage)
+                S, within = Z.T @ Z / len(Z), about.T @ about / len(about)
+            else:
+                about, Z = about_centres(Z, codes, weights.counts), Z - weights.mean(Z)
+                counts = weights.counts[codes >= 0]
+                self.shrinkage_ = shrinkage_of(about, self.shrinkage, counts)
+                within = about.T @ (counts[:, None] * about) / np.sum(counts)
+                S = Z.T @ (weights.counts[:, None] * Z) / weights.total
+        values, V = linalg.eigh(S, shrunk(within, self.shrinkage_))
         values = np.maximum(values, np.finfo(np.float64).eps)  # round-off may leave none
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
-        self._keep(V[:, :rank], coordinates, X)
+        if streamed(X):
+            self._store(V[:, :rank].T / size, X)
+        else:
+            self._keep(V[:, :rank], coordinates, X)
         self.loss_ = -0.5 * float(np.sum(np.log(self.eigenvalues_[:rank])))
         return self
+
+    def _streams(self) -> str | None:
+        return "at need"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,8 +16,12 @@ from kernelmetric.learners._lfda import LFDA
 from kernelmetric.learners._lmca import LMCA
 from kernelmetric.learners._lmnn import LMNN
 from kernelmetric.learners._lpp import LPP
+from kernelmetric.learners._lsml import LSML
 from kernelmetric.learners._mcml import MCML
 from kernelmetric.learners._mlkr import MLKR
 from kernelmetric.learners._mmc import MMC
 from kernelmetric.learners._nca import NCA
 from kernelmetric.learners._rca import RCA
+from kernelmetric.learners._rfm import RFM
+from kernelmetric.learners._scml import SCML
+from kernelmetric.learners._sdml import SDML

@@ -6,7 +6,9 @@
     _comparisons.py   RecordComparison: pairs of records as vectors, field by field
     _evidence.py      what agreement of a field is worth, without labels and with few
     _linker.py        RecordLinker: all of it in a row, with probabilities
+    _labelling.py     LabellingSession: which pairs to ask somebody about next
     _links.py         links, one-to-one where wanted, clusters and what contradicts them
+    _correlation.py   clusters that agree best with all compared pairs
     _fields.py        columns as texts
 
 Thresholds with intervals and scores of clusters are in ``evaluation``. Tables need pandas, texts
@@ -23,6 +25,7 @@ from kernelmetric.linkage._candidates import (
     score_candidates,
 )
 from kernelmetric.linkage._comparisons import RecordComparison
+from kernelmetric.linkage._labelling import Expected, LabellingSession
 from kernelmetric.linkage._linker import RecordLinker
 from kernelmetric.linkage._links import Clusters, Links
 
@@ -30,6 +33,8 @@ __all__ = [
     "CandidateScores",
     "Clusters",
     "EqualKeys",
+    "Expected",
+    "LabellingSession",
     "Links",
     "NearestPoints",
     "NearestText",

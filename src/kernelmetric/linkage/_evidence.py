@@ -27,8 +27,9 @@ _LEAST = 1e-7  # share of matches
 _MANY = 50  # labelled pairs that a kernel can learn from
 _LANDMARKS, _GAMMA = 200, 1.0  # fields are alike from 0 to 1
 # Precisions of the weights around what evidence alone says: of the constant, of the trust in all
-# evidence, of the trust in a field, of how alike a field is, and of the kernel expansion.
-_PRECISION = {"constant": 0.1, "scale": 4.0, "field": 10.0, "alike": 1.0, "kernel": 0.1}
+# evidence, of the trust in a field, of how alike a field is, and of the kernel expansion. Labels
+# fewer than the constant's precision move it little: ten must not do harm.
+_PRECISION = {"constant": 3.0, "scale": 4.0, "field": 10.0, "alike": 1.0, "kernel": 0.1}
 
 
 class Frequencies(NamedTuple):
@@ -54,15 +55,26 @@ class Agreement:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """What candidates look like of which evidence alone cannot tell: means, each (n_fields,).
+
+    Weights that labels move turn about this point, so that few labels move no boundary.
+    """
+
+    evidence: np.ndarray
+    alike: np.ndarray
+
+
+@dataclass(frozen=True)
 class MatchModel:
-    """The log odds of a match: b + Σ w_f evidence_f + Σ v_f (s_f - middle_f) + g(s).
+    """The log odds of a match: b + Σ w_f evidence_f + Σ v_f (s_f - doubt_f) + g(s).
 
     g is a kernel expansion, learned where the labels are many: it knows of fields that must agree
     together. Without it ``space`` is None.
     """
 
     agreement: Agreement
-    middle: np.ndarray  # (n_fields,) how alike fields are among candidates
+    doubt: Doubt
     match_share: float
     constant: float  # without the log odds of the share
     weights: np.ndarray
@@ -74,18 +86,19 @@ class MatchModel:
         """The log odds of a match where as many pairs match as do not."""
         evidence = self.agreement.evidence(levels_of(S))
         odds = self.constant + evidence @ self.weights
-        odds += _filled(S, self.middle) @ self.alike_weights
+        odds += _filled(S, self.doubt) @ self.alike_weights
         if self.space is not None:
-            odds += self.space.transform(_points(S, self.middle)) @ self.space_weights
+            odds += self.space.transform(pair_points(S, self.doubt.alike)) @ self.space_weights
         return odds
 
     def probability(self, S: np.ndarray) -> np.ndarray:
         """Of a match, for pairs whose fields are so alike."""
         return expit(self.odds(S) + logit(self.match_share))
 
-    def relearned(self, S: np.ndarray, same: np.ndarray) -> MatchModel:
+    def relearned(self, S: np.ndarray, same: np.ndarray, by_kind: bool) -> MatchModel:
         """The same frequencies, with weights from other labelled pairs."""
-        return _with_weights(self.agreement, self.middle, self.match_share, S, same)
+        share = self.match_share if by_kind else self.agreement.match_share
+        return _with_weights(self.agreement, self.doubt, S, same, share, by_kind)
 
 
 def learn(
@@ -95,6 +108,7 @@ def learn(
     begin: float,
     share: float | None = None,
     *,
+    by_kind: bool = True,
     S_random: np.ndarray | None = None,
     candidate_share: float = 1.0,
 ) -> MatchModel:
@@ -110,6 +124,8 @@ def learn(
         A first guess of the share of matches among candidates.
     share : float, default=None
         That share, where it is known.
+    by_kind : bool, default=True
+        Whether matches and others were gathered apart, so that their numbers tell nothing.
     S_random : ndarray of shape (n_random, n_fields), default=None
         The same of pairs drawn from all there are.
     candidate_share : float, default=1.0
@@ -119,20 +135,31 @@ def learn(
         levels_of(S), levels_of(S_known), same, begin, share,
         None if S_random is None else levels_of(S_random), candidate_share,
     )  # fmt: skip
-    there = np.isfinite(S)
-    sums = np.where(there, S, 0).sum(axis=0, dtype=np.float64)
-    middle = sums / np.maximum(there.sum(axis=0), 1)
-    model = _with_weights(found, middle, found.match_share, S_known, same)
-    if share is None and len(same) >= _MANY:
+    model = _with_weights(found, _doubt(found, S), S_known, same, found.match_share, by_kind)
+    if share is not None or not len(same):
+        return model
+    if not by_kind:
+        matching = float(np.clip(np.mean(model.probability(S)), _LEAST, 1 - _LEAST))
+        moved = logit(found.match_share) - logit(matching)
+        return replace(model, match_share=matching, constant=float(model.constant + moved))
+    if len(same) >= _MANY:
         # What the labels taught tells matches apart better, and so counts them better.
         return replace(model, match_share=_share_of(model.odds(S), found.match_share))
     return model
 
 
+def _doubt(found: Agreement, S: np.ndarray) -> Doubt:
+    evidence, there = found.evidence(levels_of(S)), np.isfinite(S)
+    p = expit(evidence.sum(axis=1) + found.constant + logit(found.match_share))
+    doubt = np.maximum(p * (1 - p), 1e-12)
+    known = np.maximum(doubt @ there, 1e-300)  # of a field that is always missing nothing
+    return Doubt(doubt @ evidence / doubt.sum(), doubt @ np.where(there, S, 0) / known)
+
+
 def _with_weights(
-    found: Agreement, middle: np.ndarray, share: float, S: np.ndarray, same: np.ndarray
+    found: Agreement, doubt: Doubt, S: np.ndarray, same: np.ndarray, share: float, by_kind: bool
 ) -> MatchModel:
-    points = _points(S, middle)
+    points = pair_points(S, doubt.alike)
     evidence = found.evidence(levels_of(S))
     space, Z = None, np.empty((len(S), 0))
     distinct = np.unique(points, axis=0)
@@ -140,8 +167,20 @@ def _with_weights(
         chosen = np.random.RandomState(0).permutation(len(distinct))[:_LANDMARKS]
         space = Nystroem(kernel=RBF(gamma=_GAMMA), landmarks=distinct[chosen])
         Z = space.fit_transform(points)
-    b, w, v, g = corrected(evidence, _filled(S, middle), Z, same, found.constant)
-    return MatchModel(found, middle, share, b, w, v, space, g if space is not None else None)
+    if by_kind:  # labelled pairs have a share of matches of their own
+        offset = float(logit((same.sum() + 0.5) / (len(same) + 1)))
+    else:
+        offset = float(logit(found.match_share))
+    constant = found.constant + float(logit(found.match_share))
+    total = evidence.sum(axis=1) + constant
+    b, scale, w, v, g = corrected(
+        total, evidence - doubt.evidence, _filled(S, doubt), Z, same,
+        offset - float(logit(found.match_share)),
+    )  # fmt: skip
+    b += scale * constant - w @ doubt.evidence - float(logit(found.match_share))
+    return MatchModel(
+        found, doubt, share, float(b), scale + w, v, space, g if space is not None else None
+    )
 
 
 def _share_of(odds: np.ndarray, share: float) -> float:
@@ -154,13 +193,13 @@ def _share_of(odds: np.ndarray, share: float) -> float:
     return share
 
 
-def _filled(S: np.ndarray, middle: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(S), 0.0, S - middle)
+def _filled(S: np.ndarray, doubt: Doubt) -> np.ndarray:
+    return np.where(np.isnan(S), 0.0, S - doubt.alike)
 
 
-def _points(S: np.ndarray, middle: np.ndarray) -> np.ndarray:
+def pair_points(S: np.ndarray, middle: Any) -> np.ndarray:
     """Pairs as points of the kernel: how alike their fields are, and which are missing."""
-    return np.hstack([_filled(S, middle), 0.5 * np.isnan(S)])
+    return np.hstack([np.where(np.isnan(S), 0.0, S - middle), 0.5 * np.isnan(S)])
 
 
 def levels_of(S: np.ndarray) -> np.ndarray:
@@ -260,38 +299,42 @@ def frequencies(
 
 
 def corrected(
-    evidence: np.ndarray, alike: np.ndarray, Z: np.ndarray, same: np.ndarray, constant: float
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    total: np.ndarray,
+    evidence: np.ndarray,
+    alike: np.ndarray,
+    Z: np.ndarray,
+    same: np.ndarray,
+    offset: float,
+) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray]:
     """Logistic regression on labelled pairs that begins at what the evidence says.
 
     Parameters
     ----------
+    total : ndarray of shape (n_pairs,)
+        Log odds of a match by evidence alone.
     evidence, alike : ndarray of shape (n_pairs, n_fields)
-        log(m / u) of the fields, and how alike they are.
+        log(m / u) of the fields, and how alike they are, both beside pairs in doubt.
     Z : ndarray of shape (n_pairs, n_components)
         Coordinates of a kernel; none where the labels are few.
     same : ndarray of bool
         Which pairs match.
-    constant : float
-        Where b begins.
+    offset : float
+        By how much more likely matches were labelled than others, as log odds.
 
     Returns
     -------
-    b : float
-        The constant where as many pairs match as do not, whatever the share was here.
+    b, scale : float
+        A constant, 0 without labels, and the trust in all evidence, 1 without.
     w, v : ndarray of shape (n_fields,)
-        Weights of the evidence, 1 without labels, and of how alike fields are, 0 without.
+        Weights of the evidence and of how alike fields are, both 0 without labels.
     g : ndarray of shape (n_components,)
         Weights of the coordinates.
     """
     n_fields = evidence.shape[1]
-    # The constant, all evidence, deviations of the fields, how alike they are, the kernel.
-    A = np.column_stack([np.ones(len(same)), evidence.sum(axis=1), evidence, alike, Z])
+    A = np.column_stack([np.ones(len(same)), total, evidence, alike, Z])
     start = np.zeros(A.shape[1])
-    start[:2] = constant, 1.0
+    start[1] = 1.0
     precision = np.repeat(list(_PRECISION.values()), [1, 1, n_fields, n_fields, Z.shape[1]])
-    # Labelled pairs have a share of matches of their own.
-    offset = float(logit((same.sum() + 0.5) / (len(same) + 1)))
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         z, moved = A @ theta + offset, theta - start
@@ -302,7 +345,7 @@ def corrected(
     if len(same):
         theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000}).x
     (b, scale), w, v, g = np.split(theta, [2, 2 + n_fields, 2 + 2 * n_fields])
-    return float(b), scale + w, v, g
+    return float(b), float(scale), w, v, g
 
 
 def _frequencies(levels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:

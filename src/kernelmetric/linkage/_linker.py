@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -98,7 +98,15 @@ class RecordLinker(BaseEstimator):
         self.rules = rules
         self.match_share = match_share
 
-    def fit(self, left: Any, right: Any = None, pairs: Any = None, same: Any = None) -> Any:
+    def fit(
+        self,
+        left: Any,
+        right: Any = None,
+        pairs: Any = None,
+        same: Any = None,
+        *,
+        by_kind: bool = True,
+    ) -> Any:
         """Find candidates and learn what makes a match.
 
         Parameters
@@ -111,6 +119,10 @@ class RecordLinker(BaseEstimator):
             Pairs that are known; they need not be candidates. None learns without labels.
         same : array-like of shape (n_labelled,), default=None
             For arrays: 1 or True where the pair is a match, 0, -1 or False where it is not.
+        by_kind : bool, default=True
+            Whether matches and others were gathered apart: then how many there are of each tells
+            nothing of the share of matches. False for pairs that were chosen by what they look
+            like, as :class:`LabellingSession` chooses them.
 
         Returns
         -------
@@ -124,28 +136,21 @@ class RecordLinker(BaseEstimator):
         left = as_table(left)
         right = None if right is None else as_table(right)
         known, same = _labelled(pairs, same, left, right)
-        given = self.comparison or RecordComparison()
-        comparison = RecordComparison(given.kinds).fit(left, right)
-        candidates = candidate_pairs(left, right, self.rules)
-        if not len(candidates):
-            raise ValueError("Got rules that find no candidates: try a wider one.")
-        step = -(-len(candidates) // _MOST_UNLABELLED)
-        S = comparison.similarities(left, right, candidates[::step])
+        found = found_candidates(left, right, self.comparison, self.rules)
+        comparison, candidates = found.comparison, found.candidates
         S_known = comparison.similarities(left, right, known)
-        begin = min(0.5, min(len(left), len(left if right is None else right)) / len(candidates))
-        drawn, n_all = _drawn(left, right)
-        model = learn(
-            S, S_known, same, begin, self.match_share,
-            S_random=comparison.similarities(left, right, drawn),
-            candidate_share=len(candidates) / n_all,
-        )  # fmt: skip
+        model = found.learn(S_known, same, self.match_share, by_kind=by_kind)
         self.comparison_, self.candidates_, self.model_ = comparison, candidates, model
         self.match_share_ = model.match_share
         self.labelled_pairs_, self.labelled_same_ = known, same
-        self.labelled_probability_ = _cross_fitted(model, S_known, same, known, right is not None)
+        self.labelled_probability_ = _cross_fitted(
+            model, S_known, same, known, by_kind, right is not None
+        )
         self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
         self.probability_ = (
-            model.probability(S) if step == 1 else self._probability(left, right, candidates)
+            model.probability(found.S)
+            if found.step == 1
+            else self._probability(left, right, candidates)
         )
         return self
 
@@ -236,6 +241,41 @@ class RecordLinker(BaseEstimator):
             raise NotFittedError("This RecordLinker is not fitted yet: call fit with the tables.")
 
 
+class Found(NamedTuple):
+    """Candidates of tables, compared: all that is needed to learn, with other labels again."""
+
+    comparison: RecordComparison
+    candidates: np.ndarray
+    step: int  # every so many of them are in S
+    S: np.ndarray
+    S_random: np.ndarray
+    begin: float
+    candidate_share: float
+
+    def learn(
+        self, S_known: np.ndarray, same: np.ndarray, share: float | None, *, by_kind: bool
+    ) -> MatchModel:
+        """What labelled pairs that are so alike teach beside the candidates."""
+        return learn(
+            self.S, S_known, same, self.begin, share, by_kind=by_kind, S_random=self.S_random,
+            candidate_share=self.candidate_share,
+        )  # fmt: skip
+
+
+def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Found:
+    """Candidates of tables, and how alike their fields are."""
+    comparison = RecordComparison((comparison or RecordComparison()).kinds).fit(left, right)
+    candidates = candidate_pairs(left, right, rules)
+    if not len(candidates):
+        raise ValueError("Got rules that find no candidates: try a wider one.")
+    step = -(-len(candidates) // _MOST_UNLABELLED)
+    S = comparison.similarities(left, right, candidates[::step])
+    begin = min(0.5, min(len(left), _width(left, right)) / len(candidates))
+    drawn, n_all = _drawn(left, right)
+    S_random = comparison.similarities(left, right, drawn)
+    return Found(comparison, candidates, step, S, S_random, begin, len(candidates) / n_all)
+
+
 def _drawn(left: Any, right: Any) -> tuple[np.ndarray, int]:
     """Pairs drawn from all, and how many there are."""
     rng = np.random.RandomState(0)
@@ -282,7 +322,7 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
 
 
 def _cross_fitted(
-    model: MatchModel, S: np.ndarray, same: np.ndarray, pairs: np.ndarray, two: bool
+    model: MatchModel, S: np.ndarray, same: np.ndarray, pairs: np.ndarray, by_kind: bool, two: bool
 ) -> np.ndarray | None:
     """For each labelled pair a probability that neither it nor its records' pairs have taught."""
     if min(same.sum(), (~same).sum()) < _FEWEST_OF_A_KIND:
@@ -296,5 +336,5 @@ def _cross_fitted(
         return None
     p = np.empty(len(same))
     for train, test in GroupKFold(_FOLDS).split(S, groups=groups):
-        p[test] = model.relearned(S[train], same[train]).probability(S[test])
+        p[test] = model.relearned(S[train], same[train], by_kind).probability(S[test])
     return p

@@ -10,6 +10,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
 from scipy.special import logit
 
+from kernelmetric.linkage._correlation import correlation_clusters
+
 
 @dataclass(frozen=True)
 class Links:
@@ -29,6 +31,8 @@ class Links:
         Records of the left table.
     n_right : int or None
         Records of the right table; None where links are inside one.
+    threshold : float
+        The least probability of a link.
     """
 
     pairs: np.ndarray
@@ -37,24 +41,40 @@ class Links:
     other_probability: np.ndarray
     n_left: int
     n_right: int | None = None
+    threshold: float = 0.5
 
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def clusters(self) -> Clusters:
-        """Records that links connect, directly or through others.
+    def clusters(self, method: str = "components") -> Clusters:
+        """Records that mean the same, as links and what was not linked say.
+
+        Parameters
+        ----------
+        method : {"components", "correlation"}, default="components"
+            "components": whatever links connect, directly or through others; one wrong link joins
+            two clusters. "correlation": clusters that agree best with all compared pairs, by their
+            log odds beside those of the threshold; a link that many pairs contradict is cut.
 
         Returns
         -------
         Clusters
             With what contradicts them.
         """
+        if method not in ("components", "correlation"):
+            raise ValueError(f"Got method={method!r}, but expected 'components' or 'correlation'.")
         shift = np.array([0, 0 if self.n_right is None else self.n_left])
         n = self.n_left + (self.n_right or 0)
-        rows = self.pairs + shift
-        graph = sparse.coo_array((np.ones(len(rows)), tuple(rows.T)), shape=(n, n))
-        codes = connected_components(graph.tocsr(), directed=False)[1]
-        others = self.others + shift
+        rows, others = self.pairs + shift, self.others + shift
+        if method == "correlation":
+            p = np.concatenate([self.probability, self.other_probability])
+            gains = _log_odds(p) - _log_odds(self.threshold)
+            codes = correlation_clusters(n, np.concatenate([rows, others]), gains)
+        else:
+            graph = sparse.coo_array((np.ones(len(rows)), tuple(rows.T)), shape=(n, n))
+            codes = connected_components(graph.tocsr(), directed=False)[1]
+        cut = codes[rows[:, 0]] != codes[rows[:, 1]]
+        doubts = np.argsort(-self.probability[cut], kind="stable")
         inside = codes[others[:, 0]] == codes[others[:, 1]]
         order = np.argsort(self.other_probability[inside], kind="stable")
         # Of two tables, records of one are not compared with each other.
@@ -65,16 +85,22 @@ class Links:
             codes,
             self.others[inside][order],
             self.other_probability[inside][order],
-            int(total.sum()) - len(self.pairs) - int(inside.sum()),
+            int(total.sum()) - int(np.sum(~cut)) - int(inside.sum()),
+            self.pairs[cut][doubts],
+            self.probability[cut][doubts],
         )
 
-    def to_frame(self, left_ids: Any = None, right_ids: Any = None) -> Any:
+    def to_frame(
+        self, left_ids: Any = None, right_ids: Any = None, clusters: Clusters | None = None
+    ) -> Any:
         """The links as a table, the surest first.
 
         Parameters
         ----------
         left_ids, right_ids : array-like, default=None
             What records are called; None means by their row numbers.
+        clusters : Clusters, default=None
+            Those of :meth:`clusters`, whose cut links are left out; None means its components.
 
         Returns
         -------
@@ -83,7 +109,10 @@ class Links:
         """
         import pandas as pd
 
-        order = np.argsort(-self.probability, kind="stable")
+        codes = (self.clusters() if clusters is None else clusters).codes
+        ends = self.pairs + np.array([0, 0 if self.n_right is None else self.n_left])
+        kept = np.flatnonzero(codes[ends[:, 0]] == codes[ends[:, 1]])
+        order = kept[np.argsort(-self.probability[kept], kind="stable")]
         pairs = self.pairs[order]
         right_ids = left_ids if right_ids is None and self.n_right is None else right_ids
         names = [
@@ -95,7 +124,7 @@ class Links:
                 "left": names[0],
                 "right": names[1],
                 "probability": self.probability[order],
-                "cluster": self.clusters().codes[pairs[:, 0]],
+                "cluster": codes[pairs[:, 0]],
             }
         )
 
@@ -118,12 +147,19 @@ class Clusters:
         Their probabilities.
     n_unseen : int
         How many pairs inside clusters were never compared.
+    cut : ndarray of shape (n_cut, 2)
+        Row numbers of links between clusters, which other pairs contradict, the likeliest first.
+        Connected components have none.
+    cut_probability : ndarray of shape (n_cut,)
+        Their probabilities.
     """
 
     codes: np.ndarray
     violations: np.ndarray
     violation_probability: np.ndarray
     n_unseen: int
+    cut: np.ndarray
+    cut_probability: np.ndarray
 
 
 def link(
@@ -148,7 +184,7 @@ def link(
         )
     return Links(
         pairs[accepted], probability[accepted], pairs[~accepted], probability[~accepted],
-        n_left, n_right,
+        n_left, n_right, threshold,
     )  # fmt: skip
 
 
@@ -165,8 +201,7 @@ def one_to_one_choice(
     used, rows = np.unique(pairs[:, 0], return_inverse=True)
     columns = np.unique(pairs[:, 1], return_inverse=True)[1].ravel()
     rows, n, width = rows.ravel(), len(used), int(columns.max()) + 1
-    odds = logit(np.clip(probability, 1e-12, 1 - 1e-12))
-    gain = odds - logit(np.clip(threshold, 1e-12, 1 - 1e-12)) + 1e-9  # linking beats a blank
+    gain = _log_odds(probability) - _log_odds(threshold) + 1e-9  # linking beats a blank
     top = float(gain.max()) + 1.0
     costs = np.concatenate([top - gain, np.full(n, top)])
     at = (np.concatenate([rows, np.arange(n)]), np.concatenate([columns, width + np.arange(n)]))
@@ -175,3 +210,7 @@ def one_to_one_choice(
     partner = np.empty(n, dtype=np.intp)
     partner[of_row] = of_column
     return partner[rows] == columns
+
+
+def _log_odds(p: Any) -> Any:
+    return logit(np.clip(p, 1e-12, 1 - 1e-12))

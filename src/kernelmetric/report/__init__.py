@@ -7,7 +7,7 @@ not at all::
     _tables.py    cells as a table: for the terminal, as Markdown, as CSV
     _text.py      text of users, made safe to show
     _plots.py     embeddings, the grid of Fig. 2, accuracies of linear and kernelized learners
-    _fit_plots.py  loss curves, neighbours before and after
+    _fit_plots.py  loss and learning curves, neighbours before and after
     _why_plots.py  shares of features, of a metric or of a pair's distance
     _kernel_plots.py  weights of an aligned kernel, Gram matrices by class
     _page.py      report_page: one self-contained HTML file; its parts are _page_*.py and page/
@@ -15,7 +15,7 @@ not at all::
 rich and matplotlib are optional, and imported by the functions that use them.
 """
 
-from kernelmetric.report._fit_plots import plot_loss_curve, plot_neighbors
+from kernelmetric.report._fit_plots import plot_learning_curve, plot_loss_curve, plot_neighbors
 from kernelmetric.report._kernel_plots import plot_gram, plot_kernel_weights
 from kernelmetric.report._page import report_page
 from kernelmetric.report._plots import (
@@ -43,6 +43,7 @@ __all__ = [
     "plot_fig2",
     "plot_gram",
     "plot_kernel_weights",
+    "plot_learning_curve",
     "plot_loss_curve",
     "plot_neighbors",
     "plot_shares",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +62,69 @@ def plot_loss_curve(metric: Any, *, ax: Axes | None = None, title: str | None = 
     ax.set_ylabel("loss")
     ax.grid(axis="y", color="#E4E4E4", lw=0.8)
     ax.spines[["top", "right"]].set_visible(False)
+    if title is not None:
+        ax.set_title(title, fontsize=11)
+    return ax
+
+
+def plot_learning_curve(
+    n_labels: Any,
+    scores: Mapping[str, Any],
+    *,
+    xlabel: str = "labels",
+    ylabel: str | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw how scores grow with the number of labels.
+
+    Parameters
+    ----------
+    n_labels : array-like of shape (n_marks,)
+        Numbers of labels.
+    scores : mapping of str to array-like of shape (n_marks,) or (n_runs, n_marks)
+        A curve for each name; of several runs their mean, in a band of one standard error.
+    xlabel, ylabel : str
+        What the axes are called; the scores have a name of their own in the legend.
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a new figure.
+    title : str, default=None
+        Title of the axes.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes.
+
+    Examples
+    --------
+    >>> from kernelmetric.report import plot_learning_curve
+    >>> curves = {"chosen": [[0.8, 0.9], [0.7, 0.9]], "drawn": [0.6, 0.7]}
+    >>> ax = plot_learning_curve([10, 20], curves)
+    >>> ax.lines[0].get_ydata().round(2).tolist()
+    [0.75, 0.9]
+    """
+    plt = _pyplot()
+    n = np.asarray(n_labels, dtype=float)
+    if ax is None:
+        ax = plt.subplots(figsize=(4.4, 3), layout="constrained")[1]
+    for k, (name, values) in enumerate(scores.items()):
+        runs = np.atleast_2d(np.asarray(values, dtype=float))
+        if n.ndim != 1 or runs.ndim != 2 or runs.shape[1] != len(n):
+            raise ValueError(
+                f"Got scores of shape {runs.shape} for {name!r}, but expected one for each of the "
+                f"{n.size} numbers of labels."
+            )
+        color, mean = PALETTE[k % len(PALETTE)], runs.mean(axis=0)
+        ax.plot(n, mean, "o-", color=color, lw=2, ms=4, label=name)
+        if len(runs) > 1:
+            error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
+            ax.fill_between(n, mean - error, mean + error, color=color, alpha=0.2, lw=0)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.grid(axis="y", color="#E4E4E4", lw=0.8)
+    ax.spines[["top", "right"]].set_visible(False)
+    if len(scores) > 1 or ylabel is None:
+        ax.legend(frameon=False, fontsize=9)
     if title is not None:
         ax.set_title(title, fontsize=11)
     return ax

@@ -17,14 +17,13 @@ from kernelmetric.inspection._columns import Reading
 from kernelmetric.report._page_data import (
     Points,
     choose_points,
-    columns_of,
     gram_picture,
     in_planes,
     neighbors_of,
     predictions,
-    reasons,
-    relevance,
 )
+from kernelmetric.report._page_numbers import number_section
+from kernelmetric.report._page_reasons import columns_of, compared, reasons, relevance
 from kernelmetric.report._page_sections import (
     comparison_section,
     confusion_section,
@@ -55,6 +54,7 @@ def report_page(
     score_name: str = "accuracy",
     class_scores: Mapping[str, ClassScores] | None = None,
     pairs: Any = None,
+    regression: bool = False,
     title: str = "A learned metric",
     label: str = "class",
     feature_names: Sequence[str] | None = None,
@@ -67,9 +67,11 @@ def report_page(
     """Write the page of a fitted metric: what was learned, how well, and where it still errs.
 
     The page shows the points before and after, with the nearest neighbours of any that is
-    clicked; the Gram matrices; accuracies against the alternatives; what the kernel and the
-    features count; the loss curve; and the points or pairs that are hardest. Neighbours are always
-    training points, so that what is shown of held-out points is what the metric would answer.
+    clicked. Of 40 points, which have rings, any two can be clicked one after the other: then the
+    page shows the shares of the features in their distance. It also has the Gram matrices,
+    accuracies against the alternatives, what the kernel and the features count, the loss curve, and
+    the points or pairs that are hardest. Neighbours are always training points, so that what is
+    shown of held-out points is what the metric would answer.
 
     Parameters
     ----------
@@ -92,6 +94,9 @@ def report_page(
         shown.
     pairs : Pairs, default=None
         Pairs of training points that were learned from, to list those that came out wrong.
+    regression : bool, default=False
+        Whether y and y_test are numbers. Points are then coloured by ranges of them, and the page
+        shows how far predictions are off.
     title : str, default="A learned metric"
         Title of the page.
     label : str, default="class"
@@ -128,7 +133,7 @@ def report_page(
     >>> page.startswith("<!doctype html>"), "<title>Iris</title>" in page
     (True, True)
     """
-    points = choose_points(metric, X, y, X_test, y_test)
+    points = choose_points(metric, X, y, X_test, y_test, regression=regression)
     numbers = np.arange(len(X) + (0 if X_test is None else len(X_test)))
     numbers = numbers if rows is None else np.asarray(rows)
     reading = columns_of(metric, X, feature_names)
@@ -142,6 +147,7 @@ def report_page(
         gram_section(points, label),
         learned_section(metric, relevance(reading, X)),
         error_section(points, data, label),
+        number_section(points, data, label),
         pairs_section(metric, X, pairs, numbers),
         details_section(metric, facts or {}, notes, command, versions()),
     ]
@@ -203,7 +209,9 @@ def _data(
     names = () if reading is None else reading.names
     return {
         "why": reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
+        "pairs": compared(reading, points),
         "whyColumns": [visible(name, most=_LONGEST) for name in names],
+        "values": None if points.values is None else [f"{value:.4g}" for value in points.values],
         "classes": [visible(name, most=_LONGEST) for name in points.classes],
         "label": visible(label, most=_LONGEST),
         "nTrain": points.n_train,

@@ -146,6 +146,59 @@ def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") 
     )
 
 
+def scatter_svg(x: np.ndarray, y: np.ndarray, *, x_name: str, y_name: str, width: int = 460) -> str:
+    """Points, and the line on which both numbers are the same.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,)
+        The numbers.
+    x_name, y_name : str
+        What they are.
+    width : int, default=460
+        Width in pixels.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.report._page_charts import scatter_svg
+    >>> scatter_svg(np.arange(3.0), np.arange(3.0), x_name="is", y_name="said").count("<circle")
+    3
+    """
+    low, high = float(min(x.min(), y.min())), float(max(x.max(), y.max()))
+    ends = (f"{low:.4g}", f"{high:.4g}")
+    left, right, top, bottom = 20 + _LETTER * max(map(len, ends)), 14, 24, 40
+    side = width - left - right
+    scale = side / max(high - low, np.finfo(float).tiny)
+    marks = "".join(
+        f'<circle cx="{left + scale * (a - low):.1f}" cy="{top + side - scale * (b - low):.1f}" '
+        'r="3.5" class="dot"/>'
+        for a, b in zip(x.tolist(), y.tolist(), strict=True)
+    )
+    floor = top + side
+    frame = (
+        f'<path d="M{left:.0f} {floor:.0f}L{left + side:.0f} {top}" class="grid"/>'
+        f'<path d="M{left:.0f} {top}V{floor:.0f}H{left + side:.0f}" class="grid axis"/>'
+    )
+    texts = (
+        f'<text x="{left - 8:.0f}" y="{top + 5}" class="tick" text-anchor="end">{ends[1]}</text>'
+        f'<text x="{left - 8:.0f}" y="{floor:.0f}" class="tick" text-anchor="end">{ends[0]}</text>'
+        f'<text x="{left:.0f}" y="{floor + 18:.0f}" class="tick">{ends[0]}</text>'
+        f'<text x="{left + side:.0f}" y="{floor + 18:.0f}" class="tick" text-anchor="end">'
+        f"{ends[1]}</text>"
+        f'<text x="{left + side / 2:.0f}" y="{floor + 34:.0f}" class="name" text-anchor="middle">'
+        f"{html_text(x_name)}</text>"
+        f'<text x="{left:.0f}" y="{top - 10}" class="name">{html_text(y_name)}</text>'
+    )
+    label = f"{y_name} beside {x_name}, for {len(x)} rows"
+    return _svg(frame + marks + texts, width, floor + bottom, label)
+
+
 def _svg(content: str, width: int, height: float, label: str) -> str:
     return (
         f'<svg viewBox="0 0 {width} {height:.0f}" style="max-width: {width}px" role="img" '

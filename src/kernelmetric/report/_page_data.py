@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,21 +11,12 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric.compute import nearest_neighbors, to_numpy
-from kernelmetric.inspection import FeatureImportance
-from kernelmetric.inspection._columns import Reading, read
-from kernelmetric.inspection._features import importance_by
-from kernelmetric.inspection._maps import map_of
-from kernelmetric.inspection._pairs import explain_features
 from kernelmetric.metric import refuse_signed
 
 MOST_POINTS = 2_000  # drawn: more hide each other, and the page grows by 200 bytes for each
 GRAM_ROWS = 150  # a matrix of them has about a pixel for each pair
 LISTED = 6  # neighbours of a point
-_FEWEST_PAIRS = 50  # of rows, for shares that are worth showing
-EXPLAINED = 40  # points whose distances to their neighbours are split over the columns
-_OPERATIONS = 10**9  # for reasons, some seconds: of large kernels less is explained
-_NODES = 40  # gradients that a pair takes
-_NAMED = 3  # columns that are named as the reason
+_RANGES = 5  # of numbers, by which points are coloured
 VOTERS = 3  # of them that decide, as in the trials
 
 
@@ -46,6 +35,8 @@ class Points(NamedTuple):
         How many are training points; the others were held out.
     rows : ndarray of shape (n,)
         Which rows of all points they are, training rows first.
+    values : ndarray of shape (n,) or None
+        Their targets, where these are numbers; the classes are then ranges of them.
     """
 
     before: np.ndarray
@@ -54,9 +45,12 @@ class Points(NamedTuple):
     classes: list[str]
     n_train: int
     rows: np.ndarray
+    values: Any = None
 
 
-def choose_points(metric: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> Points:
+def choose_points(
+    metric: Any, X: Any, y: Any, X_test: Any, y_test: Any, *, regression: bool = False
+) -> Points:
     """Points to show: all, or of many an even sample of both parts.
 
     Parameters
@@ -67,6 +61,8 @@ def choose_points(metric: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> Poin
         Training points and held-out points; the latter may be None.
     y, y_test : array of shape (n,)
         Their labels, or None.
+    regression : bool, default=False
+        Whether the labels are numbers, of which ranges are shown.
 
     Returns
     -------
@@ -85,11 +81,16 @@ def choose_points(metric: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> Poin
         ]
     before = np.concatenate([part[rows] for part, rows in zip(parts, keep, strict=True)])
     rows = np.concatenate([keep[0], *(len(parts[0]) + rows for rows in keep[1:])])
-    codes, classes = np.zeros(len(rows), dtype=int), []
+    codes, values = np.zeros(len(rows), dtype=int), None
+    classes: list[str] = []
     if y is not None:
         labels = np.concatenate([np.asarray(y), *([] if y_test is None else [np.asarray(y_test)])])
-        names, all_codes = np.unique(labels, return_inverse=True)
-        codes, classes = all_codes[rows], [str(name) for name in names]
+        if regression:
+            values = labels.astype(float)[rows]
+            codes, classes = ranges_of(values)
+        else:
+            names, all_codes = np.unique(labels, return_inverse=True)
+            codes, classes = all_codes[rows], [str(name) for name in names]
     sides = [before.astype(float), to_numpy(metric.transform(before)).astype(float)]
     for name, Z in zip(("before", "after"), sides, strict=True):
         if not np.isfinite(Z).all():
@@ -97,7 +98,35 @@ def choose_points(metric: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> Poin
                 f"Got {np.sum(~np.isfinite(Z).all(axis=1))} points whose coordinates {name} the "
                 "metric are not finite, but expected numbers to draw: fill or leave out such rows."
             )
-    return Points(sides[0], sides[1], codes, classes, len(keep[0]), rows)
+    return Points(sides[0], sides[1], codes, classes, len(keep[0]), rows, values)
+
+
+def ranges_of(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Which of some ranges of equal count each number is in, and the names of the ranges.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Numbers.
+
+    Returns
+    -------
+    codes : ndarray of int of shape (n,)
+        From 0, the lowest, on.
+    names : list of str
+        Such as "2 to 3.5".
+    """
+    cuts = np.unique(np.quantile(values, np.arange(1, _RANGES) / _RANGES))
+    codes = np.searchsorted(cuts, values, side="left")
+    present, codes = np.unique(codes, return_inverse=True)
+    names = []
+    for code in present:
+        low = "" if code == 0 else f"{cuts[code - 1]:.4g}"
+        high = "" if code == len(cuts) else f"{cuts[code]:.4g}"
+        names.append(
+            f"{low} to {high}" if low and high else f"up to {high}" if high else f"above {low}"
+        )
+    return codes, names
 
 
 def in_planes(points: Points) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
@@ -266,100 +295,3 @@ def gram_picture(points: Points) -> dict[str, Any]:
         "points": shown.tolist(),
         **pictures,
     }
-
-
-def columns_of(metric: Any, X: Any, feature_names: Sequence[str] | None = None) -> Reading | None:
-    """The metric with the columns that its features are of; None where it has none.
-
-    Parameters
-    ----------
-    metric : fitted metric
-        What was learned.
-    X : array of shape (n, d)
-        Training points.
-    feature_names : sequence of str, default=None
-        Names of the features; those of one name are of one column.
-
-    Returns
-    -------
-    Reading or None
-        None for a metric of given kernel values, or one that is no function of features.
-    """
-    names = [f"feature {j}" for j in range(np.shape(X)[1])]
-    names = names if feature_names is None else list(map(str, feature_names))
-    columns = tuple(dict.fromkeys(names))
-    places = {name: i for i, name in enumerate(columns)}
-    try:
-        return replace(read(metric), names=columns, groups=np.array([places[n] for n in names]))
-    except ValueError:
-        return None
-
-
-def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
-    """How much each column counts, as a share of the whole; None where that has no answer.
-
-    Parameters
-    ----------
-    reading : Reading or None
-        What :func:`columns_of` returned.
-    X : array of shape (n, d)
-        Training points.
-
-    Returns
-    -------
-    FeatureImportance or None
-        Shares by name. None for a large kernel of many columns, where it would take long.
-    """
-    if reading is None:
-        return None
-    pairs = int(_OPERATIONS // (len(reading.names) * map_of(reading.metric).cost))
-    if pairs < _FEWEST_PAIRS and hasattr(reading.metric, "kernel_"):
-        return None
-    try:
-        return importance_by(reading, X, min(500, max(pairs, 1)))
-    except ValueError:  # all rows are the same to it
-        return None
-
-
-def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
-    """Which columns part some points from their neighbours.
-
-    Parameters
-    ----------
-    reading : Reading or None
-        What :func:`columns_of` returned.
-    points : Points
-        The points; held-out ones are explained where there are any, the hardest first.
-    neighbors : ndarray of shape (n, LISTED)
-        Neighbours of all points in the learned metric, -1 where there is none.
-
-    Returns
-    -------
-    dict of int to list
-        By point, for every neighbour the columns with the largest shares of the squared distance,
-        each with its part of the sum of their sizes in percent; negative where it brings nearer.
-    """
-    if reading is None:
-        return {}
-    most = min(EXPLAINED, int(_OPERATIONS // (LISTED * _NODES * map_of(reading.metric).cost)))
-    n, n_test = points.n_train, len(points.codes) - points.n_train
-    chosen = np.arange(n)
-    if n_test:
-        hard = hardness(points) if points.classes else np.zeros(n_test)
-        chosen = n + np.argsort(-hard, kind="stable")
-    found = {}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The shares miss", UserWarning)
-        for i in chosen[:most].tolist():
-            found[i] = [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
-    return found
-
-
-def _largest(reading: Reading, points: Points, i: int, j: int) -> list[tuple[int, int]]:
-    why = explain_features(reading, points.before[[i, j]])
-    size = np.abs(why.shares).sum()  # of near points, shares may cancel but for a millionth
-    if not size > 0:
-        return []
-    percent = np.round(100 * why.shares / size).astype(int)
-    order = np.argsort(-np.abs(percent), kind="stable")[:_NAMED]
-    return [(int(c), int(percent[c])) for c in order if percent[c]]

@@ -52,7 +52,7 @@ def _verdict(scores: Scores, learned: str, score_name: str, total: Mapping[str, 
     if not others:
         return said + "."
     best = max(others, key=lambda name: others[name])
-    errors = [_spread(scores[name], total["test"]) for name in (learned, best)]
+    errors = [_spread(scores[name], total["test"], score_name) for name in (learned, best)]
     rest = f"The best of the others ({html_text(best)}) reaches {_percent(others[best])}"
     if abs(mean[learned] - others[best]) <= 2 * float(np.linalg.norm(errors)):
         rest += ", a difference that may be chance"
@@ -78,7 +78,7 @@ def comparison_section(scores: Scores, learned: str, score_name: str, n_test: in
     if not scores:
         return ""
     means = [float(np.mean(values)) for values in scores.values()]
-    errors = [_spread(values, n_test) for values in scores.values()]
+    errors = [_spread(values, n_test, score_name) for values in scores.values()]
     low = max(0.0, np.floor(10 * (min(means) - max(errors) - 0.1)) / 10)
     n_splits = len(next(iter(scores.values())))
     how = f"over {n_splits} splits" if n_splits > 1 else f"on {n_test:,} rows held out"
@@ -163,8 +163,10 @@ def map_section(points: Points, shares: tuple[float, float], total: Mapping[str,
         else ""
     )
 
-    several = len(points.classes) > 1
-    axes = "Where the means of the classes differ most" if several else "First two principal axes"
+    axes = "First two principal axes"
+    if len(points.classes) > 1:
+        kind = "classes" if points.values is None else "ranges"
+        axes = f"Where the means of the {kind} differ most"
 
     def plane(side: str, title: str, share: float) -> str:
         return (
@@ -180,7 +182,8 @@ def map_section(points: Points, shares: tuple[float, float], total: Mapping[str,
         f"{plane('after', 'After: the learned metric', shares[1])}</div>"
         '<div id="picked" aria-live="polite"><p class="note">Click a point, or press an arrow key '
         "in a plane, to see its nearest neighbours before and after, and of the hardest rows what "
-        "parts them from their neighbours.</p></div>"
+        "parts them from their neighbours. Click two ringed points, one after the other, to see "
+        "what parts the two.</p></div>"
     )
     return _section(
         "Before and after",
@@ -257,7 +260,7 @@ def learned_section(metric: Any, found: FeatureImportance | None) -> str:
 def error_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     """Held-out points whose neighbours are of another class."""
     n = points.n_train
-    if not points.classes or len(points.codes) - n < 1:
+    if not points.classes or points.values is not None or len(points.codes) - n < 1:
         return ""
     true = points.codes[n:]
     wrong = {side: np.asarray(data["points"][side]["said"]) != true for side in ("before", "after")}
@@ -371,9 +374,12 @@ def _percent(share: float) -> str:
     return "" if np.isnan(share) else f"{100 * share:.1f} %"
 
 
-def _spread(values: Sequence[float], n_test: int) -> float:
+def _spread(values: Sequence[float], n_test: int, score_name: str) -> float:
     """Standard error of a mean: over splits, or binomial where there was one."""
     if len(values) > 1:
         return float(np.std(values, ddof=1) / np.sqrt(len(values)))
     share = float(values[0])
+    if "R²" in score_name:  # that of large samples
+        share = min(max(share, 0.0), 1.0)
+        return float(2.0 * np.sqrt(share / n_test) * (1.0 - share)) if n_test else 0.0
     return float(np.sqrt(share * (1 - share) / n_test)) if n_test else 0.0

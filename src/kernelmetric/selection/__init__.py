@@ -6,8 +6,7 @@
     _aligned_scales.py  AlignedScales: features of noise turned down, by alignment
     _ideal.py           the kernel that the labels would like
     _leave_one_out.py   LeaveOneOutRidge: the kernel that predicts points left out best
-    _targets.py         what labels become for it
-    _grid.py            its errors over widths and ridges, where they are needed
+    _learned_map.py     its map of features, where directions matter that are none
     _relevance.py       its scales of features, and the descent on scales
     _ridge_kpca.py      RidgeKPCA: few coordinates that lose nothing of what the labels need
     _known_points.py    training points that it knows again, where they are many
@@ -21,10 +20,10 @@ rooms below never see them.
 from kernelmetric.selection._aligned_scales import AlignedScales
 from kernelmetric.selection._alignment import AlignedSum, KernelAlignment
 from kernelmetric.selection._automatic import automatic_kernel, has_ridge
-from kernelmetric.selection._grid import leave_one_out_errors
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 from kernelmetric.selection._path import KernelPath
 from kernelmetric.selection._ridge_kpca import RidgeKPCA
+from kernelmetric.solvers import leave_one_out_errors
 from kernelmetric.spaces import automatic_space
 
 __all__ = [

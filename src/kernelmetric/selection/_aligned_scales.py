@@ -21,11 +21,11 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
+from kernelmetric.graphs import repeated
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
 from kernelmetric.selection._alignment import sample_rows
 from kernelmetric.selection._ideal import Block, ideal_kernel
 from kernelmetric.selection._relevance import checked_groups, descend
-from kernelmetric.selection._targets import repeated
 
 Rows = Callable[[slice], np.ndarray]
 

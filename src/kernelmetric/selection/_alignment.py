@@ -19,9 +19,9 @@ from kernelmetric.compute import (
     streamed,
     take_rows,
 )
+from kernelmetric.graphs import repeated
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.selection._ideal import Block, ideal_kernel, weighted_by
-from kernelmetric.selection._targets import repeated
 from kernelmetric.solvers import nonnegative_qp
 
 _SAME = 1e-10  # two kernels at a cosine of one less this are one kernel

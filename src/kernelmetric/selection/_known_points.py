@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import to_numpy
-from kernelmetric.kernels import Rescaled
+from kernelmetric.kernels import Rescaled, rescaled
 
 _SAME = 1e-3  # of the width of Delta: a point this near to a training point is that point
 _AT_ONCE = 2**22  # numbers of candidates that are looked at together
@@ -26,13 +26,13 @@ class KnownPoints:
     """
 
     def __init__(self, points: Any, delta: Any):
-        rescaled = isinstance(delta, Rescaled)
-        self.scales = to_numpy(delta.scales) if rescaled else np.ones(points.shape[1])
-        self.radius = _SAME * float((delta.kernel if rescaled else delta).width)
-        # No two points are nearer to each other than their places on a line.
-        line = np.random.RandomState(0).standard_normal(points.shape[1])
-        self.line = line / linalg.norm(line)
+        inside = isinstance(delta, Rescaled)
+        self.scales = np.asarray(delta.scales if inside else np.ones(points.shape[1]))
+        self.radius = _SAME * float((delta.kernel if inside else delta).width)
         places = self._rescaled(points)
+        # No two points are nearer to each other than their places on a line.
+        line = np.random.RandomState(0).standard_normal(places.shape[1])
+        self.line = line / linalg.norm(line)
         along = places @ self.line
         self.order = np.argsort(along, kind="stable")
         self.points, self.along = places[self.order], along[self.order]
@@ -57,4 +57,4 @@ class KnownPoints:
         return found, row[found]
 
     def _rescaled(self, points: Any) -> np.ndarray:
-        return to_numpy(points).astype(np.float64) * self.scales
+        return rescaled(to_numpy(points).astype(np.float64), self.scales)

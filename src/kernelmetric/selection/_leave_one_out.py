@@ -6,22 +6,27 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     Weighed,
     is_sparse,
+    l1_distances,
     one_thread,
     squared_distances,
     take_rows,
     to_numpy,
     unweighed,
 )
-from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled
-from kernelmetric.selection._grid import FAMILIES, RIDGES, Grid, evenly
+from kernelmetric.graphs import coded_targets, spread_rows
+from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled, rescaled
+from kernelmetric.selection._learned_map import learned_map
 from kernelmetric.selection._relevance import checked_groups, relevances
-from kernelmetric.selection._targets import coded_targets
+from kernelmetric.solvers import RIDGES, Family, Grid, evenly
 
+FAMILIES = (
+    Family(RBF, squared_distances, 2.0 ** np.arange(-4, 5)),
+    Family(Laplacian, l1_distances, 2.0 ** np.arange(-2, 5)),
+)
 FALLBACK_RIDGE = 0.1  # where labels cannot choose
 _GAIN = 0.9  # scales must lower the error this far on points they were not learned from
 _GROUP_GAIN = 0.96  # where columns have one scale for several features: fewer, so safer
@@ -73,8 +78,11 @@ class LeaveOneOutRidge(Kernel):
     widths and ridges on 160 rows. On all rows it starts at the best of these and moves to better
     neighbours, by the errors on 400 of them. It also learns a scale for each feature on some of
     the points. If the scales lower the error on other points by a tenth, it returns the kernel on
-    rescaled features. If several features share a scale, a twenty-fifth is enough. It takes m³ time
-    and some m × m arrays for m rows, on one thread. The number of threads changes nothing.
+    rescaled features. If several features share a scale, a twenty-fifth is enough. It also learns
+    a map of up to 128 features, from the average gradient outer product of ridge regressions (see
+    :class:`~kernelmetric.learners.RFM`). If the map lowers the error on other points by a tenth
+    more, it returns the kernel on mapped points. It takes m³ time and some m × m arrays for m rows,
+    on one thread. The number of threads changes nothing.
 
     Parameters
     ----------
@@ -142,7 +150,7 @@ class LeaveOneOutRidge(Kernel):
         if labels is None:
             return median
         targets = coded_targets(labels, X)
-        rows = self._rows(targets.key, self._most_rows())
+        rows = targets.sample(self._most_rows(), self.random_state)
         Y = targets.columns(rows)
         sample = take_rows(X, rows)
         if not is_sparse(sample):
@@ -157,7 +165,7 @@ class LeaveOneOutRidge(Kernel):
             shares = None if weights is None else weights.shares
             choice = choose(sample, Y, targets.key[rows], groups, _of(shares, rows))
             if (more := self._rows_again(len(targets.key))) > len(rows):
-                rows = self._rows(targets.key, more)
+                rows = targets.sample(more, self.random_state)
                 sample = take_rows(X, rows)
                 if not is_sparse(sample):
                     sample = to_numpy(sample).astype(np.float64)
@@ -204,16 +212,6 @@ class LeaveOneOutRidge(Kernel):
     def _rows_again(self, n: int) -> int:
         return min(n // _SHARE, _SHARE * self._most_rows())
 
-    def _rows(self, key: np.ndarray, most: int) -> np.ndarray:
-        """All rows, or a sample in proportion to the classes (or spread over the target)."""
-        n = len(key)
-        m = min(n, most)
-        if m == n:
-            return np.arange(n)
-        shuffled = check_random_state(self.random_state).permutation(n)
-        by_key = shuffled[np.argsort(key[shuffled], kind="stable")]
-        return by_key[np.linspace(0, n - 1, m).round().astype(np.intp)]
-
 
 def choose(
     X: Any,
@@ -244,34 +242,38 @@ def choose(
     Choice
         The kernel and what it was compared with.
     """
-    order, columns = _spread(X, key, Y.shape[1])
+    order, columns = spread_rows(X, key, Y.shape[1])
     X, Y = X[order], Y[np.ix_(order, columns)]
     roots = None if shares is None else np.sqrt(shares / np.mean(shares))[order]
-    few = evenly(len(Y), _FEW_ROWS)
     families = FAMILIES[:1] if is_sparse(X) else FAMILIES
-    coarse = [Grid(X[few], Y[few], family, roots=_of(roots, few)).sweep() for family in families]
-    grids = [Grid(X, Y, grid.family, _JUDGED, roots).look(grid.valleys) for grid in coarse]
+    coarse, grids = _looked_up(X, Y, families, roots)
     common = min(grids, key=lambda grid: grid.error)
     candidates = {grid.name: grid.error for grid in grids}
-    scales = None
+    scales = learned = None
+    grouped = groups is not None and groups.max() + 1 < X.shape[1]
     if not is_sparse(X) and X.shape[0] >= _LEAST_ROWS and X.shape[1] > 1:
         learned = _learned_scales(X, Y, coarse[0].starts(X.shape[1]), common, groups, roots)
         errors = common.error * learned.gains
         candidates |= {f"{g.name}, rescaled": float(e) for g, e in zip(grids, errors, strict=True)}
-        grouped = groups is not None and groups.max() + 1 < X.shape[1]
         if learned.gains.min() < (_GROUP_GAIN if grouped else _GAIN):
             # Two blocks of half the points take a quarter of the time of one of all.
             halves = [(X[k::2], Y[k::2], _of(roots, slice(k, None, 2))) for k in (0, 1)]
-            scales = _scales(relevances(halves, learned.logs, _LAST_STEPS, groups)[1])
+            scales = _scales(relevances(halves, learned.logs[-1], _LAST_STEPS, groups)[1])
             grids = [
                 Grid(X * scales, Y, grid.family, _JUDGED, roots).look([place])
                 for grid, place in zip(grids, learned.places, strict=True)
             ]
-    least = min(grid.error for grid in grids)
-    racing = [grid for grid in grids if grid.error <= _IN_THE_RACE * least]
-    grid = min((grid.climb(_STEPS).settle() for grid in racing), key=lambda grid: grid.error)
+    grid, racing = _best(grids)
     if scales is None:
         candidates |= {grid.name: grid.error for grid in racing}
+    if learned is not None and not grouped and roots is None:  # a map knows no weights
+        used = [None] * 2 if scales is None else [_scales(logs) for logs in learned.logs]
+        gain, L = learned_map(X, Y, grid.family, grid.best, coarse[0].best, used)
+        if gain is not None:
+            candidates["mapped"] = grid.error * gain
+        if L is not None:
+            scales = L
+            grid, racing = _best(_looked_up(X @ L.T, Y, families, None)[1])
     return Choice(_with_ridge(grid, scales), candidates, grid, racing)
 
 
@@ -295,7 +297,7 @@ def choose_again(choice: Choice, X: Any, Y: np.ndarray, shares: np.ndarray | Non
         On the scales of the first.
     """
     scales = choice.kernel.scales if isinstance(choice.kernel, Rescaled) else None
-    X = X if scales is None else X * scales
+    X = X if scales is None else rescaled(X, scales)
     roots = None if shares is None else np.sqrt(shares / np.mean(shares))
     racing = [
         Grid(X, Y, grid.family, _JUDGED_AGAIN, roots).look([grid.best]).climb(_STEPS)
@@ -315,6 +317,23 @@ def _with_ridge(grid: Grid, scales: np.ndarray | None) -> Kernel:
     return kernel if scales is None else Rescaled(kernel, scales)
 
 
+def _looked_up(
+    X: Any, Y: np.ndarray, families: tuple[Family, ...], roots: np.ndarray | None
+) -> tuple[list[Grid], list[Grid]]:
+    """Grids of few rows, and of all rows at the best places of the few."""
+    few = evenly(len(Y), _FEW_ROWS)
+    coarse = [Grid(X[few], Y[few], family, roots=_of(roots, few)).sweep() for family in families]
+    return coarse, [Grid(X, Y, grid.family, _JUDGED, roots).look(grid.valleys) for grid in coarse]
+
+
+def _best(grids: list[Grid]) -> tuple[Grid, list[Grid]]:
+    """The grid with the smallest error, after a climb, and those that were near enough to it."""
+    least = min(grid.error for grid in grids)
+    racing = [grid for grid in grids if grid.error <= _IN_THE_RACE * least]
+    climbed = (grid.climb(_STEPS).settle() for grid in racing)
+    return min(climbed, key=lambda grid: grid.error), racing
+
+
 class _Learned(NamedTuple):
     """Scales, and how far they lower the error on points that they were not learned from.
 
@@ -322,7 +341,7 @@ class _Learned(NamedTuple):
     """
 
     gains: np.ndarray  # of each family, relative to the best on common scales
-    logs: np.ndarray  # of relevances, then of the ridge
+    logs: list[np.ndarray]  # for each third: of relevances, then of the ridge
     places: list[tuple[int, int]]  # on the grid of each family, where the error was smallest
 
 
@@ -334,7 +353,7 @@ def _learned_scales(
     groups: np.ndarray | None,
     roots: np.ndarray | None,
 ) -> _Learned:
-    after, before = np.zeros(len(FAMILIES)), 0.0
+    after, before, found = np.zeros(len(FAMILIES)), 0.0, []
     for k in range(2):
         judge = slice(k, None, 3)
         others = np.delete(np.arange(len(Y)), judge)
@@ -344,6 +363,7 @@ def _learned_scales(
         lead = int(np.argmin([loss for loss, _ in ends]))
         starts = [starts[lead]]
         logs = relevances(block, ends[lead][1], _MORE_STEPS, groups)[1]
+        found.append(logs)
         ridge = int(np.argmin(np.abs(np.log(RIDGES) - logs[-1])))
         scaled = X[judge] * _scales(logs)
         left = _of(roots, judge)
@@ -354,7 +374,7 @@ def _learned_scales(
         gains = after / before if before > 0 else np.ones_like(after)
         if not _CLEAR < gains.min() < _HOPELESS:
             break
-    return _Learned(gains, logs, [grid.best for grid in grids])
+    return _Learned(gains, found, [grid.best for grid in grids])
 
 
 def _of(roots: np.ndarray | None, rows: Any) -> np.ndarray | None:
@@ -365,17 +385,3 @@ def _of(roots: np.ndarray | None, rows: Any) -> np.ndarray | None:
 def _scales(logs: np.ndarray) -> np.ndarray:
     """Scales with geometric mean one from logarithms of relevances and of a ridge."""
     return np.exp(0.5 * (logs[:-1] - logs[:-1].mean()))
-
-
-def _spread(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """An order of rows in which any evenly spaced ones resemble all, and one of targets.
-
-    Rows go along a fixed direction within each class, and classes in the order of their first
-    points there: neither the order of rows nor the names of classes change a bit of the result.
-    """
-    along = X @ np.random.RandomState(0).standard_normal(X.shape[1])
-    if key.dtype.kind != "i":
-        return np.lexsort((along, key)), np.arange(n_columns)
-    first = np.full(n_columns, np.inf)
-    np.minimum.at(first, key, along)
-    return np.lexsort((along, key, np.bincount(key)[key], first[key])), np.argsort(first)

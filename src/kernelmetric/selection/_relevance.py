@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, optimize
 
-from kernelmetric.selection._grid import FARTHEST, cholesky_factor, inverse_of, with_intercept
-from kernelmetric.selection._targets import few_columns
+from kernelmetric.solvers import FARTHEST, cholesky_factor, few_columns, inverse_of, with_intercept
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one

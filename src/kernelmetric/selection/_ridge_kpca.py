@@ -27,9 +27,9 @@ from kernelmetric.compute import (
     widened,
     worth_keeping,
 )
+from kernelmetric.graphs import coded_targets
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.selection._known_points import KnownPoints
-from kernelmetric.selection._targets import coded_targets
 from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs, solve_in_place
 from kernelmetric.spaces import Nystroem, Space
 from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zero, times
@@ -288,7 +288,9 @@ class RidgeKPCA(Space):
         """The points as the kernel sees them: without features of scale zero."""
         points = to_numpy(X)
         scales = getattr(self.kernel_, "scales", None)
-        return points if scales is None else points[:, np.asarray(scales) != 0]
+        if scales is None:
+            return points
+        return points[:, np.any(np.atleast_2d(scales) != 0, axis=0)]
 
     def _principal(self, G: np.ndarray, image: np.ndarray, total: float, rank: int) -> np.ndarray:
         """From a basis with Gram matrix G to the principal axes of the points within its span."""

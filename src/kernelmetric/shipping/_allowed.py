@@ -43,6 +43,7 @@ from kernelmetric import (
     spaces,
     transductive,
 )
+from kernelmetric.shipping._linkage_checks import LINKAGE
 from kernelmetric.spaces import Gram
 
 ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, prediction, evaluation)
@@ -86,7 +87,8 @@ def allowed_classes() -> dict[str, type]:
         Every public estimator of this library, and some of scikit-learn's. The names say the
         package, not the module: files outlive the moving of a class.
     """
-    ours = [Gram, graphs.Pairs, datasets.TableEncoder]
+    tuples = [graphs.Pairs, graphs.Triplets, graphs.Quadruplets]
+    ours = [Gram, *tuples, datasets.TableEncoder, *LINKAGE]
     for room in ROOMS:
         members = (getattr(room, name) for name in room.__all__)
         ours += [c for c in members if inspect.isclass(c) and issubclass(c, BaseEstimator)]

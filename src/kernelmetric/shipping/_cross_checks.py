@@ -19,12 +19,13 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from kernelmetric.compute import is_sparse
 from kernelmetric.datasets import TableEncoder
 from kernelmetric.evaluation import PairVerifier
-from kernelmetric.graphs import Pairs
+from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import Kernel, TableSchema
 from kernelmetric.kernels._frames import NAMES, QUANTITIES
 from kernelmetric.learners import Learner
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
+from kernelmetric.shipping._linkage_checks import LINKAGE_CHECKS
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.spaces import Space
 from kernelmetric.transductive import TransductiveDistance
@@ -277,6 +278,14 @@ def _check_pairs(pairs: Any, name: str, sides: dict[str, int]) -> None:
     Pairs(state["similar"], state["dissimilar"], state.get("n_samples"))  # which looks at them
 
 
+def _check_tuples(tuples: Any, name: str, sides: dict[str, int]) -> None:
+    state = vars(tuples)
+    found = state.get("rows")
+    good = isinstance(found, np.ndarray) and found.dtype.kind == "i"
+    require(good, tuples, "rows", found, "row numbers")
+    type(tuples)(found, state.get("n_samples"))  # which looks at them
+
+
 def _check_verifier(verifier: Any, name: str, sides: dict[str, int]) -> None:
     for attribute in ("threshold_", "criterion_value_"):
         found = vars(verifier).get(attribute, 0.0)
@@ -331,6 +340,8 @@ FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     (TableEncoder, _check_table),
     (TableSchema, _check_schema),
     (Pairs, _check_pairs),
+    (IndexTuples, _check_tuples),
     (PairVerifier, _check_verifier),
     ((MetricClassifier, MetricRegressor), _check_predictor),
+    *LINKAGE_CHECKS,
 )

@@ -17,6 +17,7 @@ from kernelmetric.kernels import (
     RadialKernel,
     Rescaled,
     Sum,
+    rescaled,
 )
 from kernelmetric.shipping._allowed import names_of_classes
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph
@@ -119,8 +120,12 @@ def _(kernel: Product, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str
 
 @_formula.register
 def _(kernel: Rescaled, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
-    scales = np.asarray(kernel.scales, dtype=np.float64)[None, :]
-    return kernel_node(kernel.kernel, graph, graph.times(x, scales), anchors * scales).name
+    scales = np.asarray(kernel.scales, dtype=np.float64)
+    if scales.ndim == 2:
+        points = Columns(graph.add("MatMul", x.name, graph.constant(scales.T)), len(scales))
+    else:
+        points = graph.times(x, scales[None, :])
+    return kernel_node(kernel.kernel, graph, points, rescaled(anchors, scales)).name
 
 
 def _squared_distances(graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:

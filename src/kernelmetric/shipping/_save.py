@@ -31,8 +31,8 @@ def save(metric: Any, path: str | os.PathLike) -> Path:
     ----------
     metric : estimator
         A fitted metric of this library, a :class:`PairVerifier`, :class:`MetricClassifier` or
-        :class:`MetricRegressor`, or a pipeline of them and scikit-learn's scalers, imputers,
-        encoders and column transformers.
+        :class:`MetricRegressor`, a :class:`~kernelmetric.linkage.RecordLinker`, or a pipeline of
+        them and scikit-learn's scalers, imputers, encoders and column transformers.
     path : path-like
         The file; replaced where it exists. Any name will do, such as "digits.metric".
 

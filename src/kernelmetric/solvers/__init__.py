@@ -5,8 +5,9 @@ L-BFGS on a matrix (:func:`minimize_lbfgs`), accelerated projected gradient for 
 (:func:`nonnegative_qp`), the program of metrics learned from pairs (:class:`PairDual`,
 :func:`solve_pairs`), the leading eigenvectors of a matrix known by its products
 (:func:`krylov_eigenpairs`), equations with one that fills the memory (:func:`solve_in_place`), the
-smallest ones of a large sparse matrix
-(:func:`smallest_eigenvectors`), and the positive part of a small one (:func:`positive_part`).
+smallest ones of a large sparse matrix (:func:`smallest_eigenvectors`), and the positive part of a
+small one (:func:`positive_part`). Width and ridge of ridge regression, by its errors on points left
+out (:class:`Grid`).
 """
 
 from kernelmetric.solvers._fista import minimize_projected
@@ -22,20 +23,45 @@ from kernelmetric.solvers._pair_dual import PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
 from kernelmetric.solvers._refined import solve_in_place
+from kernelmetric.solvers._ridge_grid import (
+    FARTHEST,
+    RIDGES,
+    Family,
+    Grid,
+    cholesky_factor,
+    evenly,
+    few_columns,
+    inverse_of,
+    leave_one_out_errors,
+    left_out,
+    with_intercept,
+)
 from kernelmetric.solvers._smallest_eigenvectors import Eigenpairs, smallest_eigenvectors
+from kernelmetric.solvers._sparse_precision import SparsePrecision, sparse_precision
 from kernelmetric.solvers._symmetric import column_signs, positive_part, right_singular
 
 __all__ = [
+    "FARTHEST",
+    "RIDGES",
     "Eigenpairs",
+    "Family",
+    "Grid",
     "Minimum",
     "OnSubspace",
     "PairDual",
     "PairSolution",
+    "SparsePrecision",
+    "cholesky_factor",
     "column_signs",
+    "evenly",
+    "few_columns",
     "finite_or_none",
+    "inverse_of",
     "kkt_residual",
     "krylov_eigenpairs",
     "lanczos_eigenpairs",
+    "leave_one_out_errors",
+    "left_out",
     "minimize_lbfgs",
     "minimize_projected",
     "nonnegative_qp",
@@ -47,4 +73,6 @@ __all__ = [
     "smallest_ritz_value",
     "solve_in_place",
     "solve_pairs",
+    "sparse_precision",
+    "with_intercept",
 ]

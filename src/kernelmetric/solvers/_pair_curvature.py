@@ -21,6 +21,7 @@ MOST_DENSE = 4000  # pairs whose Hessian is formed
 _DECIDED = 1e3  # a pair whose Θ exceeds its own curvature so much does without that of others
 _MOST_PRODUCTS = 40
 _LONG = 2e9  # operations
+_TOGETHER = 4  # coordinates whose moments are one product: larger ones run faster
 
 
 class Cone:
@@ -79,6 +80,7 @@ class Hessian:
         lengths = problem.forms(np.eye(problem.Z.shape[1]))[free]
         self.diagonal = np.maximum((self.scale * lengths) ** 2, 1e-300)  # where all weights are 1
         self.gram: np.ndarray | None = None
+        self.n_products = 0  # of the last solution
 
     def rows(self, X: np.ndarray) -> np.ndarray:
         """Products F X: forms of the pairs."""
@@ -128,6 +130,7 @@ class Hessian:
             image = self._times(direction)
             along = size / float(direction @ image)
             x, rest, before = x + along * direction, rest - along * image, size
+        self.n_products = step
         return x
 
     def _times(self, x: np.ndarray) -> np.ndarray:
@@ -178,8 +181,12 @@ class Hessian:
             F = np.empty((len(self.i), delta.shape[1]), dtype=dtype)
             for k in range(r):  # all products of coordinate k with those that follow
                 np.multiply(delta[k:], delta[k], out=F[starts[k] : starts[k] + r - k])
-            parts = [(delta[: j + 1] * delta[j]) @ F[starts[j] :].T for j in range(r)]
-            return np.concatenate([part.ravel() for part in parts])
+            parts = []
+            for j in range(0, r, _TOGETHER):
+                some = range(j, min(j + _TOGETHER, r))
+                both = np.concatenate([delta[: k + 1] * delta[k] for k in some])
+                parts.append((both @ F[starts[j] :].T).ravel())
+            return np.concatenate(parts)
 
         moments = sum_rows(product, len(self.some), 3 * 8 * len(self.i), most=2048)
         small = moments[places]
@@ -218,12 +225,13 @@ def _moment_places(r: int) -> tuple[np.ndarray, np.ndarray]:
     """Where products of coordinate k begin, and where the moment of every two products is."""
     starts = np.concatenate([[0], np.cumsum(np.arange(r, 1, -1))])
     width = r * (r + 1) // 2
-    bases = np.concatenate([[0], np.cumsum(np.arange(1, r + 1) * (width - starts))])
+    first = starts[np.arange(r) // _TOGETHER * _TOGETHER]  # where the columns of a row begin
+    bases = np.concatenate([[0], np.cumsum(np.arange(1, r + 1) * (width - first))])
     i, j = np.triu_indices(r)
     a, d = np.minimum(i[:, None], i), np.maximum(j[:, None], j)
     inner = np.maximum(i[:, None], i), np.minimum(j[:, None], j)
     b, c = np.minimum(*inner), np.maximum(*inner)
-    return starts, bases[b] + a * (width - starts[b]) + starts[c] + (d - c) - starts[b]
+    return starts, bases[b] + a * (width - first[b]) + starts[c] + (d - c) - first[b]
 
 
 def _cholesky(H: np.ndarray) -> Any:

@@ -21,6 +21,9 @@ _MOST_FORMED = 2e9  # bytes of the matrices of a Newton step; the same on every 
 _SHARP = 1e-9
 _FIRST_BARRIER = 0.3  # slopes of a first point, in mean squared distances times bounds
 _ROUGH = 1e-3  # μ above which an inverse in float32 is nearly as good
+_CORRECTIONS = 3  # of a Newton step, at most
+_FAR, _FURTHER = 0.9, 0.3  # a step so long needs none; so much longer shall a corrected one be
+_CHEAP = 5  # products of a solution: with more, a correction costs as much as a step
 _SOLVED = 1e-2  # of μ: slopes need be no better in the next point
 
 
@@ -161,6 +164,16 @@ class _Newton:
         dual = self.problem.dual(alpha, self.problem.metric(self.problem.matrix(alpha)))
         return self.problem.compare(dual, self.M / self.root, self.q)
 
+    def _products(self, t: float, cone: Any, db, dlow, dhigh, dm, dM, dS) -> tuple[Any, ...]:
+        """What shall be μ, after a part t of a step: for both bounds, the sum and the cone."""
+        low = (self.beta[self.free] + t * db) * (self.low + t * dlow)
+        high = (self.room - t * db) * (self.high + t * dhigh)
+        total = (self.slack + t * float(self.a @ db)) * (self.multiplier + t * dm)
+        if cone is None:
+            return low, high, total, 0.0
+        V = (np.diag(cone.d) + t * dM) @ (np.diag(cone.d) + t * dS)
+        return low, high, total, 0.5 * (V + V.T)
+
     def step(self, mu: float) -> float:
         """Go to the next point; returns the part of a whole Newton step."""
         b, a, problem = self.beta[self.free], self.a, self.problem
@@ -200,23 +213,31 @@ class _Newton:
         predicted = solve(0.0)
         db, dlow, dhigh, dm, dM, dS = predicted
         t = longest(*predicted)
-        ahead = (self.low + t * dlow) @ (b + t * db) + (self.high + t * dhigh) @ (
-            self.room - t * db
-        )
-        ahead += (self.multiplier + t * dm) * (self.slack + t * float(a @ db))
-        if cone is not None:
-            ahead += float(np.sum((np.diag(cone.d) + t * dM) * (np.diag(cone.d) + t * dS)))
+        low, high, total, of_cone = self._products(t, cone, *predicted)
+        ahead = np.sum(low) + np.sum(high) + total + np.trace(np.atleast_2d(of_cone))
         center = (max(ahead, 0.0) / (2 * len(b) + self.tied + len(self.S)) / mu) ** 3
         near = (
             0.9 + 0.09 * t
         )  # the nearer to the boundary, the less central and the shorter the next
         curved = 0.0 if cone is None else 0.5 * (dM @ dS + dS @ dM)
-        db, dlow, dhigh, dm, dM, dS = moves = solve(
-            center * mu, (db * dlow, db * dhigh, dm * float(a @ db), curved)
-        )
+        target, second = center * mu, (db * dlow, db * dhigh, dm * float(a @ db), curved)
+        moves = solve(target, second)
+        t = longest(*moves)
+        for _ in range(_CORRECTIONS):  # solving again is cheap beside forming an inverse
+            if t > _FAR or self.hessian.n_products > _CHEAP:
+                break
+            ends = self._products(min(1.0, t + _FURTHER), cone, *moves)
+            low, high, total, of_cone = (_inwards(value, target) for value in ends)
+            second = (second[0] - low, second[1] + high, second[2] - total, second[3] - of_cone)
+            tried = solve(target, second)
+            longer = longest(*tried)
+            if longer < t + 0.1 * _FURTHER:
+                break
+            moves, t = tried, longer
+        db, dlow, dhigh, dm, dM, dS = moves
         if not np.all(np.isfinite(db)):
             raise linalg.LinAlgError("beyond the numbers")
-        t = near * longest(*moves)
+        t = near * t
         self.beta[self.free], self.room = b + t * db, self.room - t * db
         self.slack, self.multiplier = self.slack + t * float(a @ db), self.multiplier + t * dm
         self.low, self.high = self.low + t * dlow, self.high + t * dhigh
@@ -226,6 +247,21 @@ class _Newton:
         self.missing = (1.0 - t) * self.missing
         self._look()
         return t
+
+
+def _inwards(products: Any, target: float) -> Any:
+    """How products far from their target, or eigenvalues of a matrix of them, shall change [1]_.
+
+    References
+    ----------
+    .. [1] Gondzio, "Multiple centrality corrections in a primal-dual method for linear
+       programming", Computational Optimization and Applications 6, 1996.
+    """
+    if np.ndim(products) == 2:
+        values, V = np.linalg.eigh(products)
+        return (V * _inwards(values, target)) @ V.T
+    change = np.clip(products, 0.1 * target, 10.0 * target) - products
+    return np.maximum(change, -10.0 * target)
 
 
 def _longest(*moves: tuple[Any, Any]) -> float:

@@ -163,7 +163,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         return int(self.projection_.shape[1])
 
     def _streams(self) -> str | None:
-        """How a fit goes through rows that no machine has room for: "sums", "draws" or None."""
+        """When a fit goes through the rows of many machines: "always", "at need" or never."""
         return None
 
     def _checked(self, X: Any) -> Any:

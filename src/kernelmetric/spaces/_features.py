@@ -66,7 +66,7 @@ class FeatureMapSpace(Space):
         raise NotImplementedError(f"{type(self).__name__} must define _n_map_features.")
 
     def _streams(self) -> str | None:
-        return None if as_kernel(self.kernel).pairwise else "sums"
+        return None if as_kernel(self.kernel).pairwise else "always"
 
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)

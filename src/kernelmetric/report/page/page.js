@@ -51,12 +51,21 @@
 
   // --- points ---------------------------------------------------------------------------------------
   const P = data.points, n = P.codes.length;
-  const state = { hovered: -1, picked: -1, part: "all", hidden: new Set() };
+  const state = { hovered: -1, picked: -1, other: -1, part: "all", hidden: new Set() };
   const held = (i) => i >= data.nTrain;
-  const label = (i) => (data.classes.length ? data.classes[P.codes[i]] : "");
+  const label = (i) => (data.values ? data.values[i] : data.classes.length ? data.classes[P.codes[i]] : "");
   const name = (i) => `row ${P.rows[i]}`;
   const visible = (i) => !state.hidden.has(P.codes[i]) && (state.part === "all" || held(i));
   const predicted = (side, i) => (held(i) && data.classes.length ? data.classes[P[side].said[i - data.nTrain]] : null);
+
+  // Shares of the columns in the distance of two points that were clicked one after the other.
+  const compared = data.pairs.points, placeOf = new Map(compared.map((i, k) => [i, k]));
+  function between(i, j) {
+    if (i === j || !placeOf.has(i) || !placeOf.has(j)) return null;
+    const [a, b] = [placeOf.get(i), placeOf.get(j)].sort((x, y) => x - y), m = compared.length;
+    const k = a * m - (a * (a + 1)) / 2 + (b - a - 1);
+    return { shares: data.pairs.shares[k], distance: data.pairs.distances[k] };
+  }
 
   function mark(context, x, y, size, code) { // a shape for each class, for eyes that see no colours
     context.beginPath();
@@ -128,7 +137,13 @@
         if (held(i)) { context.strokeStyle = paper; context.lineWidth = 1; context.stroke(); }
       }
       context.globalAlpha = 1;
+      context.strokeStyle = ink;
+      context.lineWidth = 1;
+      for (const i of compared.filter(visible)) {
+        context.beginPath(); context.arc(...this.place(i), 6.5, 0, 2 * Math.PI); context.stroke();
+      }
       if (focus >= 0) this.web(context, focus, ink, paper);
+      if (focus >= 0 && state.other >= 0) this.join(context, focus, state.other, ink, paper);
       if (state.hovered >= 0 && state.hovered !== focus) this.ring(context, state.hovered, ink, paper, 6);
     }
     web(context, focus, ink, paper) { // the picked point and lines to its neighbours
@@ -136,12 +151,20 @@
       for (const i of P[this.side].neighbors[focus]) {
         if (i < 0) continue;
         const [a, b] = this.place(i);
-        context.strokeStyle = P.codes[i] === P.codes[focus] ? ink : colour("--warn");
+        context.strokeStyle = data.values || P.codes[i] === P.codes[focus] ? ink : colour("--warn");
         context.lineWidth = 1.2;
         context.beginPath(); context.moveTo(x, y); context.lineTo(a, b); context.stroke();
       }
       for (const i of P[this.side].neighbors[focus]) if (i >= 0) this.ring(context, i, paper, paper, 5);
       this.ring(context, focus, ink, paper, 8);
+    }
+    join(context, i, j, ink, paper) { // the two that are compared
+      context.strokeStyle = ink;
+      context.lineWidth = 2.5;
+      context.setLineDash([6, 4]);
+      context.beginPath(); context.moveTo(...this.place(i)); context.lineTo(...this.place(j)); context.stroke();
+      context.setLineDash([]);
+      [i, j].forEach((k) => this.ring(context, k, ink, paper, 8));
     }
     ring(context, i, edge, gap, size) {
       const [x, y] = this.place(i);
@@ -182,7 +205,7 @@
       if (data.classes.length) row.append(element("td", {}, label(j)));
       data.cells[j].forEach((cell) => row.append(element("td", {}, cell)));
       row.append(element("td", { class: "n" }, P[side].distances[i][rank].toPrecision(3)));
-      if (data.classes.length && P.codes[j] !== P.codes[i]) row.classList.add("wrong");
+      if (data.classes.length && !data.values && P.codes[j] !== P.codes[i]) row.classList.add("wrong");
       row.addEventListener("click", () => pick(j));
       body.append(row);
       if (!why || !why[rank].length) return;
@@ -195,7 +218,22 @@
     return element("div", { class: "scroll", id: `neighbors-${side}` }, element("h3", {}, title),
       element("table", {}, element("thead", {}, head), body));
   }
+  function pairPanel(i, j) {
+    const found = between(i, j);
+    const body = element("tbody");
+    found.shares.forEach(([c, share]) => {
+      const bar = element("span", { class: share < 0 ? "share nearer" : "share", style: `width: ${Math.abs(share)}%` });
+      body.append(element("tr", {}, element("td", {}, data.whyColumns[c]), element("td", { class: "bars" }, bar),
+        element("td", { class: "n" }, `${share}\u00a0%`)));
+    });
+    const rest = 100 - found.shares.reduce((sum, [, share]) => sum + Math.abs(share), 0);
+    const note = `Parts of the squared distance, of the sum of their sizes; negative ones bring the two nearer.${rest > 0 ? ` All other columns: ${rest}\u00a0%.` : ""}`;
+    return element("div", { id: "pair" },
+      element("h3", {}, `${name(i)} and ${name(j)}: distance ${found.distance.toPrecision(3)}`),
+      element("table", {}, body), element("p", { class: "note" }, note));
+  }
   function pick(i) {
+    state.other = i >= 0 && between(state.picked, i) ? state.picked : -1;
     state.picked = i;
     redraw();
     if (i < 0) return panel.replaceChildren(...invitation.cloneNode(true).childNodes);
@@ -204,7 +242,8 @@
     data.columns.forEach((column, j) => facts.push(`${column}: ${data.cells[i][j]}`));
     const clear = element("button", { type: "button" }, "Clear");
     clear.addEventListener("click", () => pick(-1));
-    panel.replaceChildren(element("h3", {}, facts.join(" · "), " ", clear),
+    const pair = state.other >= 0 ? [pairPanel(state.other, i)] : [];
+    panel.replaceChildren(...pair, element("h3", {}, facts.join(" · "), " ", clear),
       element("div", { class: "two" }, neighborTable("before", "Nearest before", i), neighborTable("after", "Nearest after", i)));
     return undefined;
   }

@@ -20,15 +20,18 @@ class Pieces(NamedTuple):
     ----------
     delayed : list of Delayed
         The pieces.
-    n_bytes : float
-        What all of them take; NaN where Dask does not know.
     shape : tuple
         Of the whole; NaN where Dask does not know.
+    itemsize : float
+        Bytes of an entry.
+    numeric : bool
+        Whether all entries are numbers.
     """
 
     delayed: list[Any]
-    n_bytes: float
     shape: tuple[Any, ...]
+    itemsize: float
+    numeric: bool
 
 
 def pieces_of(collection: Any, name: str) -> Pieces:
@@ -54,7 +57,8 @@ def pieces_of(collection: Any, name: str) -> Pieces:
         for number, (part, rows) in enumerate(zip(parts, collection.chunks[0], strict=True)):
             checked.append(_checked(part, number, name, first, width, collection.dtype))
             first += rows
-        return Pieces(checked, collection.nbytes, collection.shape)
+        dtype = np.dtype(collection.dtype)
+        return Pieces(checked, collection.shape, dtype.itemsize, dtype.kind in _NUMBERS)
     if not hasattr(collection, "to_delayed") or not hasattr(collection, "npartitions"):
         raise TypeError(
             f"Got {name} as {type(collection).__name__}, but expected a Dask array or data frame: "
@@ -64,7 +68,9 @@ def pieces_of(collection: Any, name: str) -> Pieces:
     meta = collection._meta
     columns = list(meta.columns) if hasattr(meta, "columns") else None
     checked = [_checked_frame(part, number, name, columns) for number, part in enumerate(parts)]
-    return Pieces(checked, math.nan, (math.nan, *np.shape(meta)[1:]))
+    dtypes = list(meta.dtypes) if columns is not None else [meta.dtype]
+    numeric = all(isinstance(d, np.dtype) and d.kind in _NUMBERS for d in dtypes)
+    return Pieces(checked, (math.nan, *np.shape(meta)[1:]), 8.0, numeric)
 
 
 def require_rows(X: da.Array, name: str) -> None:

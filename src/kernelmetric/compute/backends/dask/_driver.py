@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import pickle
 import warnings
@@ -20,6 +21,7 @@ from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, together
 from kernelmetric.compute.backends.dask._tiles import Cluster, share_of_worker
 
+_logger = logging.getLogger("kernelmetric")
 _COPIES = 3.0  # of the points on the worker of a fit: the chunks, the array, what travels
 _X = 0  # where the points are among the arguments
 _FEW_BYTES = 2**26  # of points that one worker adds up as fast
@@ -147,11 +149,12 @@ def _drive(
     """The task: the method on all points together, its tiles shared with the other workers."""
     from distributed import get_worker, worker_client
 
-    tasks = get_worker().state.tasks
+    worker = get_worker()
 
     def wanted() -> bool:
-        task = tasks.get(key)
-        return task is not None and task.state not in ("cancelled", "released", "forgotten")
+        task = worker.state.tasks.get(key)
+        given_up = task is None or task.state in ("cancelled", "released", "forgotten")
+        return not given_up and worker.status.name in ("init", "running", "paused")
 
     with worker_client() as client:
         cluster = Cluster(client, wanted)
@@ -210,21 +213,25 @@ def _as_array(X: Any) -> tuple[Any, Any]:
 def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
     """Whether a fit goes through the rows; if it does not, a worker must have room for them.
 
-    Sums are the same, so they are gone for where there is much to add up; draws are not.
+    "always" means: where there is much to go through. Few points are faster in one place.
     """
     parts = pieces.get(_X)
     if parts is None or len(parts.shape) != 2:
         return False
-    how = estimator._streams() if hasattr(estimator, "_streams") else None
-    if math.isnan(parts.n_bytes):
-        return how is not None
-    needed = _COPIES * parts.n_bytes
+    when = estimator._streams() if parts.numeric and hasattr(estimator, "_streams") else None
+    if math.isnan(parts.shape[0]):
+        parts = _counted(client, parts)
+    n_bytes = parts.itemsize * math.prod(parts.shape)
+    needed = _COPIES * n_bytes
     with suppress(Exception):  # parameters that fit will refuse in a sentence
-        needed = 2.0 * parts.n_bytes + estimator.estimate_memory(*map(int, parts.shape))
+        needed = 2.0 * n_bytes + estimator.estimate_memory(*map(int, parts.shape))
     least = least_memory(client)
-    if how is not None and (needed > _USABLE * least or how == "sums"):
-        return how == "draws" or parts.n_bytes > _FEW_BYTES
-    if needed > _USABLE * least:
+    room = needed <= _USABLE * least
+    if when == "always" and n_bytes > _FEW_BYTES:
+        return True
+    if when is not None and not room:
+        return True
+    if not room:
         raise MemoryError(
             f"{type(estimator).__name__} on {parts.shape[0]} points with {parts.shape[1]} features "
             f"would take about {format_bytes(int(needed))} on a worker, but the smallest one has "
@@ -233,6 +240,13 @@ def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
             "Nystroem(500) or RandomFeatures(1000)."
         )
     return False
+
+
+def _counted(client: Any, parts: Pieces) -> Pieces:
+    """Pieces whose rows were counted, because Dask did not know how many there are."""
+    lengths = client.gather(client.compute([dask.delayed(len)(part) for part in parts.delayed]))
+    _logger.info("The rows of %d chunks were counted: Dask did not know them.", len(lengths))
+    return parts._replace(shape=(sum(lengths), *parts.shape[1:]))
 
 
 def least_memory(client: Any) -> float:

@@ -13,7 +13,7 @@ import time
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -36,6 +36,7 @@ _SECONDS = 0.05  # of work, below which it stays: a task takes some milliseconds
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
 _SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
+_SURELY_KNOWN = 5.0  # seconds after which the scheduler knows of a task
 _LOOK = 1.0  # seconds between two looks whether the fit is still wanted
 _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
 
@@ -115,8 +116,7 @@ class Cluster:
                     take(result)
                 futures.pop()
         finally:
-            if futures:
-                self._client.cancel(futures)
+            self._let_go(futures)
         return True
 
     def rows(self, X: Any, names: Any = None) -> Rows:
@@ -201,6 +201,13 @@ class Cluster:
         try:
             return [self._result(future) for future in futures]
         finally:
+            self._let_go(futures)
+
+    def _let_go(self, futures: list[Any]) -> None:
+        """Cancel tasks once the scheduler knows them: it does not listen before."""
+        if futures:
+            with suppress(TimeoutError):
+                wait(futures, timeout=_SURELY_KNOWN)
             self._client.cancel(futures)
 
     def _result(self, future: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Targets of ridge regression: what labels become, and how few columns say the same."""
+"""Targets: what labels become where numbers are predicted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import is_array_api_obj
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute import repeated_rows, rows_of, take_rows, to_numpy, unweighed
 
 _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no classes
-_FEW = 4  # columns that need not become fewer
 
 
 class Targets(NamedTuple):
@@ -33,6 +33,20 @@ class Targets(NamedTuple):
         if self.values is not None:
             return self.values[rows]
         return np.where(self.key[rows, None] == np.arange(self.key.max() + 1), 1.0, -1.0)
+
+    def sample(self, most: int, random_state: Any) -> np.ndarray:
+        """All rows, or a sample in proportion to the classes (or spread over the target)."""
+        n = len(self.key)
+        if most >= n:
+            return np.arange(n)
+        shuffled = check_random_state(random_state).permutation(n)
+        by_key = shuffled[np.argsort(self.key[shuffled], kind="stable")]
+        return by_key[np.linspace(0, n - 1, most).round().astype(np.intp)]
+
+    def spread(self, X: Any, rows: Any = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """:func:`spread_rows` of some rows, whose points are X."""
+        n_columns = self.key.max() + 1 if self.values is None else self.values.shape[1]
+        return spread_rows(X, self.key[rows], int(n_columns))
 
 
 def repeated(X: Any, y: Any) -> tuple[Any, Any]:
@@ -66,40 +80,31 @@ def _is_continuous(y: np.ndarray, n_values: int) -> bool:
     return bool(np.any(y != np.round(y))) or n_values * _ROWS_PER_VALUE > len(y)
 
 
-def few_columns(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Columns that stand for those of Y wherever only the products of its rows matter.
+def spread_rows(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """An order of rows in which any evenly spaced ones resemble all, and one of targets.
 
-    Squared errors, added up over columns, are such a place. With p columns of ±1, one for each
-    class, Y Yᵀ = (p - 4) 11ᵀ + 4 E Eᵀ, where E has ones for the members of each class. A class of
-    one point adds no more than an entry of the diagonal to E Eᵀ. Where most classes are of one,
-    the diagonal is the identity, less the entries of other points.
+    Rows go along a fixed direction within each class, and classes in the order of their first
+    points there: neither the order of rows nor the names of classes change a bit of the result.
 
     Parameters
     ----------
-    Y : ndarray of shape (n, p)
-        Targets.
+    X : array of shape (n, d)
+        Points.
+    key : ndarray of shape (n,)
+        Codes of classes, or the target.
+    n_columns : int
+        Number of classes, or of targets.
 
     Returns
     -------
-    F : ndarray of shape (n, q)
-        Columns, q at most p.
-    signs : ndarray of shape (q,)
-        Their signs.
-    own : float
-        What the diagonal has besides, so that Y Yᵀ = own I + F diag(signs) Fᵀ.
+    order : ndarray of shape (n,)
+        Rows.
+    columns : ndarray of shape (n_columns,)
+        Columns of targets.
     """
-    n, p = Y.shape
-    mine = Y == 1.0
-    if p <= _FEW or not (np.all(mine | (Y == -1.0)) and np.all(mine.sum(axis=1) == 1)):
-        return Y, np.ones(p), 0.0
-    E = mine[:, mine.any(axis=0)].astype(np.float64)
-    several = E[:, E.sum(axis=0) > 1]
-    members = several.any(axis=1)
-    mostly_single = several.shape[1] + np.count_nonzero(members) < E.shape[1]
-    parts = [several, np.eye(n)[:, members]] if mostly_single else [E]
-    F = 2.0 * np.hstack([np.full((n, 1), 0.5 * np.sqrt(p - 4.0)), *parts])
-    if F.shape[1] >= p:
-        return Y, np.ones(p), 0.0
-    signs = np.ones(F.shape[1])
-    signs[1 + parts[0].shape[1] :] = -1.0
-    return F, signs, 4.0 if mostly_single else 0.0
+    along = X @ np.random.RandomState(0).standard_normal(X.shape[1])
+    if key.dtype.kind != "i":
+        return np.lexsort((along, key)), np.arange(n_columns)
+    first = np.full(n_columns, np.inf)
+    np.minimum.at(first, key, along)
+    return np.lexsort((along, key, np.bincount(key)[key], first[key])), np.argsort(first)

@@ -8,10 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import l1_distances, squared_distances
-from kernelmetric.kernels import RBF, Laplacian
-from kernelmetric.selection._targets import few_columns
-
 RIDGES = 10.0 ** np.arange(-4, 2)
 FARTHEST = 40.0  # exp(-40) is nothing beside one, and no denormal number of float32
 _NEAR = 1.04  # a width whose error is within this factor may be better with another ridge
@@ -19,6 +15,7 @@ _WIDEST_START = 4  # wider kernels are nearly linear, and say little of scales
 _GUESSING = 0.7  # of the variance: more is little better than the mean
 _OTHER_VALLEY = 1.15  # narrower widths within this factor may be better with more points
 _COLUMNS_FOR_MEDIAN = 100
+_FEW = 4  # columns of targets that need not become fewer
 
 
 class Family(NamedTuple):
@@ -26,23 +23,17 @@ class Family(NamedTuple):
 
     Parameters
     ----------
-    kernel : type
-        Class of the kernel.
+    kernel : type or str
+        Class of the kernel, or its name.
     distances : callable
-        ``distances(X) -> D``; the kernel is exp(-γ D).
+        ``distances(X) -> D``, or ``distances(A, B)``; the kernel is exp(-γ D).
     widths : ndarray
         Widths 1 / γ to try, in units of the median of D.
     """
 
-    kernel: type
-    distances: Callable[[Any], np.ndarray]
+    kernel: Any
+    distances: Callable[..., np.ndarray]
     widths: np.ndarray
-
-
-FAMILIES = (
-    Family(RBF, squared_distances, 2.0 ** np.arange(-4, 5)),
-    Family(Laplacian, l1_distances, 2.0 ** np.arange(-2, 5)),
-)
 
 
 class Grid:
@@ -279,3 +270,42 @@ def inverse_of(factor: np.ndarray, what: str) -> np.ndarray:
 def evenly(n: int, most: int) -> np.ndarray:
     """At most so many of n rows, evenly spaced."""
     return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
+
+
+def few_columns(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Columns that stand for those of Y wherever only the products of its rows matter.
+
+    Squared errors, added up over columns, are such a place. With p columns of ±1, one for each
+    class, Y Yᵀ = (p - 4) 11ᵀ + 4 E Eᵀ, where E has ones for the members of each class. A class of
+    one point adds no more than an entry of the diagonal to E Eᵀ. Where most classes are of one,
+    the diagonal is the identity, less the entries of other points.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, p)
+        Targets.
+
+    Returns
+    -------
+    F : ndarray of shape (n, q)
+        Columns, q at most p.
+    signs : ndarray of shape (q,)
+        Their signs.
+    own : float
+        What the diagonal has besides, so that Y Yᵀ = own I + F diag(signs) Fᵀ.
+    """
+    n, p = Y.shape
+    mine = Y == 1.0
+    if p <= _FEW or not (np.all(mine | (Y == -1.0)) and np.all(mine.sum(axis=1) == 1)):
+        return Y, np.ones(p), 0.0
+    E = mine[:, mine.any(axis=0)].astype(np.float64)
+    several = E[:, E.sum(axis=0) > 1]
+    members = several.any(axis=1)
+    mostly_single = several.shape[1] + np.count_nonzero(members) < E.shape[1]
+    parts = [several, np.eye(n)[:, members]] if mostly_single else [E]
+    F = 2.0 * np.hstack([np.full((n, 1), 0.5 * np.sqrt(p - 4.0)), *parts])
+    if F.shape[1] >= p:
+        return Y, np.ones(p), 0.0
+    signs = np.ones(F.shape[1])
+    signs[1 + parts[0].shape[1] :] = -1.0
+    return F, signs, 4.0 if mostly_single else 0.0

@@ -1,0 +1,128 @@
+"""What to label next: pairs in doubt, and unlike those that are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import to_numpy
+
+_LOOKED_AT = 5_000  # candidates that are compared with the known pairs
+_NEAR = 0.25  # of the total variance: as near as that, a pair tells little that is new
+_SURE = 1e-9  # what a pair weighs of which nothing is in doubt
+
+
+def pairs_to_label(
+    probability: Any,
+    points: Any = None,
+    n_pairs: int = 10,
+    *,
+    known: Any = (),
+    threshold: float = 0.5,
+    random_state: Any = None,
+) -> np.ndarray:
+    r"""Choose the pairs whose labels teach most: in doubt, and unlike each other.
+
+    Pairs are drawn one after the other, with chances
+
+    .. math:: \bigl(q (1 - q)\bigr)^2 \, \bigl(1 - e^{-d^2 / s}\bigr),
+
+    where q is the probability of a match, shifted so that the threshold is at one half, d the
+    distance from the nearest pair that is known or was just chosen, and s a quarter of the
+    variance of all pairs. Chance is part of it: a learner that is sure and wrong is asked at
+    times. It serves every learner that gives probabilities of pairs, a linker of records or a
+    :class:`PairVerifier`.
+
+    Parameters
+    ----------
+    probability : array-like of shape (n_candidates,)
+        Of a match, by what was learned so far; one half each where that is nothing.
+    points : array-like of shape (n_candidates, n_features), default=None
+        What pairs look like, for instance ``abs(X[i] - X[j])``; None leaves d out.
+    n_pairs : int, default=10
+        How many to choose; where fewer are left, all of these.
+    known : array-like of int, default=()
+        Places of the candidates that are labelled.
+    threshold : float, default=0.5
+        The probability from which a pair is taken for a match.
+    random_state : int, RandomState instance or None, default=None
+        Source of the chances.
+
+    Returns
+    -------
+    ndarray of int
+        Places of the chosen candidates, none of them known.
+
+    Notes
+    -----
+    Labels that were chosen so are no sample of the candidates: the share of matches among them is
+    about one half, whatever it is among all. Fit :class:`~kernelmetric.linkage.RecordLinker` with
+    ``by_kind=False``, and take no threshold from these labels alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.evaluation import pairs_to_label
+    >>> probability = np.array([0.01, 0.5, 0.99, 0.6, 0.001])
+    >>> np.sort(pairs_to_label(probability, n_pairs=2, random_state=0)).tolist()
+    [1, 3]
+    """
+    p = np.asarray(probability, dtype=np.float64)
+    if p.ndim != 1 or not np.all((p >= 0) & (p <= 1)):
+        raise ValueError(
+            f"Got probability of shape {p.shape}, but expected one number from 0 to 1 for each "
+            "candidate."
+        )
+    if not 0 < threshold < 1:
+        raise ValueError(f"Got threshold={threshold!r}, but expected a number between 0 and 1.")
+    if isinstance(n_pairs, bool) or not isinstance(n_pairs, int | np.integer) or n_pairs < 1:
+        raise ValueError(f"Got n_pairs={n_pairs!r}, but expected a whole number of at least 1.")
+    known = np.asarray(known, dtype=np.intp)
+    P = None if points is None else np.asarray(to_numpy(points), dtype=np.float64)
+    if P is not None and (P.ndim != 2 or len(P) != len(p) or not np.all(np.isfinite(P))):
+        raise ValueError(
+            f"Got points of shape {P.shape} for {len(p)} candidates, but expected a row of finite "
+            "numbers for each."
+        )
+    rng = check_random_state(random_state)
+    q = expit(logit(np.clip(p, 1e-12, 1 - 1e-12)) - logit(threshold))
+    doubt = np.maximum((4 * q * (1 - q)) ** 2, _SURE)
+    doubt[known] = 0
+    free = np.flatnonzero(doubt)
+    if len(free) > max(_LOOKED_AT, n_pairs):
+        chances = doubt[free] / doubt[free].sum()
+        free = rng.choice(free, max(_LOOKED_AT, n_pairs), replace=False, p=chances)
+    if P is None:
+        size = min(n_pairs, len(free))
+        return rng.choice(free, size, replace=False, p=doubt[free] / doubt[free].sum())
+    return free[_spread(doubt[free], P[free], P[known], n_pairs, _spread_of(P), rng)]
+
+
+def _spread_of(P: np.ndarray) -> float:
+    return _NEAR * float(np.sum(np.var(P, axis=0))) or 1.0
+
+
+def _spread(
+    doubt: np.ndarray, P: np.ndarray, known: np.ndarray, n: int, s: float, rng: Any
+) -> np.ndarray:
+    """Places of pairs drawn one after the other, away from those that are known."""
+    news = np.ones(len(P))
+    for point in known:
+        news = np.minimum(news, _news(P, point, s))
+    chosen: list[int] = []
+    doubt = doubt.copy()
+    for _ in range(min(n, len(P))):
+        chances = doubt * news
+        if not chances.sum() > 0:  # all are like one that is known
+            chances = doubt
+        chosen.append(int(rng.choice(len(P), p=chances / chances.sum())))
+        doubt[chosen[-1]] = 0
+        news = np.minimum(news, _news(P, P[chosen[-1]], s))
+    return np.array(chosen, dtype=np.intp)
+
+
+def _news(P: np.ndarray, point: np.ndarray, s: float) -> np.ndarray:
+    return -np.expm1(-np.sum((P - point) ** 2, axis=1) / s)

@@ -1,0 +1,107 @@
+"""Tuples given as arrays of points, as metric-learn takes them, told apart into row numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import to_numpy
+from kernelmetric.graphs._pairs import Pairs
+from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets
+
+
+def are_tuples(X: Any) -> bool:
+    """Whether X is an array of tuples of points, or lists of them: three-dimensional.
+
+    Parameters
+    ----------
+    X : object
+        What a ``fit`` got.
+
+    Returns
+    -------
+    bool
+        Points and tables are not.
+    """
+    if not isinstance(X, list | tuple):
+        return getattr(X, "ndim", 2) == 3
+    for _ in range(2):
+        if not isinstance(X, list | tuple) or not X:
+            return False
+        X = X[0]
+    return getattr(X, "ndim", 1 if isinstance(X, list | tuple) else 0) == 1
+
+
+def points_of_tuples(T: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The different points in an array of tuples, and the tuples as row numbers of them.
+
+    Parameters
+    ----------
+    T : array of shape (n_tuples, t, n_features)
+        Tuples of points.
+
+    Returns
+    -------
+    X : ndarray of shape (n_points, n_features)
+        Every point once, however many tuples it is in.
+    rows : ndarray of shape (n_tuples, t)
+        ``X[rows]`` is T.
+    """
+    T = to_numpy(T) if hasattr(T, "dtype") else np.asarray(T)
+    X, rows = np.unique(T.reshape(-1, T.shape[2]), axis=0, return_inverse=True)
+    return X, rows.reshape(T.shape[:2])
+
+
+def signed_pairs(rows: np.ndarray, y: Any, n_samples: int) -> Pairs:
+    """Pairs from row numbers and their signs; what contradicts itself is left out with a warning.
+
+    Parameters
+    ----------
+    rows : array-like of shape (n_pairs, 2)
+        Row numbers.
+    y : array-like of shape (n_pairs,)
+        1 for similar, -1 for dissimilar pairs.
+    n_samples : int
+        Number of points.
+
+    Returns
+    -------
+    Pairs
+        Of ``n_samples`` points.
+    """
+    rows = np.asarray(rows)
+    signs = np.asarray([] if y is None else y)
+    good = rows.ndim == 2 and rows.shape[1] == 2 and signs.shape == (len(rows),)
+    if not good or not np.all(np.isin(signs, (-1, 1))):
+        values = np.unique(signs)[:5].tolist() if signs.dtype.kind in "iufb" else signs.dtype
+        raise ValueError(
+            f"Got tuples of shape {rows.shape} with y of shape {signs.shape} and values {values}, "
+            "but expected pairs of points, and y with 1 for each similar and -1 for each "
+            "dissimilar one."
+        )
+    return Pairs(rows[signs == 1], rows[signs == -1], n_samples, faults="drop")
+
+
+def ordered_tuples(rows: np.ndarray, n_samples: int) -> IndexTuples:
+    """Triplets or quadruplets from row numbers; contradictions are left out with a warning.
+
+    Parameters
+    ----------
+    rows : array-like of shape (n_tuples, 3) or (n_tuples, 4)
+        Row numbers.
+    n_samples : int
+        Number of points.
+
+    Returns
+    -------
+    Triplets or Quadruplets
+        Of ``n_samples`` points.
+    """
+    rows = np.asarray(rows)
+    if rows.ndim != 2 or rows.shape[1] not in (3, 4):
+        raise ValueError(
+            f"Got tuples of shape {rows.shape}, but expected triplets or quadruplets: three or "
+            "four points each."
+        )
+    return (Triplets if rows.shape[1] == 3 else Quadruplets)(rows, n_samples, faults="drop")

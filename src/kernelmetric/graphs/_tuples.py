@@ -1,0 +1,387 @@
+"""Comparisons of distances: triplets and quadruplets of points."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import class_neighbors, require_memory
+from kernelmetric.graphs._pair_rows import (
+    check_count,
+    check_rows,
+    listed_rows,
+    points_of,
+    unordered_keys,
+)
+from kernelmetric.graphs._pair_sources import class_codes, members_of, read_row_numbers
+
+
+class IndexTuples:
+    """What triplets and quadruplets share: row numbers that are checked and do not change.
+
+    Every one says that the distance of its ``near`` pair is below that of its ``far`` pair.
+    """
+
+    rows: np.ndarray
+    n_samples: int
+    width: ClassVar[int]  # row numbers in a tuple
+    kind: ClassVar[str]  # what one is called, and the argument of ``fit`` without its plural
+    _near: ClassVar[list[int]]  # columns of the near pair
+    _far: ClassVar[list[int]]
+
+    def __init__(self, rows=None, n_samples=None, *, faults="raise"):
+        name = type(self).__name__
+        if not isinstance(n_samples, Integral) or n_samples < 0:
+            raise ValueError(
+                f"Got n_samples={n_samples!r}, but expected the number of rows of X: "
+                f"{name}(rows, n_samples=len(X))."
+            )
+        if faults not in ("raise", "drop"):
+            raise ValueError(f"Got faults={faults!r}, but expected 'raise' or 'drop'.")
+        R = check_rows(rows, self.kind, int(n_samples), self.width)
+        found, kept = self._faults(R, int(n_samples))
+        if found and faults == "raise":
+            raise ValueError(
+                f"Got {'; '.join(found)}, but expected comparisons of two different pairs of "
+                "different points, every one once: correct the list, or leave these out with "
+                "faults='drop'."
+            )
+        if found:
+            warnings.warn(f"Left out {'; '.join(found)}.", UserWarning, stacklevel=2)
+            R = R[kept]
+        R.flags.writeable = False
+        vars(self).update(rows=R, n_samples=int(n_samples))
+
+    @classmethod
+    def _faults(cls, rows: np.ndarray, n_samples: int) -> tuple[list[str], np.ndarray]:
+        """A sentence for each kind of fault, and a mask of what remains."""
+        near, far = (unordered_keys(rows[:, part], n_samples) for part in (cls._near, cls._far))
+        selves = np.zeros(len(rows), dtype=bool)
+        for part in (cls._near, cls._far):
+            selves |= rows[:, part[0]] == rows[:, part[1]]
+        # Numbers of pairs, small enough that two of them make one integer.
+        near, far = np.unique([near, far], return_inverse=True)[1].reshape(2, -1)
+        forth, back = near * (2 * len(rows)) + far, far * (2 * len(rows)) + near
+        repeated = np.ones(len(rows), dtype=bool)
+        repeated[np.unique(forth, return_index=True)[1]] = False
+        against = np.isin(back, forth)
+        against &= ~selves
+        kinds = {
+            "with a pair of a point and itself": selves,
+            "of a pair with itself": against & (near == far),
+            "listed before": repeated,
+            "also listed the other way round": against & (near != far),
+        }
+        faults = [
+            f"{np.sum(found)} {cls.kind}(s) {text} ({listed_rows(rows, np.flatnonzero(found))})"
+            for text, found in kinds.items()
+            if found.any()
+        ]
+        return faults, ~(selves | repeated | against)
+
+    @classmethod
+    def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Self:
+        """Tuples from a text file, one in a line.
+
+        Parameters
+        ----------
+        path : str or path
+            Row numbers, counted from 0, in the columns; otherwise as in :meth:`Pairs.from_file`.
+        n_samples : int
+            Number of rows of X.
+        faults : {'raise', 'drop'}, default='raise'
+            As in the constructor.
+
+        Returns
+        -------
+        Triplets or Quadruplets
+            In the order of the file.
+        """
+        return cls(read_row_numbers(path, cls.width), n_samples, faults=faults)
+
+    @property
+    def near(self) -> np.ndarray:
+        """The pairs that shall be nearer; shape (n_tuples, 2)."""
+        return self.rows[:, self._near]
+
+    @property
+    def far(self) -> np.ndarray:
+        """The pairs that shall be farther apart; shape (n_tuples, 2)."""
+        return self.rows[:, self._far]
+
+    def take(self, chosen: Any) -> Self:
+        """Some of the tuples, of the same points.
+
+        Parameters
+        ----------
+        chosen : ndarray of int or bool
+            Positions in ``rows``, or a mask over them.
+
+        Returns
+        -------
+        Triplets or Quadruplets
+            Those.
+        """
+        return type(self)(self.rows[chosen], self.n_samples)
+
+    def subset(self, rows: Any) -> Self:
+        """The tuples inside some of the points, counted anew: tuples of ``X[rows]``.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool
+            Row numbers of X, each once, or a mask over its rows.
+
+        Returns
+        -------
+        Triplets or Quadruplets
+            Those all of whose points are among the rows.
+        """
+        numbers = np.arange(self.n_samples)[rows]
+        place = np.full(self.n_samples, -1, dtype=np.intp)
+        place[numbers] = np.arange(len(numbers))
+        if np.sum(place >= 0) != len(numbers):
+            raise ValueError("Got rows with repetitions, but expected every point at most once.")
+        moved = place[self.rows]
+        return type(self)(moved[np.all(moved >= 0, axis=1)], len(numbers))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: Any) -> Any:
+        name = type(self).__name__
+        raise TypeError(
+            f"{name} cannot be indexed: they number the rows of X, and slicing them beside X, as "
+            "scikit-learn's GridSearchCV does, would make them number other points. Use "
+            f"{name.lower()}.take(chosen), or .subset(rows) beside X[rows]."
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = type(self).__name__
+        raise AttributeError(f"{kind} do not change: make new ones instead of setting {name}.")
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.rows, self.n_samples)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)}, n_samples={self.n_samples})"
+
+
+class Triplets(IndexTuples):
+    """Triplets (a, b, c) of rows of X: a is nearer to b than to c.
+
+    Parameters
+    ----------
+    rows : array-like of shape (n_triplets, 3)
+        Row numbers of a, b and c.
+    n_samples : int
+        Number of rows of X. Triplets are refused with an X of another length, so they never refer
+        to the wrong points.
+    faults : {'raise', 'drop'}, default='raise'
+        What to do about points that occur twice in a triplet, triplets listed twice, and triplets
+        also listed the other way round. 'raise' names them in an error. 'drop' names them in a
+        warning and leaves them out; the first of duplicates stays.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_triplets, 3), dtype intp
+        As given, read-only.
+    n_samples : int
+        Number of points.
+
+    See Also
+    --------
+    Pairs : Pairs that are known to be alike or to differ.
+    Quadruplets : Comparisons of any two pairs.
+
+    Examples
+    --------
+    >>> from kernelmetric import Triplets
+    >>> triplets = Triplets([[0, 1, 2], [3, 2, 0]], n_samples=4)
+    >>> triplets
+    Triplets(2, n_samples=4)
+    >>> triplets.far.tolist()
+    [[0, 2], [3, 0]]
+    """
+
+    width, kind = 3, "triplet"
+    _near, _far = [0, 1], [0, 2]
+
+    @classmethod
+    def from_labels(
+        cls, y: Any, *, per_point: int | None = None, random_state: Any = None
+    ) -> Triplets:
+        """Triplets from class labels: b is of the class of a, and c is not.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Class labels.
+        per_point : int, default=None
+            Random triplets that every point begins, fewer where two draws are the same; None makes
+            all of them.
+        random_state : int, RandomState or None, default=None
+            For the draws.
+
+        Returns
+        -------
+        Triplets
+            O(n³) triplets, or O(n per_point).
+        """
+        if per_point is None:
+            codes = class_codes(y)
+            require_memory(
+                6 * 24.0 * count_triplets(codes), "All triplets", "draw some with per_point."
+            )
+            a, b = np.nonzero((codes[:, None] == codes) & ~np.eye(len(codes), dtype=bool))
+            which, c = np.nonzero(codes[a][:, None] != codes)
+            return cls(np.column_stack([a[which], b[which], c]), len(codes))
+        a, b, c, codes = _draws(y, per_point, random_state)
+        return cls(np.unique(np.column_stack([a, b, c]), axis=0), len(codes))
+
+    @classmethod
+    def from_neighbors(cls, X: Any, y: Any, n_neighbors: int = 3, n_others: int = 10) -> Triplets:
+        """Near triplets from class labels, those that nearest neighbours are decided by.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        n_neighbors : int, default=3
+            Nearest points b of the class of a.
+        n_others : int, default=10
+            Nearest points c of other classes.
+
+        Returns
+        -------
+        Triplets
+            At most ``n_neighbors * n_others`` for every point.
+        """
+        check_count("n_neighbors", n_neighbors)
+        check_count("n_others", n_others)
+        codes = class_codes(y)
+        X = points_of(X, len(codes))
+        B = class_neighbors(X, codes, min(n_neighbors, len(codes)), same=True)[0]
+        C = class_neighbors(X, codes, min(n_others, len(codes)), same=False)[0]
+        shape = len(codes), B.shape[1], C.shape[1]
+        parts = np.arange(len(codes))[:, None, None], B[:, :, None], C[:, None, :]
+        rows = np.stack([np.broadcast_to(part, shape).ravel() for part in parts], axis=1)
+        return cls(rows[np.all(rows >= 0, axis=1)], len(codes))
+
+    def as_quadruplets(self) -> Quadruplets:
+        """The same comparisons as quadruplets (a, b, a, c).
+
+        Returns
+        -------
+        Quadruplets
+            In the same order.
+        """
+        return Quadruplets(self.rows[:, [0, 1, 0, 2]], self.n_samples)
+
+
+class Quadruplets(IndexTuples):
+    """Quadruplets (a, b, c, d) of rows of X: a is nearer to b than c is to d.
+
+    Parameters
+    ----------
+    rows : array-like of shape (n_quadruplets, 4)
+        Row numbers of a, b, c and d.
+    n_samples : int
+        Number of rows of X. Quadruplets are refused with an X of another length.
+    faults : {'raise', 'drop'}, default='raise'
+        What to do about pairs of a point with itself, pairs compared with themselves, quadruplets
+        listed twice or also the other way round; as in :class:`Triplets`.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_quadruplets, 4), dtype intp
+        As given, read-only.
+    n_samples : int
+        Number of points.
+
+    See Also
+    --------
+    Triplets : Comparisons of two pairs that share a point.
+
+    Examples
+    --------
+    >>> from kernelmetric import Quadruplets
+    >>> Quadruplets([[0, 1, 2, 3], [0, 2, 1, 3]], n_samples=4).near.tolist()
+    [[0, 1], [0, 2]]
+    """
+
+    width, kind = 4, "quadruplet"
+    _near, _far = [0, 1], [2, 3]
+
+    @classmethod
+    def from_labels(cls, y: Any, *, per_point: int = 5, random_state: Any = None) -> Quadruplets:
+        """Random quadruplets from class labels: a and b are of one class, c and d of two.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Class labels.
+        per_point : int, default=5
+            Quadruplets that every point begins, fewer where two draws are the same.
+        random_state : int, RandomState or None, default=None
+            For the draws.
+
+        Returns
+        -------
+        Quadruplets
+            At most ``per_point`` for every point whose class has another one.
+        """
+        rng = check_random_state(random_state)
+        a, b, _, codes = _draws(y, per_point, rng)
+        c, _, d, _ = _draws(y, per_point, rng)
+        # one for every pair inside a class, in an order of its own
+        order = rng.permutation(len(c))
+        rows = np.column_stack([np.sort(np.column_stack([a, b]), axis=1), c[order], d[order]])
+        rows[:, 2:] = np.sort(rows[:, 2:], axis=1)
+        return cls(np.unique(rows, axis=0), len(codes))
+
+
+def count_triplets(codes: np.ndarray) -> int:
+    """How many triplets class codes make: two different points of a class, and one of another.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples,)
+        Class codes 0, 1, ...
+
+    Returns
+    -------
+    int
+        Their number.
+    """
+    sizes = np.bincount(codes)
+    return int(np.sum(sizes * (sizes - 1) * (len(codes) - sizes)))
+
+
+def _draws(
+    y: Any, per_point: int, random_state: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Points, for each a random one of its class and one of another; and the class codes."""
+    check_count("per_point", per_point)
+    codes, rng = class_codes(y), check_random_state(random_state)
+    groups, n = members_of(codes), len(codes)
+    order = np.concatenate([np.empty(0, dtype=np.intp), *groups])
+    sizes = np.array([len(group) for group in groups], dtype=np.intp)
+    place = np.empty(n, dtype=np.intp)
+    place[order] = np.arange(n)
+    size = sizes[codes]
+    able = np.flatnonzero((size > 1) & (size < n))  # others have no partner of their class, or none
+    a = np.repeat(able, int(per_point))
+    begin = (np.cumsum(sizes) - sizes)[codes[a]]
+    size = size[a]
+    inside = (rng.random_sample(len(a)) * (size - 1)).astype(np.intp)
+    outside = (rng.random_sample(len(a)) * (n - size)).astype(np.intp)
+    b = order[begin + (place[a] - begin + 1 + inside) % np.maximum(size, 1)]
+    c = order[(begin + size + outside) % max(n, 1)]
+    return a, b, c, codes

@@ -1,0 +1,105 @@
+"""What learners from comparisons of distances share: triplets and quadruplets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import check_labels
+from kernelmetric.graphs import IndexTuples, Quadruplets, Triplets, check_length, ordered_tuples
+from kernelmetric.learners._pair_learner import TupleLearner
+from kernelmetric.learners._progress import with_callbacks
+
+_KINDS = {"triplets": Triplets, "quadruplets": Quadruplets}
+
+
+class ComparisonLearner(TupleLearner):
+    """A learner that takes labels, or pairs of which one shall be nearer than the other."""
+
+    learns_from = "comparisons"
+    max_tuples: int
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any = None, *, triplets: Any = None, quadruplets: Any = None
+    ) -> ComparisonLearner:
+        """Learn the metric from labels, triplets or quadruplets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; or triplets or quadruplets of points, of shape (n_tuples, 3, n_features) or
+            (n_tuples, 4, n_features), as metric-learn has them.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, from which comparisons are made: points of one class are nearer than
+            points of two.
+        triplets : Triplets or array-like of shape (n_triplets, 3), default=None
+            Row numbers (a, b, c), instead of labels: a is nearer to b than to c.
+        quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
+            Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
+
+        Returns
+        -------
+        object
+            The fitted metric.
+        """
+        self._check_parameters()
+        X, y, given = self._as_rows(X, y, {"triplets": triplets, "quadruplets": quadruplets})
+        X, Z, basis = self._learned_on(X, y, given)
+        self.tuples_ = self._check_tuples(Z, y, given)
+        self._learn(X, y, Z, basis)
+        return self
+
+    def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
+        """Tuples of row numbers, as an argument of ``fit``.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_tuples, 3) or (n_tuples, 4)
+            Row numbers.
+        y : None
+            The order of a tuple says all.
+        n_samples : int
+            Number of points.
+
+        Returns
+        -------
+        dict
+            The argument ``triplets`` or ``quadruplets``.
+        """
+        if y is not None:
+            raise ValueError(
+                "Got y beside triplets or quadruplets of points, but expected none: the first two "
+                "points of a tuple are the near ones."
+            )
+        found = ordered_tuples(rows, n_samples)
+        return {f"{found.kind}s": found}
+
+    def _check_tuples(self, Z: np.ndarray, y: Any, given: dict[str, Any]) -> IndexTuples:
+        named = {name: tuples for name, tuples in given.items() if tuples is not None}
+        if len(named) > 1 or (named and y is not None):
+            others = " and ".join([*named, *(["y"] if y is not None else [])])
+            raise ValueError(f"Got {others}, but expected one of them.")
+        found: IndexTuples
+        if named:
+            ((name, tuples),) = named.items()
+            kind = _KINDS[name]
+            found = tuples if isinstance(tuples, kind) else kind(tuples, len(Z))
+            check_length(len(Z), found.n_samples)
+        elif y is None:
+            raise ValueError(
+                "Got neither y nor tuples, but expected class labels, triplets or quadruplets: the "
+                "target y is None."
+            )
+        else:
+            found = self._tuples_from_labels(Z, check_labels(y, Z))
+        if not len(found):
+            raise ValueError(
+                f"Got no comparisons of distances, but {type(self).__name__} expected at least "
+                "one: a class with two points and a point of another, where they come from labels."
+            )
+        return found
+
+    def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
+        raise NotImplementedError

@@ -1,0 +1,197 @@
+"""Rounds of learning features: ridge regression, and the directions in which it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice, repeat
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from kernelmetric.compute import squared_distances
+from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, cholesky_factor, evenly
+
+
+def _distances(A: np.ndarray, B: np.ndarray | None = None) -> np.ndarray:
+    return np.sqrt(squared_distances(A, B))
+
+
+#: Kernels exp(-γ D) of the distance and of its square, whose slopes are known.
+KERNELS = {
+    "laplace": Family("laplace", _distances, 2.0 ** np.arange(-2, 5)),
+    "rbf": Family("rbf", squared_distances, 2.0 ** np.arange(-4, 5)),
+}
+_FEW_ROWS = 160  # to find out where to look
+_STEPS = 2  # over the grid of widths and ridges, in each round
+_MOST_OUTPUTS = 32  # directions of the solution; more outputs than that share them
+_FOLDS = 3
+_LEAST = 1e-14  # of the largest eigenvalue: below is rounding
+
+
+class Regression(NamedTuple):
+    """Ridge regression on mapped points, with the best width and ridge on points left out.
+
+    Parameters
+    ----------
+    L : ndarray of shape (r, d)
+        The map.
+    E : ndarray of shape (n, r)
+        Images of the points.
+    alpha : ndarray of shape (n, p)
+        The solution: predictions are ``(K + 1) alpha``.
+    slopes : ndarray of shape (n, n)
+        -∂k/∂x for a unit step along x - z, but for a common factor.
+    kernel : Family
+        Its kernel.
+    gamma, ridge : float
+        Inverse width and ridge.
+    """
+
+    L: np.ndarray
+    E: np.ndarray
+    alpha: np.ndarray
+    slopes: np.ndarray
+    kernel: Family
+    gamma: float
+    ridge: float
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predicted targets of other points; shape (m, p)."""
+        D = self.kernel.distances(X @ self.L.T, self.E)
+        return (np.exp(-np.minimum(self.gamma * D, FARTHEST)) + 1.0) @ self.alpha
+
+
+def average_gradient_outer_product(
+    E: np.ndarray, alpha: np.ndarray, slopes: np.ndarray
+) -> np.ndarray:
+    r"""Second moments of the gradients of kernel regression at its own points.
+
+    .. math:: \frac1n \sum_i \sum_c g_{ic} g_{ic}^\top, \qquad
+              g_{ic} = \sum_j \alpha_{jc} s_{ij} (e_i - e_j)
+
+    Parameters
+    ----------
+    E : ndarray of shape (n, r)
+        Points.
+    alpha : ndarray of shape (n, p)
+        Weights of the points in each output.
+    slopes : ndarray of shape (n, n)
+        The slopes s. A point has none at itself.
+
+    Returns
+    -------
+    ndarray of shape (r, r)
+        Positive semi-definite. O(n² r p) time.
+    """
+    if alpha.shape[1] > _MOST_OUTPUTS:  # the sum over outputs depends on alpha alphaᵀ alone
+        U, s, _ = linalg.svd(alpha, full_matrices=False)
+        alpha = U[:, :_MOST_OUTPUTS] * s[:_MOST_OUTPUTS]
+    total = np.zeros((E.shape[1], E.shape[1]))
+    for column in alpha.T:
+        gradients = (slopes @ column)[:, None] * E - slopes @ (column[:, None] * E)
+        total += gradients.T @ gradients
+    return total / len(E)
+
+
+def feature_rounds(
+    X: np.ndarray,
+    Y: np.ndarray,
+    kernel: str = "laplace",
+    *,
+    diagonal: bool = False,
+    place: tuple[int, int] | None = None,
+) -> Iterator[Regression]:
+    """Ridge regressions, each on features that the one before found to matter.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Points, in an order in which evenly spaced ones resemble all.
+    Y : ndarray of shape (n, p)
+        Targets.
+    kernel : {'laplace', 'rbf'}
+        A function of the distance, or of its square.
+    diagonal : bool
+        Whether only scales of features are learned.
+    place : tuple of int, default=None
+        Width and ridge of the first regression on the grid of the kernel; None finds them, and
+        takes more care of those that follow.
+
+    Yields
+    ------
+    Regression
+        The first on the points as they are. It ends where nothing changes any more.
+    """
+    family = KERNELS[kernel]
+    L = np.eye(X.shape[1])
+    few = evenly(len(Y), _FEW_ROWS)
+    steps = 0, 1
+    if place is None:
+        place, steps = Grid(X[few], Y[few], family).sweep().best, (_STEPS, _STEPS)
+    for step in chain(steps, repeat(steps[1])):
+        E = X @ L.T
+        grid = Grid(E, Y, family)
+        if step:
+            place = grid.look([place]).climb(step).best
+        fit = _solved(L, E, Y, grid, place)
+        yield fit
+        M = L.T @ average_gradient_outer_product(E, fit.alpha, fit.slopes) @ L
+        M = np.diag(np.diag(M)) if diagonal else M
+        if not (np.isfinite(M).all() and np.trace(M) > 0):
+            return
+        L = square_root(M)
+
+
+def held_out_errors(
+    X: np.ndarray, Y: np.ndarray, most: int, kernel: str, *, diagonal: bool
+) -> np.ndarray:
+    """Error after each number of rounds, on thirds of the points that no round has seen.
+
+    Parameters
+    ----------
+    X, Y : ndarrays
+        As in :func:`feature_rounds`.
+    most : int
+        The most rounds.
+    kernel : str
+        Name of the kernel.
+    diagonal : bool
+        Whether only scales of features are learned.
+
+    Returns
+    -------
+    ndarray of shape (most + 1,)
+        Mean squared errors as a share of the variance; the first without any round.
+    """
+    errors = np.zeros(most + 1)
+    for k in range(_FOLDS):
+        judged = np.arange(k, len(Y), _FOLDS)
+        others = np.delete(np.arange(len(Y)), judged)
+        rounds = islice(feature_rounds(X[others], Y[others], kernel, diagonal=diagonal), most + 1)
+        found = [np.sum((fit.predict(X[judged]) - Y[judged]) ** 2) for fit in rounds]
+        errors += found + [found[-1]] * (most + 1 - len(found))
+    return errors / np.sum((Y - Y.mean(axis=0)) ** 2)
+
+
+def square_root(M: np.ndarray, rank: int | None = None) -> np.ndarray:
+    """The symmetric root of M, whose largest eigenvalue becomes one; of a rank, its rows alone."""
+    values, U = linalg.eigh(M)
+    values = np.maximum(values / values[-1], 0.0)
+    values = np.where(values > _LEAST, np.sqrt(values), 0.0)
+    if rank is None or rank >= len(M):
+        return (U * values) @ U.T
+    return (U * values).T[: -rank - 1 : -1]
+
+
+def _solved(
+    L: np.ndarray, E: np.ndarray, Y: np.ndarray, grid: Grid, place: tuple[int, int]
+) -> Regression:
+    i, j = place
+    gamma, ridge = float(grid.gammas[i]), float(RIDGES[j])
+    D = grid.family.distances(E, None)
+    K = np.exp(-np.minimum(gamma * D, FARTHEST))
+    alpha = linalg.cho_solve((cholesky_factor(K + 1.0, ridge), True), Y)
+    if grid.family is KERNELS["laplace"]:  # the derivative of the distance is (x - z) / |x - z|
+        K = np.divide(K, D, out=np.zeros_like(K), where=D > 0)
+    return Regression(L, E, alpha, K, grid.family, gamma, ridge)

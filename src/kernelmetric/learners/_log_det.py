@@ -1,0 +1,160 @@
+"""Metrics near a prior in the log-determinant divergence: objective, certificate, descent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelmetric.compute import like
+from kernelmetric.learners._checks import warn
+from kernelmetric.learners._factors import factor
+from kernelmetric.learners._pair_learner import TupleLearner
+from kernelmetric.learners._progress import Iterations
+from kernelmetric.solvers import minimize_lbfgs
+
+_MOST_STUCK = 20  # times that a descent may go on where its line search found no step
+
+
+class LogDetDivergence:
+    """``tr M - log det M - r`` and a convex function of M, in terms of a factor, M = LᵀL.
+
+    A class that derives from it has points ``Y``, in coordinates in which the prior is the
+    identity, and defines ``_sums(L)``: the value of the convex function, and its gradient A.
+    """
+
+    Y: np.ndarray
+
+    def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        raise NotImplementedError
+
+    def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient with respect to L; infinite where L is singular."""
+        sign, log_det = np.linalg.slogdet(L)
+        if sign == 0 or not np.isfinite(log_det):
+            return np.inf, np.zeros_like(L)
+        value, A = self._sums(L)
+        value += float(np.sum(L * L) - 2.0 * log_det) - len(L)
+        return value, 2.0 * (L + L @ A - np.linalg.inv(L).T)
+
+    def certificate(self, L: np.ndarray) -> tuple[float, float]:
+        """Value, and a bound on its relative distance from the minimum.
+
+        The dual objective at the multipliers is less by the divergence of M from the inverse of
+        ``I + A``, where A is their sum.
+        """
+        value, _ = self.objective(L)
+        A = self._sums(L)[1]
+        ratios = linalg.eigvalsh(L @ (np.eye(len(L)) + A) @ L.T)
+        if not ratios[0] > 0:
+            return value, np.inf  # the multipliers are not those of any metric yet
+        gap = float(np.sum(ratios - 1.0 - np.log(ratios)))
+        return value, gap / max(value, 1e-12)
+
+
+class LogDetLearner(TupleLearner):
+    """A learner that minimises such a function, with a certificate."""
+
+    max_iter: int
+    tol: float
+
+    def _prior_root(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
+        """A with A Aᵀ the prior matrix, after which the prior is the identity."""
+        P = self._check_prior(Z, basis)
+        if P is None:
+            return None
+        try:
+            return linalg.cholesky(P, lower=True)
+        except linalg.LinAlgError:
+            raise ValueError(
+                f"Got a singular prior, but {type(self).__name__} expected a positive definite "
+                "one: the divergence from it would be infinite. Try adding a multiple of the "
+                "identity."
+            ) from None
+
+    def _start(
+        self, Y: np.ndarray, root: np.ndarray | None, basis: np.ndarray | None
+    ) -> np.ndarray:
+        """A factor of the prior, or of the last metric, where the prior is the identity."""
+        M = self._last_matrix(Y, basis)
+        if M is None:
+            return np.eye(Y.shape[1])
+        if root is not None:
+            half = linalg.solve_triangular(root, M, lower=True)
+            M = linalg.solve_triangular(root, half.T, lower=True)
+        values, V = linalg.eigh(0.5 * (M + M.T))
+        # Where the last points did not vary, the metric is the prior again.
+        values = np.where(values > 1e-10 * values[-1], values, 1.0)
+        return np.sqrt(values)[:, None] * V.T
+
+    def _minimise(
+        self,
+        problem: LogDetDivergence,
+        solve: Callable[..., np.ndarray],
+        root: np.ndarray | None,
+        basis: np.ndarray | None,
+        X: Any,
+        y: Any,
+    ) -> np.ndarray:
+        """The optimal factor in the coordinates of the problem; its map is stored."""
+
+        def leave(L: np.ndarray) -> np.ndarray:
+            L = factor(L.T @ L if root is None else root @ L.T @ L @ root.T)
+            return L if basis is None else L @ basis
+
+        L = self._start(problem.Y, root, basis)
+        with self._watched(L, lambda L: {"components_": like(leave(L), X)}, X, y) as report:
+            L = solve(problem, L, report, self.max_iter, self.tol)
+        self.n_iter_ = max(len(report.loss_curve), 1)
+        self.loss_, self.duality_gap_ = problem.certificate(L)
+        self.converged_ = self.duality_gap_ <= self.tol
+        if not self.converged_:
+            warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations at a duality gap "
+                f"of {self.duality_gap_:.2g}, above tol={self.tol}: raise max_iter, or take a "
+                "smaller gamma.",
+                ConvergenceWarning,
+            )
+        self._store(leave(L), X)
+        return L
+
+
+def descend(
+    problem: LogDetDivergence, L: np.ndarray, report: Iterations, max_iter: int, tol: float
+) -> np.ndarray:
+    """L-BFGS on the factor, ever more precisely until the certificate is good enough.
+
+    Where the curvature jumps, as it does where a pair begins to matter, a line search may find no
+    step though the gradient leads down: a step along it that only has to decrease the objective
+    goes past that place.
+    """
+    step_tol, stuck = 1e-6, 0
+    while len(report.loss_curve) < max_iter and not report.stopped:
+        left = max_iter - len(report.loss_curve)
+        found = minimize_lbfgs(problem.objective, L, max_iter=left, tol=step_tol, report=report)
+        L = found.x
+        if problem.certificate(L)[1] <= tol or stuck >= _MOST_STUCK:
+            break
+        if step_tol > 1e-15:
+            step_tol *= 1e-2
+        else:
+            stuck += 1
+            L = _downhill(problem, L)
+    return L
+
+
+def _downhill(problem: LogDetDivergence, L: np.ndarray) -> np.ndarray:
+    """A step along the gradient that decreases the objective about as much as it can."""
+    value, G = problem.objective(L)
+    best, step = (value, L), 1.0 / max(float(linalg.norm(G)), 1e-300)
+    for _ in range(40):
+        tried = problem.objective(L - step * G)[0]
+        if tried < best[0]:
+            best = tried, L - step * G
+        elif best[0] < value:
+            break
+        step *= 0.5
+    return best[1]

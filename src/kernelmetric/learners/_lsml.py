@@ -1,0 +1,184 @@
+"""Least squared-residual metric learning."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import sum_rows
+from kernelmetric.graphs import IndexTuples, Triplets, count_triplets
+from kernelmetric.learners._checks import LARGEST, check_number
+from kernelmetric.learners._comparison_learner import ComparisonLearner
+from kernelmetric.learners._log_det import LogDetDivergence, LogDetLearner, descend
+from kernelmetric.learners._pair_learner import differences
+
+_MOST_ROWS = 16384  # comparisons of a block
+
+
+class LSML(LogDetLearner, ComparisonLearner):
+    r"""Least squared-residual metric learning: near the prior, with few distances in wrong order.
+
+    A comparison says that the pair with difference δ is nearer than the one with ε. Where it is
+    not, the excess of its distance is squared [1]_:
+
+    .. math:: \min_{M \succ 0}\; D(M, M_0) + \frac{\gamma}{N} \sum
+              \Bigl[\sqrt{\delta^\top M \delta} - \sqrt{\epsilon^\top M \epsilon}\,\Bigr]_+^2
+
+    where :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r`, and squared
+    distances are in units of their mean in the prior metric, so that γ means the same for all data.
+    The problem is convex, and the answer is certified by the duality gap.
+
+    Parameters
+    ----------
+    gamma : float, default=1e4
+        Price γ of distances in wrong order. A small price stays near the prior.
+    prior : array of shape (n_features, n_features), default=None
+        Matrix M₀ of the prior metric, positive definite where the points vary; None is the
+        identity.
+    max_tuples : int, default=6000
+        From labels, the most triplets; all of them if these are fewer, else random ones.
+    tol : float, default=1e-3
+        Relative duality gap to reach.
+    max_iter : int, default=1000
+        The most iterations of L-BFGS.
+    warm_start : bool, default=False
+        Whether a fit begins at the metric of the last one: for more comparisons of the same
+        features. The optimum is the same.
+    random_state : int, RandomState or None, default=0
+        For random triplets.
+    verbose : bool, default=False
+        Show a progress bar on standard error.
+
+    Attributes
+    ----------
+    components_ : array of shape (rank, n_features)
+        The map L with LᵀL = M.
+    tuples_ : Triplets or Quadruplets
+        The comparisons that were used.
+    loss_ : float
+        The objective.
+    duality_gap_ : float
+        The relative gap reached, a bound on the distance to the optimum.
+    loss_curve_ : list of float
+        The objective after every iteration.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether ``tol`` was reached; a ConvergenceWarning says so too.
+    n_features_in_ : int
+        Number of features seen in fit.
+
+    Notes
+    -----
+    O(N d² + d³) time an iteration with N comparisons; a block of them in memory.
+
+    References
+    ----------
+    .. [1] Liu, Guo, Shao, Wu and Yu, "Metric learning from relative comparisons by minimizing
+       squared residual", ICDM 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import LSML
+    >>> X = np.random.RandomState(0).randn(30, 2)
+    >>> X[:15, 0] += 4  # what matters is the first feature
+    >>> metric = LSML().fit(X, triplets=[[0, 1, 20], [2, 5, 22], [21, 17, 3]])
+    >>> metric.duality_gap_ < 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        gamma=1e4,
+        prior=None,
+        max_tuples=6000,
+        tol=1e-3,
+        max_iter=1000,
+        warm_start=False,
+        random_state=0,
+        verbose=False,
+    ):
+        self.gamma = gamma
+        self.prior = prior
+        self.max_tuples = max_tuples
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+        root = self._prior_root(Z, basis)
+        Y = Z if root is None else Z @ root
+        problem = ComparedPairs(Y, self.tuples_.near, self.tuples_.far, float(self.gamma))
+        self._minimise(problem, descend, root, basis, X, y)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "max_tuples", Integral, low=1)
+        check_number(self, "gamma", Real, low=0, high=LARGEST, above=True)
+
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
+        d, N = n_features, self.max_tuples
+        # row numbers, and differences of a block
+        return 8 * (20 * N + 6 * min(N, _MOST_ROWS) * d + 4 * n_samples * d + 25 * d * d)
+
+    def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
+        few = count_triplets(codes) <= self.max_tuples
+        each = None if few else max(1, self.max_tuples // len(codes))
+        return Triplets.from_labels(codes, per_point=each, random_state=self.random_state)
+
+
+class ComparedPairs(LogDetDivergence):
+    """Divergence from the identity, and squared residuals of distances in wrong order.
+
+    With x and y the squared distances of the near and the far pair, a comparison costs
+    ``(√x - √y)²`` where x > y: convex, and homogeneous, so that its value is that of its gradient,
+    ``(1 - √(y/x)) x + (1 - √(x/y)) y``.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, r)
+        Points, in coordinates in which the prior is the identity.
+    near, far : ndarray of shape (n_tuples, 2)
+        Pairs of row numbers.
+    gamma : float
+        γ.
+    """
+
+    def __init__(self, Y: np.ndarray, near: np.ndarray, far: np.ndarray, gamma: float):
+        self.Y, self.near, self.far = Y, near, far
+        self._size = len(near), 6 * 8 * Y.shape[1]
+        total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
+        if not total > 1e-14 * max(float(np.mean(Y * Y)), 1e-300):
+            raise ValueError(
+                "Got tuples of points that coincide, but expected at least one pair of different "
+                "points: no distance can be learned from them."
+            )
+        self.weight = gamma / len(near) / (total / (2 * len(near)))
+        self.floor = 1e-20 * total / len(near)  # under roots of far pairs of points that coincide
+
+    def _plain(self, block: slice) -> float:
+        return sum(
+            float(np.sum(differences(self.Y, rows[block]) ** 2)) for rows in (self.near, self.far)
+        )
+
+    def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """What residuals cost, and their derivative with respect to LᵀL."""
+
+        def sums(block: slice) -> tuple[float, np.ndarray]:
+            delta, epsilon = (differences(self.Y, rows[block]) for rows in (self.near, self.far))
+            x, y = (np.sum((part @ L.T) ** 2, axis=1) for part in (delta, epsilon))
+            wrong = x > y + self.floor
+            ratio = np.sqrt((y[wrong] + self.floor) / x[wrong])
+            delta, epsilon = delta[wrong], epsilon[wrong]
+            pull, push = 1.0 - ratio, 1.0 / ratio - 1.0
+            value = float(np.sum(x[wrong] * pull**2))
+            A = (pull[:, None] * delta).T @ delta - (push[:, None] * epsilon).T @ epsilon
+            return self.weight * value, self.weight * A
+
+        return sum_rows(sums, *self._size, most=_MOST_ROWS)

@@ -1,0 +1,191 @@
+"""Recursive feature machines: the directions in which ridge regression changes."""
+
+from __future__ import annotations
+
+from itertools import islice
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import check_labels, one_thread, take_rows, to_numpy
+from kernelmetric.graphs import Targets, coded_targets
+from kernelmetric.learners._base import Learner, as_gram
+from kernelmetric.learners._checks import check_choice, check_number
+from kernelmetric.learners._feature_rounds import (
+    KERNELS,
+    feature_rounds,
+    held_out_errors,
+    square_root,
+)
+from kernelmetric.spaces import orthonormal
+
+_LEAST_ROWS = 12  # of fewer, a third says nothing
+_ROWS_IN_MEMORY = 9  # arrays of m × m
+
+
+class RFM(Learner):
+    r"""Recursive feature machine: features by the average gradient outer product.
+
+    Ridge regression of the labels, or of targets that are numbers, says in which directions its
+    prediction f changes [1]_:
+
+    .. math:: M = \frac1n \sum_i \sum_c \nabla f_c(x_i) \nabla f_c(x_i)^\top, \qquad
+              k_M(x, z) = e^{-\gamma \|M^{1/2} (x - z)\|}
+
+    The next regression measures distances by M, and so on. Each has the width and the ridge that
+    predict points left out best. The number of rounds is the one with the smallest error on thirds
+    of the points that the rounds had not seen. Where no round helps, that is none, and the map is
+    a multiple of the identity.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Rank of the map; None keeps all dimensions.
+    regression : {'laplace', 'rbf'}, default='laplace'
+        The kernel of the regressions: a function of the Euclidean distance, or of its square.
+    diagonal : bool, default=False
+        Whether M is diagonal: one weight for each feature.
+    max_iter : int, default=5
+        The most rounds.
+    max_samples : int, default=1000
+        The most rows to learn from. Of more, a sample is drawn, in proportion to the classes or
+        spread over the target.
+    random_state : int, RandomState or None, default=0
+        For the sample.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The learned map L, the root of M. The last regression has the kernel exp(-|Lx - Lz|), or
+        that of the square.
+    ridge_ : float
+        Ridge of the last regression.
+    loss_ : float
+        Its squared error on points that no round had seen, as a share of the variance of the
+        targets; NaN where there are fewer than 12 points to learn from.
+    loss_curve_ : list of float
+        The same after each number of rounds, from none on.
+    n_iter_ : int
+        Rounds that were kept.
+    n_features_in_ : int
+        Number of features seen in fit.
+
+    Notes
+    -----
+    O(m³ + m² d p) time a round and some m × m arrays, for m rows that are learned from and p
+    outputs, on one thread. Standardize the features first. A floating-point y with fractions, or
+    with fewer than four rows per value, or with several columns, is a target of numbers; all else
+    are classes. A round can only enhance what the one before has seen: where noise hides a pattern
+    from kernels of every width, it stays hidden.
+
+    References
+    ----------
+    .. [1] Radhakrishnan, Beaglehole, Pandit and Belkin, "Mechanism for feature learning in neural
+       networks and backpropagation-free machine learning models", Science 383 (2024).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric import RFM
+    >>> X = np.random.RandomState(0).standard_normal((300, 10))
+    >>> y = X[:, 0] + X[:, 1] > 0
+    >>> rfm = RFM(1).fit(X, y)
+    >>> bool(np.all(np.abs(rfm.components_[0, :2]) > 3 * np.abs(rfm.components_[0, 2:]).max()))
+    True
+    """
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        regression="laplace",
+        diagonal=False,
+        max_iter=5,
+        max_samples=1000,
+        random_state=0,
+    ):
+        self.n_components = n_components
+        self.regression = regression
+        self.diagonal = diagonal
+        self.max_iter = max_iter
+        self.max_samples = max_samples
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True  # targets may be numbers, several for each point
+        return tags
+
+    def fit(self, X: Any, y: Any, *, gram: Any = None) -> RFM:
+        """Learn the map from points and their labels or targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Class labels, or numbers to predict.
+        gram : array of shape (n_features, n_features), default=None
+            Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+
+        Returns
+        -------
+        RFM
+            The fitted learner.
+        """
+        check_choice(self, "regression", tuple(KERNELS))
+        check_number(self, "max_iter", Integral, low=1)
+        check_number(self, "max_samples", Integral, low=_LEAST_ROWS)
+        X = self._check_points(X)
+        targets = _checked_targets(y, X)
+        rank = self._check_n_components(X.shape[1])
+        rows = targets.sample(int(self.max_samples), self.random_state)
+        sample = take_rows(X, rows)
+        coordinates = orthonormal(to_numpy(sample), as_gram(gram), span=not self.diagonal)
+        Z = np.asarray(coordinates.Z, dtype=np.float64)
+        order, columns = targets.spread(Z, rows)
+        Y = targets.columns(rows)[np.ix_(order, columns)]
+        # One thread, whatever there are: another number of them rounds differently.
+        with np.errstate(under="ignore"), one_thread():
+            L = self._learn(Z[order], Y, rank)
+        self._store(coordinates.leave(L), X)
+        return self
+
+    def _learn(self, Z: np.ndarray, Y: np.ndarray, rank: int) -> np.ndarray:
+        how = {"kernel": self.regression, "diagonal": bool(self.diagonal)}
+        curve = np.array([np.nan])
+        self.n_iter_ = 1
+        if len(Z) >= _LEAST_ROWS:
+            curve = held_out_errors(Z, Y, int(self.max_iter), **how)
+            self.n_iter_ = int(np.argmin(curve))
+        fits = list(islice(feature_rounds(Z, Y, **how), self.n_iter_ + 1))
+        self.n_iter_ = len(fits) - 1  # it ends early where predictions are constant
+        self.loss_curve_ = curve.tolist()
+        self.loss_ = float(curve[min(self.n_iter_, len(curve) - 1)])
+        self.ridge_ = fits[-1].ridge
+        width = 1.0 if self.regression == "laplace" else 0.5
+        L = fits[-1].L
+        L = L if rank >= Z.shape[1] else square_root(L.T @ L, rank)
+        return fits[-1].gamma ** width * L
+
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
+        m, d = min(n_samples, int(self.max_samples)), n_features
+        return 8.0 * (_ROWS_IN_MEMORY * m * m + 8 * m * d + 6 * min(m, d) * d)
+
+
+def _checked_targets(y: Any, X: Any) -> Targets:
+    if y is None:
+        raise ValueError(
+            "RFM requires y to be passed, but the target y is None: expected one class label, or "
+            "one number or row of numbers, per row of X."
+        )
+    targets = coded_targets(y, X)
+    if targets.values is None:
+        check_labels(y, X)
+    elif not targets.values.any():
+        raise ValueError(
+            "Got the same target for all points, but expected at least two different ones: "
+            "a metric is learned from what predicts them."
+        )
+    return targets

@@ -1,0 +1,382 @@
+"""Sparse compositional metric learning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from kernelmetric.compute import like, require_memory
+from kernelmetric.graphs import IndexTuples, Triplets
+from kernelmetric.learners._checks import LARGEST, check_number, warn
+from kernelmetric.learners._comparison_learner import ComparisonLearner
+from kernelmetric.learners._factors import factor
+from kernelmetric.learners._pair_learner import differences
+from kernelmetric.solvers import right_singular
+
+_NEAREST = 3, 5  # of a point's class, and of others: what its nearest neighbours are decided by
+_RIDGE = 1e-3  # of the mean eigenvalue of the near pairs' scatter
+_SMOOTH = 0.3, 0.25, 1e-5  # width of the rounded corner of the hinge: first, factor, last
+_LOOK_EVERY = 20  # iterations between two certificates
+_PER_COORDINATE, _MOST_BASES = 20, 300
+
+
+class SCML(ComparisonLearner):
+    r"""Sparse compositional metric learning: a few directions of many, with weights.
+
+    The metric is :math:`M = \sum_k w_k b_k b_k^\top` with :math:`w \ge 0`. Directions b part far
+    from near pairs in some place. Comparisons should hold with a margin of one [1]_:
+
+    .. math:: \min_{w \ge 0}\; \frac{1}{N} \sum \bigl[1 + \delta^\top M \delta
+              - \epsilon^\top M \epsilon\bigr]_+ + \beta \sum_k w_k
+
+    with δ and ε the differences of near and far pairs; the mean square of both along every b is
+    one, so that β means the same for all data. The problem is convex. Its corners are rounded, less
+    and less, until the duality gap is small: the answer is certified.
+
+    Parameters
+    ----------
+    beta : float, default=1e-2
+        Price β of weights: the larger, the fewer directions.
+    n_basis : int, default=None
+        Number of directions to choose from; None is 20 for each coordinate, at most 300.
+    basis : array of shape (n_basis, n_features), default=None
+        Directions to choose from; None finds them: of the comparisons around some points, the
+        eigenvectors that part far from near pairs most.
+    max_tuples : int, default=10000
+        From labels, the most triplets; random ones of the near triplets, if these are more.
+    tol : float, default=1e-2
+        Duality gap to reach; the objective of the zero metric is one.
+    max_iter : int, default=2000
+        The most iterations of L-BFGS.
+    random_state : int, RandomState or None, default=0
+        For directions, and for random triplets.
+    verbose : bool, default=False
+        Show a progress bar on standard error.
+
+    Attributes
+    ----------
+    components_ : array of shape (rank, n_features)
+        The map L with LᵀL = M.
+    basis_ : ndarray of shape (n_active, n_features)
+        The directions b that have weights.
+    weights_ : ndarray of shape (n_active,)
+        Their weights.
+    tuples_ : Triplets or Quadruplets
+        The comparisons that were used.
+    loss_ : float
+        The objective.
+    duality_gap_ : float
+        The gap reached, a bound on the distance to the optimum.
+    loss_curve_ : list of float
+        The rounded objective after every iteration.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether ``tol`` was reached; a ConvergenceWarning says so too.
+    n_features_in_ : int
+        Number of features seen in fit.
+
+    Notes
+    -----
+    O(N k) time an iteration and memory, for N comparisons and k directions.
+
+    References
+    ----------
+    .. [1] Shi, Bellet and Sha, "Sparse compositional metric learning", AAAI 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import SCML
+    >>> X, y = load_iris(return_X_y=True)
+    >>> metric = SCML().fit(X, y)
+    >>> metric.duality_gap_ < 1e-2
+    True
+    """
+
+    prior = None
+
+    def __init__(
+        self,
+        *,
+        beta=1e-2,
+        n_basis=None,
+        basis=None,
+        max_tuples=10_000,
+        tol=1e-2,
+        max_iter=2000,
+        random_state=0,
+        verbose=False,
+    ):
+        self.beta = beta
+        self.n_basis = n_basis
+        self.basis = basis
+        self.max_tuples = max_tuples
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "max_tuples", Integral, low=1)
+        check_number(self, "beta", Real, low=1 / LARGEST, high=LARGEST)
+        if self.n_basis is not None:
+            check_number(self, "n_basis", Integral, low=1)
+
+    def _fit_bytes(self, n_samples: int, n_features: int) -> float:
+        r = min(n_samples, n_features)
+        k, N = self._n_basis(r), min(self.max_tuples, 15 * n_samples)
+        return 8 * (12 * 15 * n_samples + 3 * N * k + n_samples * (k + 4 * n_features) + 8 * r * r)
+
+    def _n_basis(self, r: int) -> int:
+        return min(_PER_COORDINATE * r, _MOST_BASES) if self.n_basis is None else int(self.n_basis)
+
+    def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
+        """Near triplets; a random choice of them where they are too many."""
+        found = Triplets.from_neighbors(Z, codes, *_NEAREST)
+        if len(found) <= self.max_tuples:
+            return found
+        rng = check_random_state(self.random_state)
+        return found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
+
+    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+        B = self._directions(Z, basis)
+        D, B = compared_squares(Z, self.tuples_, B)
+        problem = WeighedHinge(D, float(self.beta))
+
+        def leave(w: np.ndarray) -> np.ndarray:
+            kept = w > 0
+            some = B[kept] * np.sqrt(w[kept])[:, None]
+            L = factor(some.T @ some)
+            return L if basis is None else L @ basis
+
+        with self._watched(
+            np.zeros(len(B)), lambda w: {"components_": like(leave(w), X)}, X, y
+        ) as report:
+            found = problem.minimise(self.tol, self.max_iter, report)
+        w, self.loss_, self.duality_gap_, self.n_iter_ = found
+        self.converged_ = self.duality_gap_ <= self.tol or report.stopped
+        if not self.converged_:
+            warn(
+                f"SCML stopped after {self.n_iter_} iterations at a duality gap of "
+                f"{self.duality_gap_:.2g}, above tol={self.tol}: raise max_iter, or beta.",
+                ConvergenceWarning,
+            )
+        if not w.any():
+            warn(
+                f"SCML ended in the zero metric: beta={self.beta} is above what any direction "
+                "gains. Try a smaller one."
+            )
+        self.basis_ = B[w > 0] if basis is None else B[w > 0] @ basis
+        self.weights_ = w[w > 0]
+        self._store(leave(w), X)
+
+    def _directions(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray:
+        """Rows to choose from, of length one."""
+        if self.basis is None:
+            k = self._n_basis(Z.shape[1])
+            return local_directions(Z, self.tuples_, k, check_random_state(self.random_state))
+        B = np.asarray(self.basis, dtype=np.float64)
+        d = Z.shape[1] if basis is None else basis.shape[1]
+        good = B.ndim == 2 and B.shape[1] == d and len(B) > 0
+        if not good or not np.all(np.isfinite(B)) or not np.all(np.any(B != 0, axis=1)):
+            raise ValueError(
+                f"Got a basis of shape {B.shape}, but expected directions that are not zero, of "
+                f"shape (n_basis, {d})."
+            )
+        B = B / np.max(np.abs(B), axis=1, keepdims=True)
+        B = B if basis is None else B @ basis.T
+        return B / np.maximum(linalg.norm(B, axis=1, keepdims=True), 1e-300)
+
+
+def local_directions(
+    Z: np.ndarray, tuples: IndexTuples, n_basis: int, rng: np.random.RandomState
+) -> np.ndarray:
+    """Directions that part far from near pairs: everywhere, and around some points.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r)
+        Points.
+    tuples : IndexTuples
+        Comparisons.
+    n_basis : int
+        Number of directions.
+    rng : RandomState
+        For the points.
+
+    Returns
+    -------
+    ndarray of shape (n_basis, r)
+        Rows of length one.
+    """
+    r, N = Z.shape[1], len(tuples)
+    near, far = tuples.near, tuples.far
+    anchors = Z[near[:, 0]]
+    # Of all comparisons, which tell more than a few; and principal axes: with features of very
+    # different scale nothing else sees the small ones.
+    found = [_parting(differences(Z, near), differences(Z, far), 1e-6 * _RIDGE)]
+    found.append(right_singular(Z)[1])
+    total, each, most = sum(map(len, found)), max(1, r // 2), max(2 * r, 10)
+    while total < n_basis:
+        if N <= most:
+            chosen = rng.randint(N, size=N)
+        else:  # the comparisons nearest to some point, ever more of them
+            away = np.sum((anchors - anchors[rng.randint(N)]) ** 2, axis=1)
+            chosen = np.argpartition(away, most)[:most]
+            most = 2 * most if 2 * most < N else max(2 * r, 10)
+        V = _parting(differences(Z, near[chosen]), differences(Z, far[chosen]), _RIDGE)
+        found.append(V[:each])
+        total += each
+    return np.concatenate(found)[:n_basis]
+
+
+def _parting(delta: np.ndarray, epsilon: np.ndarray, ridge: float) -> np.ndarray:
+    """Generalized eigenvectors of the scatters of far and near pairs, as rows of length one."""
+    r = delta.shape[1]
+    S, D = delta.T @ delta, epsilon.T @ epsilon
+    level = float(np.trace(S) + 1e-3 * np.trace(D)) / r
+    S[np.diag_indices_from(S)] += ridge * level if level > 0 else 1.0
+    V = linalg.eigh(D, S)[1][:, ::-1].T
+    return V / linalg.norm(V, axis=1, keepdims=True)
+
+
+def compared_squares(
+    Z: np.ndarray, tuples: IndexTuples, B: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Squares of near minus far pairs along every direction, whose lengths make them comparable.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r)
+        Points.
+    tuples : IndexTuples
+        Comparisons.
+    B : ndarray of shape (k, r)
+        Directions, as rows of length one.
+
+    Returns
+    -------
+    D : ndarray of shape (n_tuples, k)
+        Negative where a direction has them in the right order.
+    B : ndarray of shape (k, r)
+        The directions, so long that the mean square of all these pairs along each is one.
+    """
+    require_memory(
+        3 * 8.0 * len(tuples) * len(B),
+        f"SCML with {len(tuples)} comparisons and {len(B)} directions",
+        "take a smaller n_basis, or fewer comparisons.",
+    )
+    Y = Z @ B.T
+    D, far = differences(Y, tuples.near), differences(Y, tuples.far)
+    D *= D
+    far *= far
+    sizes = 0.5 * (D.mean(axis=0) + far.mean(axis=0))
+    if not np.max(sizes) > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
+        raise ValueError(
+            "Got tuples of points that coincide, but expected at least one pair of different "
+            "points: no distance can be learned from them."
+        )
+    sizes = np.where(sizes > 1e-28 * np.max(sizes), sizes, np.max(sizes))
+    D -= far
+    D /= sizes
+    return D, B / np.sqrt(sizes)[:, None]
+
+
+class Weights(NamedTuple):
+    """Weights, the objective there, a bound on its distance from the minimum, and iterations."""
+
+    w: np.ndarray
+    value: float
+    gap: float
+    n_iter: int
+
+
+class WeighedHinge:
+    """The mean hinge of ``1 + D w`` and the price of weights ``w >= 0``.
+
+    The dual is ``max Σ α`` with ``0 <= α <= 1/N`` and ``-Dᵀα <= β``.
+
+    Parameters
+    ----------
+    D : ndarray of shape (n_tuples, k)
+        Squares of near minus far pairs along every direction.
+    beta : float
+        β.
+    """
+
+    def __init__(self, D: np.ndarray, beta: float):
+        self.D, self.beta, self.width = D, beta, 0.0
+
+    def objective(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient of the problem with rounded corners."""
+        value, alpha = self._hinge(w)
+        return value + self.beta * float(np.sum(w)), self.D.T @ alpha + self.beta
+
+    def bounds(self, w: np.ndarray) -> tuple[float, float]:
+        """Value of the problem itself, and a value of its dual: the minimum lies between them."""
+        exact = float(np.mean(np.maximum(1.0 + self.D @ w, 0.0))) + self.beta * float(np.sum(w))
+        alpha = self._hinge(w)[1]
+        steepest = float(np.max(-(self.D.T @ alpha)))
+        share = min(1.0, self.beta / steepest) if steepest > 0 else 1.0
+        return exact, share * float(np.sum(alpha))
+
+    def _hinge(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        excess = 1.0 + self.D @ w
+        alpha = np.clip(excess / self.width, 0.0, 1.0)
+        value = float(np.mean(alpha * (excess - 0.5 * self.width * alpha)))
+        return value, alpha / len(excess)
+
+    def minimise(
+        self, tol: float, max_iter: int, report: Callable[[np.ndarray, float], bool]
+    ) -> Weights:
+        """Weights whose gap is within the tolerance, if the iterations suffice."""
+        self.width, factor_, last = _SMOOTH
+        w, n_iter, stopped = np.zeros(self.D.shape[1]), 0, False
+        best, least, highest = w, 1.0, 0.0  # of the zero metric, and of no multipliers
+
+        def look(w: np.ndarray) -> bool:
+            """Whether what is known of the minimum is enough."""
+            nonlocal best, least, highest
+            value, dual = self.bounds(w)
+            highest = max(highest, dual)
+            if value < least:
+                best, least = w.copy(), value
+            return least - highest <= tol
+
+        def watch(intermediate_result: Any) -> None:
+            nonlocal n_iter, stopped
+            n_iter += 1
+            stopped = report(intermediate_result.x, float(intermediate_result.fun))
+            if stopped or (n_iter % _LOOK_EVERY == 0 and look(intermediate_result.x)):
+                raise StopIteration
+
+        while n_iter < max_iter and not stopped:
+            found = minimize(
+                self.objective,
+                w,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * len(w),
+                callback=watch,
+                options={
+                    "maxiter": max_iter - n_iter,
+                    "maxfun": 10 * max_iter,
+                    "maxcor": 20,
+                    "ftol": 1e-13,
+                    "gtol": 0.1 * min(tol, 1.0) * self.beta,
+                },
+            )
+            w = found.x
+            if look(w) or self.width <= last:
+                break
+            self.width *= factor_
+        return Weights(best, least, max(least - highest, 0.0), max(n_iter, 1))

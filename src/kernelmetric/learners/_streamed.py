@@ -1,0 +1,95 @@
+"""Scatter matrices of points that lie on many machines, by two passes over their rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.compute import sum_rows, widened
+
+_SHIFT_ROWS = 256  # whose mean the points are moved by, so that squares lose no digits
+_LEAST = 1e-13  # of the largest variance: so little is no direction
+
+
+class Scatter(NamedTuple):
+    """Covariances of points whose mean squared length is one, as sums over all rows.
+
+    Parameters
+    ----------
+    total : ndarray of shape (d, d)
+        About the mean.
+    within : ndarray of shape (d, d)
+        About the means of the groups, of the points that are in one.
+    shrinkage : float
+        That of Ledoit and Wolf for the points about the means of their groups.
+    size : float
+        Of a unit, in those of the points.
+    """
+
+    total: np.ndarray
+    within: np.ndarray
+    shrinkage: float
+    size: float
+
+
+def scatter_of(X: Any, codes: np.ndarray) -> Scatter:
+    """The scatter of rows on many machines.
+
+    Parameters
+    ----------
+    X : rows of shape (n, d)
+        The points.
+    codes : ndarray of shape (n,)
+        Number of the group of every point; -1 for points in none.
+
+    Returns
+    -------
+    Scatter
+        In float64. Refused where some direction has no variance: the points at hand do without
+        such directions, and the sums cannot tell them from rounding.
+    """
+    n, d = X.shape
+    codes = codes.astype(np.int32)
+    n_groups = int(codes.max()) + 1
+    first = widened(X[slice(0, min(_SHIFT_ROWS, n)), :])
+    shift = first.mean(axis=0)
+
+    def means(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        Z = widened(X[rows, :]) - shift
+        sums = np.zeros((n_groups + 1, d))  # the last one is of those in no group
+        np.add.at(sums, codes[rows], Z)
+        return sums, np.bincount(codes[rows] % (n_groups + 1), minlength=n_groups + 1)
+
+    sums, counts = sum_rows(means, n, 3 * 8 * d)
+    mean = sums.sum(axis=0) / n
+    centres = sums / np.maximum(counts, 1)[:, None]
+
+    def scatter(rows: slice) -> tuple[np.ndarray, np.ndarray, float]:
+        Z = widened(X[rows, :]) - shift
+        about = (Z - centres[codes[rows]])[codes[rows] >= 0]
+        Z = Z - mean
+        return Z.T @ Z, about.T @ about, float(np.sum(np.einsum("ij,ij->i", about, about) ** 2))
+
+    total, within, fourth = sum_rows(scatter, n, 5 * 8 * d)
+    squared = float(np.trace(total)) / n
+    variances = np.linalg.eigvalsh(total)
+    if not squared > 0 or variances[0] <= _LEAST * variances[-1]:
+        raise ValueError(
+            f"Got {n} points on many machines that vary in less than {d} directions, but expected "
+            "features of which none follows from the others: drop these, or try workers with "
+            "room for all points."
+        )
+    members = int(counts[:n_groups].sum())
+    within, fourth = within / (members * squared), fourth / squared**2
+    shrinkage = _ledoit_wolf(within, fourth, members)
+    return Scatter(total / (n * squared), within, shrinkage, float(np.sqrt(squared)))
+
+
+def _ledoit_wolf(S: np.ndarray, fourth: float, n: int) -> float:
+    """The shrinkage of a covariance about zero, from the sum of the fourth powers of lengths."""
+    d = len(S)
+    squares, mean = float(np.sum(S * S)), float(np.trace(S)) / d
+    spread = (squares - d * mean**2) / d
+    noise = min((fourth / n - squares) / (d * n), spread)
+    return 0.0 if noise == 0 else max(noise, 0.0) / spread

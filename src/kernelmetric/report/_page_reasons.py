@@ -1,0 +1,166 @@
+"""Why, on the report page: what the columns count, and what parts points from each other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.inspection import FeatureImportance
+from kernelmetric.inspection._columns import Reading, read
+from kernelmetric.inspection._features import importance_by
+from kernelmetric.inspection._maps import map_of
+from kernelmetric.inspection._pairs import explain_features
+from kernelmetric.report._page_data import LISTED, Points, hardness
+
+_FEWEST_PAIRS = 50  # of rows, for shares that are worth showing
+EXPLAINED = 40  # points whose distances to their neighbours are split over the columns
+_OPERATIONS = 10**9  # for reasons, some seconds: of large kernels less is explained
+_NODES = 40  # gradients that a pair takes
+_NAMED = 3  # columns that are named as the reason
+COMPARED = 40  # points of which any two can be compared; a pair takes about 60 bytes of the page
+_LISTED_COLUMNS = 6  # columns that part two of them
+
+
+def columns_of(metric: Any, X: Any, feature_names: Sequence[str] | None = None) -> Reading | None:
+    """The metric with the columns that its features are of; None where it has none.
+
+    Parameters
+    ----------
+    metric : fitted metric
+        What was learned.
+    X : array of shape (n, d)
+        Training points.
+    feature_names : sequence of str, default=None
+        Names of the features; those of one name are of one column.
+
+    Returns
+    -------
+    Reading or None
+        None for a metric of given kernel values, or one that is no function of features.
+    """
+    names = [f"feature {j}" for j in range(np.shape(X)[1])]
+    names = names if feature_names is None else list(map(str, feature_names))
+    columns = tuple(dict.fromkeys(names))
+    places = {name: i for i, name in enumerate(columns)}
+    try:
+        return replace(read(metric), names=columns, groups=np.array([places[n] for n in names]))
+    except ValueError:
+        return None
+
+
+def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
+    """How much each column counts, as a share of the whole; None where that has no answer.
+
+    Parameters
+    ----------
+    reading : Reading or None
+        What :func:`columns_of` returned.
+    X : array of shape (n, d)
+        Training points.
+
+    Returns
+    -------
+    FeatureImportance or None
+        Shares by name. None for a large kernel of many columns, where it would take long.
+    """
+    if reading is None:
+        return None
+    pairs = int(_OPERATIONS // (len(reading.names) * map_of(reading.metric).cost))
+    if pairs < _FEWEST_PAIRS and hasattr(reading.metric, "kernel_"):
+        return None
+    try:
+        return importance_by(reading, X, min(500, max(pairs, 1)))
+    except ValueError:  # all rows are the same to it
+        return None
+
+
+def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
+    """Which columns part some points from their neighbours.
+
+    Parameters
+    ----------
+    reading : Reading or None
+        What :func:`columns_of` returned.
+    points : Points
+        The points; held-out ones are explained where there are any, the hardest first.
+    neighbors : ndarray of shape (n, LISTED)
+        Neighbours of all points in the learned metric, -1 where there is none.
+
+    Returns
+    -------
+    dict of int to list
+        By point, for every neighbour the columns with the largest shares of the squared distance,
+        each with its part of the sum of their sizes in percent; negative where it brings nearer.
+    """
+    if reading is None:
+        return {}
+    most = min(EXPLAINED, int(_OPERATIONS // (LISTED * _NODES * map_of(reading.metric).cost)))
+    n, n_test = points.n_train, len(points.codes) - points.n_train
+    chosen = np.arange(n)
+    if n_test:
+        hard = hardness(points) if points.classes else np.zeros(n_test)
+        chosen = n + np.argsort(-hard, kind="stable")
+    found = {}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The shares miss", UserWarning)
+        for i in chosen[:most].tolist():
+            found[i] = [_largest(reading, points, i, j) for j in neighbors[i].tolist() if j >= 0]
+    return found
+
+
+def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
+    """Shares of the columns in the distances of any two of some points.
+
+    Parameters
+    ----------
+    reading : Reading or None
+        What :func:`columns_of` returned.
+    points : Points
+        The points; held-out ones are compared where there are enough: half of them the hardest, the
+        others evenly spread.
+
+    Returns
+    -------
+    dict
+        ``points``: which, at most ``COMPARED``, fewer of large kernels. ``shares``: for each two of
+        them, in the order of the upper triangle, what :func:`reasons` has for neighbours.
+        ``distances``: those of the learned metric, likewise.
+    """
+    most = 0
+    if reading is not None:
+        pairs = _OPERATIONS // (_NODES * map_of(reading.metric).cost)
+        most = min(COMPARED, int((1 + np.sqrt(1.0 + 8.0 * pairs)) / 2))
+    n, total = points.n_train, len(points.codes)
+    start = n if total - n >= 2 else 0
+    most = min(most, total - start)
+    if reading is None or most < 2:
+        return {"points": [], "shares": [], "distances": []}
+    hard = np.arange(0)
+    if start and points.classes:
+        hard = n + np.argsort(-hardness(points), kind="stable")[: most // 2]
+    rest = np.setdiff1d(np.arange(start, total), hard)
+    spread = rest[np.linspace(0, len(rest) - 1, most - len(hard)).round().astype(int)]
+    chosen = np.unique(np.concatenate([hard, spread])).tolist()
+    places = [(i, j) for k, i in enumerate(chosen) for j in chosen[k + 1 :]]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The shares miss", UserWarning)
+        shares = [_largest(reading, points, i, j, _LISTED_COLUMNS) for i, j in places]
+    E = points.after
+    distances = [float(f"{np.linalg.norm(E[i] - E[j]):.4g}") for i, j in places]
+    return {"points": chosen, "shares": shares, "distances": distances}
+
+
+def _largest(
+    reading: Reading, points: Points, i: int, j: int, most: int = _NAMED
+) -> list[tuple[int, int]]:
+    why = explain_features(reading, points.before[[i, j]])
+    size = np.abs(why.shares).sum()  # of near points, shares may cancel but for a millionth
+    if not size > 0:
+        return []
+    percent = np.round(100 * why.shares / size).astype(int)
+    order = np.argsort(-np.abs(percent), kind="stable")[:most]
+    return [(int(c), int(percent[c])) for c in order if percent[c]]

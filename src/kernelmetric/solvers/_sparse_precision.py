@@ -1,0 +1,131 @@
+"""The graphical lasso by proximal gradients, with a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+
+@dataclass
+class SparsePrecision:
+    """Where the descent stopped.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (d, d)
+        Positive definite, with exact zeros.
+    value : float
+        The objective.
+    gap : float
+        Its distance from a value of the dual, divided by d.
+    n_iter : int
+        Iterations done.
+    converged : bool
+        Whether the gap is within the tolerance.
+    """
+
+    matrix: np.ndarray
+    value: float
+    gap: float
+    n_iter: int
+    converged: bool
+
+
+def sparse_precision(
+    S: np.ndarray,
+    penalty: float,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    report: Callable[[np.ndarray, float], bool] | None = None,
+) -> SparsePrecision:
+    r"""Minimise ``tr SM - log det M - d + λ Σ_{i≠j} |M_ij|`` over positive definite matrices.
+
+    Steps along the gradient ``S - M⁻¹``, entries drawn towards zero after each [1]_, of the length
+    of Barzilai and Borwein, shortened until M stays definite and the objective falls. scikit-learn
+    has coordinate descent for it, which needs a positive semi-definite S and has no certificate of
+    the value; this is some times faster up to hundreds of features.
+
+    Parameters
+    ----------
+    S : ndarray of shape (d, d)
+        Symmetric, with a positive diagonal.
+    penalty : float
+        λ.
+    tol : float, default=1e-4
+        Duality gap for each row of S that is good enough.
+    max_iter : int, default=1000
+        The most iterations.
+    report : callable, default=None
+        Called with M and the objective after every iteration; a true answer stops.
+
+    Returns
+    -------
+    SparsePrecision
+        The best matrix, its value and its gap.
+
+    References
+    ----------
+    .. [1] Guillot, Rajaratnam, Rolfs, Maleki and Wong, "Iterative thresholding algorithm for sparse
+       inverse covariance estimation", NIPS 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelmetric.solvers import sparse_precision
+    >>> S = np.array([[2.0, 0.5], [0.5, 2.0]])
+    >>> np.round(sparse_precision(S, 0.5).matrix, 3)
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+    d = len(S)
+    # In units in which the diagonal is one, features of any scale are alike.
+    units = 1.0 / np.sqrt(np.diag(S))
+    both = np.outer(units, units)
+    S, weights, shift = S * both, penalty * both, -2.0 * float(np.sum(np.log(units)))
+    np.fill_diagonal(weights, 0.0)
+    M = W = np.eye(d)
+    smooth = 0.0
+    step, n_iter, stopped = 1.0, 0, False
+    value, gap = smooth, _gap(S, W, weights, smooth)
+    while gap > tol and n_iter < max_iter and not stopped:
+        G = S - W
+        for _ in range(60):
+            C = M - step * G
+            C = np.sign(C) * np.maximum(np.abs(C) - step * weights, 0.0)
+            move = C - M
+            inverse, log_det = _inverse(C)
+            if inverse is not None:
+                after = float(np.sum(S * C)) - log_det - d
+                bound = smooth + float(np.sum(G * move)) + float(np.sum(move**2)) / (2 * step)
+                if after <= bound + 1e-13 * max(1.0, abs(bound)):
+                    break
+            step *= 0.5
+        else:
+            break  # rounding leaves no step
+        curved = float(np.sum(move * (W - inverse)))
+        M, W, smooth = C, inverse, after
+        step = float(np.sum(move**2)) / curved if curved > 0 else 2.0 * step
+        value = smooth + float(np.sum(weights * np.abs(M)))
+        gap, n_iter = _gap(S, W, weights, value), n_iter + 1
+        stopped = report is not None and report(M * both, value + shift)
+    return SparsePrecision(M * both, value + shift, gap, n_iter, gap <= tol)
+
+
+def _inverse(M: np.ndarray) -> tuple[np.ndarray | None, float]:
+    """The inverse and the logarithm of the determinant; None where M is not positive definite."""
+    L, fault = linalg.lapack.dpotrf(M, lower=1)
+    if fault or not np.all(np.isfinite(np.diag(L))):
+        return None, 0.0
+    half, _ = linalg.lapack.dpotri(L, lower=1)
+    full = np.tril(half) + np.tril(half, -1).T
+    return full, 2.0 * float(np.sum(np.log(np.diag(L))))
+
+
+def _gap(S: np.ndarray, W: np.ndarray, weights: np.ndarray, value: float) -> float:
+    """What is left to gain, for each row: the dual is ``log det`` of a matrix near S."""
+    inverse, log_det = _inverse(S + np.clip(W - S, -weights, weights))
+    return np.inf if inverse is None else max(value - log_det, 0.0) / len(S)

@@ -1,0 +1,278 @@
+"""What to label next: the choice of pairs, sessions of questions, and the command that asks."""
+
+import numpy as np
+import pytest
+
+from kernelmetric import PairVerifier, cli
+from kernelmetric.datasets import make_records
+from kernelmetric.evaluation import pairs_to_label
+from kernelmetric.learners import IdealizedKernel
+from kernelmetric.linkage import LabellingSession
+from kernelmetric.report import plot_learning_curve
+
+pd = pytest.importorskip("pandas", reason="pandas comes with the extra `linkage`")
+
+
+# --- the choice ----------------------------------------------------------------------------------
+
+
+def test_pairs_in_doubt_are_chosen_and_known_ones_are_not():
+    p = np.concatenate([np.full(500, 1e-4), np.full(20, 0.5), np.full(500, 1 - 1e-4)])
+    chosen = pairs_to_label(p, n_pairs=15, known=np.arange(500, 505), random_state=0)
+    assert np.all((chosen >= 505) & (chosen < 520))
+    assert len(np.unique(chosen)) == 15
+
+
+def test_the_threshold_says_where_the_doubt_is():
+    p = np.concatenate([np.full(50, 0.5), np.full(50, 0.99)])
+    chosen = pairs_to_label(p, n_pairs=20, threshold=0.99, random_state=0)
+    assert np.mean(chosen >= 50) > 0.9
+
+
+def test_pairs_like_a_known_one_are_passed_over():
+    rng = np.random.RandomState(0)
+    P = np.repeat(np.eye(4), 50, axis=0) + 1e-3 * rng.standard_normal((200, 4))
+    chosen = pairs_to_label(np.full(200, 0.5), P, 3, known=[0], random_state=0)
+    assert sorted(chosen // 50) == [1, 2, 3]
+
+
+def test_where_fewer_are_left_all_of_these_are_chosen():
+    P = np.zeros((4, 2))  # all alike
+    chosen = pairs_to_label([0.5, 0.0, 1.0, 0.2], P, 10, known=[1], random_state=0)
+    assert sorted(chosen) == [0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.5, 2.0],), "one number from 0 to 1"),
+        (([0.5], [[np.nan]]), "finite"),
+        (([0.5], None, 0), "n_pairs=0"),
+    ],
+    ids=["probability", "points", "number"],
+)
+def test_bad_candidates_are_refused_in_a_sentence(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        pairs_to_label(*arguments)
+    with pytest.raises(ValueError, match="threshold=1"):
+        pairs_to_label([0.5], threshold=1)
+
+
+def test_it_serves_any_learner_of_pairs_of_points():
+    rng = np.random.RandomState(0)
+    y = np.arange(60) % 3
+    X = np.column_stack([4 * y + 0.3 * rng.standard_normal(60), rng.standard_normal((60, 2))])
+    i, j = np.triu_indices(60, 1)
+    pairs, same = np.column_stack([i, j]), y[i] == y[j]
+    known = rng.permutation(len(pairs))[:40]
+    for _ in range(2):
+        metric = IdealizedKernel("linear").fit(
+            X, similar=pairs[known][same[known]], dissimilar=pairs[known][~same[known]]
+        )
+        verifier = PairVerifier(metric).calibrate(pairs[known], X, same[known])
+        p = verifier.predict_proba_pairs(pairs, X)[:, 1]
+        new = pairs_to_label(p, np.abs(X[i] - X[j]), 20, known=known, random_state=0)
+        assert np.abs(p[new] - 0.5).mean() < np.abs(p - 0.5).mean()
+        known = np.concatenate([known, new])
+    assert len(np.unique(known)) == 80
+
+
+# --- sessions ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def register():
+    pytest.importorskip("rapidfuzz", reason="rapidfuzz comes with the extra `linkage`")
+    records, person = make_records(100, n_typos=2.0, random_state=3)
+    return pd.DataFrame(records), person
+
+
+def test_a_session_learns_more_from_its_questions_than_from_chance(register):
+    table, person = register
+
+    def f1(linker):
+        pairs = linker.links().pairs
+        hits = np.sum(person[pairs[:, 0]] == person[pairs[:, 1]])
+        return 2 * hits / (len(pairs) + 300)
+
+    asked = LabellingSession(table, random_state=0)
+    pairs = asked.linker().candidates_
+    for _ in range(60):
+        i, j = asked.question()
+        asked.answer(i, j, person[i] == person[j])
+    drawn = LabellingSession(table)
+    for i, j in pairs[np.random.RandomState(0).permutation(len(pairs))[:60]]:
+        drawn.answer(i, j, person[i] == person[j])
+    assert f1(asked.linker()) > f1(drawn.linker())
+    assert [point.n_answers for point in asked.curve] == list(range(0, 60, 5))
+
+
+def test_undo_takes_back_and_asks_again(register):
+    session = LabellingSession(register[0])
+    assert session.undo() is None
+    first = session.question()
+    assert session.question() == first
+    session.answer(*first, True)
+    second = session.question()
+    assert second != first
+    assert session.undo() == first
+    assert session.question() == first
+    session.answer(*first, None)  # not asked again, and nothing is learned
+    assert session.question() == second
+    assert session.linker().labelled_pairs_.shape == (0, 2)
+    with pytest.raises(ValueError, match="second answer"):
+        session.answer(*first, True)
+    with pytest.raises(ValueError, match="different records"):
+        session.answer(3, 3, True)
+
+
+def test_another_answer_in_place_of_the_last_is_learned(register):
+    table, person = register
+    seen = []
+    for last in (True, False):
+        session = LabellingSession(table, random_state=0)
+        for k in range(5):
+            pair = session.question()
+            session.answer(*pair, person[pair[0]] == person[pair[1]] if k < 4 else True)
+        session.question()
+        if not last:
+            session.undo()
+            session.answer(*pair, False)
+            for place in session._queue[1:]:  # the questions that were chosen before
+                session.answer(*session._named(place), None)
+        session.question()
+        seen.append(session.probability(*pair))
+    assert seen[1] < seen[0]
+
+
+def test_when_all_is_answered_there_is_no_question():
+    pytest.importorskip("rapidfuzz", reason="rapidfuzz comes with the extra `linkage`")
+    people = [{"name": name} for name in ("Anna Berg", "Anna Burg", "Anne Berg", "Anna Bergh")]
+    session = LabellingSession(people)
+    asked = 0
+    while (pair := session.question()) is not None:
+        session.answer(*pair, True)
+        asked += 1
+    assert asked == session.n_candidates == 6
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def label(tmp_path):
+    """Run the command on two tables with what somebody types, and see what is saved."""
+    pytest.importorskip("rapidfuzz", reason="rapidfuzz comes with the extra `linkage`")
+    pytest.importorskip("rich", reason="rich comes with the extra `cli`")
+    testing = pytest.importorskip("click.testing", reason="click comes with the extra `cli`")
+    records, person = make_records(40, n_copies=2, random_state=2)
+    table = pd.DataFrame(records)
+    table.insert(0, "id", [f"r{k}" for k in range(len(table))])
+    first = np.unique(person, return_index=True)[1]
+    table.iloc[first].to_csv(tmp_path / "a.csv", index=False)
+    table.drop(first).to_csv(tmp_path / "b.csv", index=False)
+
+    def call(typed, *options, name="label"):
+        files = [tmp_path / "a.csv", tmp_path / "b.csv", *options]
+        runner = testing.CliRunner()
+        return runner.invoke(cli.build_application(), [name, *map(str, files)], input=typed)
+
+    call.folder = tmp_path
+    return call
+
+
+def saved(path):
+    return pd.read_csv(path).to_numpy().tolist()
+
+
+def test_answers_are_saved_one_by_one_and_a_session_goes_on(label):
+    out = label.folder / "answers.csv"
+    said = label("y\nn\nu\nq\n", "--out", out, "--id", "id")
+    assert said.exit_code == 0, said.output
+    assert [row[2] for row in saved(out)] == ["yes", "no", "unsure"]
+    assert "3 answers (1 yes, 1 no, 1 unsure)" in said.output
+    assert "F1" in said.output
+    before = saved(out)
+    said = label("y\n", "--out", out, "--id", "id")  # the input ends without q
+    assert said.exit_code == 0, said.output
+    assert "Read 3 answers" in said.output
+    assert saved(out)[:3] == before
+    assert len({tuple(row[:2]) for row in saved(out)}) == 4
+
+
+def test_back_takes_the_last_answer_back_also_that_of_an_earlier_session(label):
+    out = label.folder / "answers.csv"
+    label("y\ny\nq\n", "--out", out)
+    kept = saved(out)
+    said = label("b\nn\nq\n", "--out", out)
+    assert said.exit_code == 0, said.output
+    assert saved(out) == [kept[0], [*kept[1][:2], "no"]]
+    said = label("b\nb\nb\nq\n", "--out", out)
+    assert "no answer to take back" in said.output
+    assert saved(out) == []
+    assert "Read" not in label("q\n", "--out", out).output
+
+
+def test_a_word_that_is_no_answer_is_asked_again_and_a_goal_ends(label):
+    out = label.folder / "answers.csv"
+    said = label("maybe\nYES\nno\ny\ny\n", "--out", out, "--goal", 2)
+    assert "Got 'maybe', but expected y, n, u, b or q" in said.output
+    assert [row[2] for row in saved(out)] == ["yes", "no"]
+
+
+def test_the_two_records_stand_side_by_side(label):
+    out = label.folder / "answers.csv"
+    said = label("y\nq\n", "--out", out, "--id", "id")
+    left, right, _ = saved(out)[0]
+    heads = [line.split() for line in said.output.splitlines() if line.split()[:1] == ["field"]]
+    assert heads[0] == ["field", left, right]
+    assert sum(line.split()[:1] == ["born"] for line in said.output.splitlines()) == 2
+
+
+def test_the_learning_curve_is_drawn(label):
+    pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `plot`")
+    picture = label.folder / "curve.png"
+    said = label("y\n" * 6 + "q\n", "--out", label.folder / "answers.csv", "--plot", picture)
+    assert said.exit_code == 0, said.output
+    assert picture.read_bytes()[1:4] == b"PNG"
+
+
+def test_links_learn_from_the_answers(label):
+    out = label.folder / "answers.csv"
+    label("u\nq\n", "--out", out, "--id", "id")
+    options = ("--id", "id", "--answers", out, "--out", label.folder / "links.csv")
+    said = label("", *options, name="link")
+    assert said.exit_code == 0, said.output
+    assert "no pairs known" in said.output
+    label("y\nn\nq\n", "--out", out, "--id", "id")
+    assert "2 pairs known" in label("", *options, name="link").output
+    said = label("", *options, "--pairs", out, name="link")
+    assert "--answers beside --pairs" in said.output
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "expected left, right, answer"),
+        ("left,right,answer\n1,2,perhaps\n", "Got the answer 'perhaps'"),
+        ("left,right,answer\nr1,2,yes\n", "was --id given"),
+        ("left,right,answer\n1,2000,yes\n", "expected row numbers"),
+    ],
+    ids=["columns", "answer", "id", "row"],
+)
+def test_another_file_is_not_overwritten(label, text, message):
+    out = label.folder / "answers.csv"
+    out.write_text(text, encoding="utf-8")
+    said = label("y\n", "--out", out)
+    assert said.exit_code == 1
+    assert message in said.output
+    assert out.read_text("utf-8") == text
+
+
+def test_a_learning_curve_is_the_mean_of_its_runs():
+    pytest.importorskip("matplotlib", reason="matplotlib comes with the extra `plot`")
+    ax = plot_learning_curve([1, 2], {"a": [[0.1, 0.2], [0.3, 0.6]], "b": [0.5, 0.5]}, ylabel="F1")
+    assert ax.lines[0].get_ydata() == pytest.approx([0.2, 0.4])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+    with pytest.raises(ValueError, match="for 'a'"):
+        plot_learning_curve([1, 2, 3], {"a": [0.1, 0.2]})
