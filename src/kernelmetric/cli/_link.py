@@ -111,7 +111,7 @@ def command() -> click.Command:
             found = linker.links(threshold=least, one_to_one=one_to_one)
             clusters = found.clusters(method)
             names = [*ids, None][:2]
-            write_atomically(out, table_bytes(found.to_frame(*names, clusters), out))
+            write_atomically(out, table_bytes(found.to_frame(*names, clusters=clusters), out))
         notes = [note for table in tables for note in table.notes]
         talk.aside(notes)
         kinds = linker.comparison_.kinds_

@@ -51,6 +51,9 @@ class ComparisonLearner(TupleLearner):
         self._learn(X, y, Z, basis)
         return self
 
+    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+        raise NotImplementedError
+
     def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
         """Tuples of row numbers, as an argument of ``fit``.
 

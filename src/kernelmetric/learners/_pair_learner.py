@@ -93,9 +93,6 @@ class TupleLearner(IterativeLearner):
         X = self._check_points(X)
         return X, *span(X)
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
-        raise NotImplementedError
-
     def _last_matrix(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray | None:
         """The matrix of the last fit in the coordinates Z, for a warm start; None without one."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "components_"):

@@ -27,7 +27,7 @@ LINKAGE = (*RULES, RecordComparison, RecordLinker, Agreement, Doubt, MatchModel)
 def _number(value: Any, attribute: str, low: float = -np.inf, high: float = np.inf) -> None:
     found = vars(value).get(attribute)
     good = isinstance(found, float | int | np.floating) and low <= found <= high
-    require(good and bool(np.isfinite(found)), value, attribute, found, f"from {low} to {high}")
+    require(bool(good and np.isfinite(found)), value, attribute, found, f"from {low} to {high}")
 
 
 def _check_rule(rule: Any, name: str, sides: dict[str, int]) -> None:
