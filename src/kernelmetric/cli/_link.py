@@ -110,8 +110,8 @@ def command() -> click.Command:
             least = threshold or (0.5 if chosen is None else chosen.threshold.value)
             found = linker.links(threshold=least, one_to_one=one_to_one)
             clusters = found.clusters(method)
-            names = [*ids, None][:2]
-            write_atomically(out, table_bytes(found.to_frame(*names, clusters=clusters), out))
+            others = ids[1] if right else None
+            write_atomically(out, table_bytes(found.to_frame(ids[0], others, clusters), out))
         notes = [note for table in tables for note in table.notes]
         talk.aside(notes)
         kinds = linker.comparison_.kinds_
