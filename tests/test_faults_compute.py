@@ -764,8 +764,7 @@ def test_the_loss_by_symmetry_is_its_definition(sizes, dtype, budget, monkeypatc
 def test_tiles_are_kept_while_there_is_room(room_for):
     cut = [_symmetric.Tile(slice(0, 2), slice(5 * t, 5 * t + 5), 1) for t in range(3)]
     with memory_budget(max(1, 8 * 8 * 10 * room_for)):
-        held = _symmetric._Held(cut, np.zeros((2, 1)))
-    assert [tile in held for tile in cut] == [t < room_for for t in range(3)]
+        held = _symmetric._Held(10, np.zeros((2, 1)))
     scratch = held.scratch()
     assert len(scratch) == 10
     places = [held.place(tile, scratch) for tile in cut]
@@ -775,6 +774,8 @@ def test_tiles_are_kept_while_there_is_room(room_for):
     assert {place.shape for place in places} == {(2, 5)}
     for one, other in combinations(places[:room_for], 2):
         assert not np.shares_memory(one, other)
+    assert [held.pop(tile) is not None for tile in cut] == [t < room_for for t in range(3)]
+    assert all(held.pop(tile) is None for tile in cut)  # the second pass writes into them
 
 
 def test_small_blocks_are_put_together_up_to_a_tile(monkeypatch):

@@ -21,15 +21,19 @@ from kernelmetric import (
     LMCA,
     LMNN,
     LPP,
+    LSML,
     MCML,
     MLKR,
     MMC,
     NCA,
     RCA,
+    RFM,
+    SCML,
+    SDML,
     IdealizedKernel,
     learners,
 )
-from kernelmetric.learners import _itml_solvers as itml_solvers
+from kernelmetric.learners import _log_det as log_det
 from kernelmetric.learners import _margin as margin
 from kernelmetric.learners import _mmc as mmc
 from kernelmetric.learners import _nca_solvers as nca_solvers
@@ -63,7 +67,8 @@ DEFAULTS = {
     },
     ITML: {
         "gamma": 1.0, "prior": None, "bounds": None, "percentiles": (5, 95), "solver": "lbfgs",
-        "max_pairs": 2000, "tol": 1e-3, "max_iter": 1000, "random_state": 0, "verbose": False,
+        "max_pairs": 2000, "tol": 1e-3, "max_iter": 1000, "warm_start": False, "random_state": 0,
+        "verbose": False,
     },
     LDA: {"n_components": None, "shrinkage": "auto", "class_weight": None},
     LFDA: {
@@ -79,7 +84,23 @@ DEFAULTS = {
     MLKR: _REGRESSION,
     MMC: {
         "diagonal": False, "reg": 1e-6, "max_pairs": 200_000, "tol": 1e-3, "max_iter": 2000,
-        "random_state": 0, "verbose": False,
+        "warm_start": False, "random_state": 0, "verbose": False,
+    },
+    LSML: {
+        "gamma": 1e4, "prior": None, "max_tuples": 6000, "tol": 1e-3, "max_iter": 1000,
+        "warm_start": False, "random_state": 0, "verbose": False,
+    },
+    SCML: {
+        "beta": 0.01, "basis": None, "n_basis": None, "max_tuples": 10_000, "tol": 0.01,
+        "max_iter": 2000, "random_state": 0, "verbose": False,
+    },
+    SDML: {
+        "balance": 0.5, "sparsity": 0.1, "prior": None, "max_pairs": 20_000, "tol": 1e-4,
+        "max_iter": 1000, "random_state": 0, "verbose": False,
+    },
+    RFM: {
+        "n_components": None, "diagonal": False, "regression": "laplace", "max_samples": 1000,
+        "max_iter": 5, "random_state": 0,
     },
     NCA: {
         **_REGRESSION, "tol": 5e-6, "solver": "lbfgs", "eps": 1e-2, "batch_size": 1000,
@@ -526,17 +547,17 @@ def counted_descents(monkeypatch, module, most):
 
 
 def test_itml_asks_for_more_digits_until_there_are_no_more(monkeypatch):
-    calls = counted_descents(monkeypatch, itml_solvers, 20)
+    calls = counted_descents(monkeypatch, log_det, 20)
     problem = SimpleNamespace(objective=None, certificate=lambda L: (1.0, 1.0))
-    itml_solvers.descend(problem, np.eye(2), silent_report(), 10, 1e-3)
+    log_det.descend(problem, np.eye(2), silent_report(), 10, 1e-3)
     assert_allclose([tol for tol, _ in calls], [1e-6, 1e-8, 1e-10, 1e-12, 1e-14, 1e-16])
     assert [left for _, left in calls] == [10, 9, 8, 7, 6, 5]
     calls.clear()
-    itml_solvers.descend(problem, np.eye(2), silent_report(), 3, 1e-3)
+    log_det.descend(problem, np.eye(2), silent_report(), 3, 1e-3)
     assert [left for _, left in calls] == [3, 2, 1]
     calls.clear()
     problem.certificate = lambda L: (1.0, 1e-3)
-    itml_solvers.descend(problem, np.eye(2), silent_report(), 10, 1e-3)
+    log_det.descend(problem, np.eye(2), silent_report(), 10, 1e-3)
     assert len(calls) == 1
 
 

@@ -91,12 +91,18 @@ def open_parts_study(
     use: tuple[str, ...],
     ignore: tuple[str, ...],
     seed: int,
+    task: str | None = None,
 ) -> PartsStudy:
     """Read labels and a sample of the rows, and decide about the columns by the sample."""
     if label is None or pairs_file is not None:
         raise ValueError(
             "Got files to be read part by part without --label, or with --pairs, but expected a "
             "column of classes: pairs of rows on many machines are learned from in Python."
+        )
+    if task == "regression":
+        raise ValueError(
+            "Got --task regression for files to be read part by part, but expected a column of "
+            "classes: learn numbers from one table, or in Python."
         )
     parts = open_parts(data)
     require_columns(columns_of(parts[0]), [label, *use, *ignore])

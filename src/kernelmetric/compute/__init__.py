@@ -7,6 +7,7 @@ n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
     _device.py      NumPy arrays on a device, there and back
+    _warnings.py    warnings that point at the line of the user
     _budget.py      how much memory a block may take, and what cannot fit
     _deprecated.py  how something public goes away
     _elsewhere.py   data on many machines, handed to who knows them
@@ -77,6 +78,7 @@ from kernelmetric.compute._threads import (
     one_thread,
 )
 from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
+from kernelmetric.compute._warnings import warn
 from kernelmetric.compute._weights import (
     Weighed,
     Weights,
@@ -199,6 +201,7 @@ __all__ = [
     "unchanged_on_failure",
     "unweighed",
     "use_device",
+    "warn",
     "weigh",
     "wide_is_fast",
     "widened",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute import Weights, class_neighbors, nearest_neighbors
+from kernelmetric.compute import (
+    Weights,
+    class_neighbors,
+    nearest_neighbors,
+    warn,
+)
 from kernelmetric.graphs._counted import counted_neighbors, union_counts
 from kernelmetric.graphs._neighbors import union_graph
 
@@ -194,12 +198,11 @@ def warn_small_classes(codes: np.ndarray, k: int, weights: Weights | None = None
         counts = np.bincount(codes, weights=weights.counts).astype(np.intp)
     small = counts[(counts > 0) & (counts <= k)]
     if len(small):
-        warnings.warn(
+        warn(
             f"Got {len(small)} class(es) with at most n_neighbors={k} members (smallest: "
             f"{small.min()}): their points use the neighbours that exist"
             + (", and points alone in their class use none." if small.min() == 1 else "."),
             UserWarning,
-            stacklevel=5,
         )
 
 

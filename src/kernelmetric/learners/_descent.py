@@ -20,10 +20,11 @@ from kernelmetric.compute import (
     like,
     namespace,
     to_numpy,
+    warn,
     widened,
 )
 from kernelmetric.learners._base import Learner, as_gram
-from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach, warn
+from kernelmetric.learners._checks import LARGEST, as_matrix, check_number, check_reach
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.solvers import minimize_lbfgs, right_singular
 from kernelmetric.spaces import Gram

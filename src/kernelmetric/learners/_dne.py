@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, to_numpy
+from kernelmetric.compute import Weights, to_numpy, warn
 from kernelmetric.graphs import discriminant_graph, laplacian
 from kernelmetric.learners._base import as_gram
-from kernelmetric.learners._checks import LARGEST, check_elsewhere, check_number, warn
+from kernelmetric.learners._checks import LARGEST, check_elsewhere, check_number
 from kernelmetric.learners._spectral import SpectralLearner
 
 

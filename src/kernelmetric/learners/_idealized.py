@@ -9,9 +9,9 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import Weights, like, median_squared_distance
+from kernelmetric.compute import Weights, like, median_squared_distance, warn
 from kernelmetric.graphs import Pairs, counted_neighbors, union_counts
-from kernelmetric.learners._checks import LARGEST, check_choice, check_number, warn
+from kernelmetric.learners._checks import LARGEST, check_choice, check_number
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairCounts

@@ -15,6 +15,7 @@ from kernelmetric.compute import (
     namespace,
     take_rows,
     to_numpy,
+    warn,
     widened,
 )
 from kernelmetric.graphs import counted_neighbors, target_neighbors, warn_small_classes
@@ -25,7 +26,6 @@ from kernelmetric.learners._checks import (
     check_choice,
     check_elsewhere,
     check_number,
-    warn,
 )
 from kernelmetric.learners._descent import Descent, Found, GradientLearner, in_float32, in_single
 from kernelmetric.learners._factors import truncated

@@ -9,8 +9,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import like
-from kernelmetric.learners._checks import warn
+from kernelmetric.compute import like, warn
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._pair_learner import TupleLearner
 from kernelmetric.learners._progress import Iterations

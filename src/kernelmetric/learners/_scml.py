@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import like, require_memory
+from kernelmetric.compute import like, require_memory, warn
 from kernelmetric.graphs import IndexTuples, Triplets
-from kernelmetric.learners._checks import LARGEST, check_number, warn
+from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._comparison_learner import ComparisonLearner
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._pair_learner import differences

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import like, sum_rows
+from kernelmetric.compute import like, sum_rows, warn
 from kernelmetric.graphs import Pairs
-from kernelmetric.learners._checks import check_number, warn
+from kernelmetric.learners._checks import check_number
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._log_det import LogDetLearner
 from kernelmetric.learners._pair_learner import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
@@ -17,6 +16,7 @@ from kernelmetric.compute import (
     like,
     to_numpy,
     unweighed,
+    warn,
     widened,
     within_budget,
     worth_keeping,
@@ -271,7 +271,7 @@ class KPCA(Space):
                 )
         if fault:
             advice = "Try solver='dense' or another number of components."
-            warnings.warn(f"{fault} {advice}", ConvergenceWarning, stacklevel=6)
+            warn(f"{fault} {advice}", ConvergenceWarning)
         return values, V, smallest
 
     def _cut_off(self, gram: CentredGram, values: np.ndarray) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
+
+from kernelmetric.compute import warn
 
 #: Exponents of two, in units of one over the penalty's scale; the first is the default.
 GRID = (np.inf, 14, 11, 8, 5)
@@ -18,11 +19,10 @@ FEWEST = 10  # labelled points: below, no difference between two choices can be 
 def warn_of_small_lam(lam: Any, least: float) -> None:
     """Warn of a λ with which labels may take the embedding over."""
     if lam < least:
-        warnings.warn(
+        warn(
             f"Got lam={lam!r}, but only from {least:.4g} on labels cannot take the embedding over: "
             "try a larger lam, or 'auto'.",
             UserWarning,
-            stacklevel=5,
         )
 
 
@@ -164,10 +164,9 @@ def label_mass(E: np.ndarray, labelled: np.ndarray) -> np.ndarray:
     np.divide(on_labels, total, out=mass, where=total > 0)
     captured = int(np.sum(mass > (1.0 + labelled.mean()) / 2))
     if 2 * captured > len(mass) and not labelled.all():  # there are others
-        warnings.warn(
+        warn(
             f"{captured} of {len(mass)} eigenvectors live on the {int(labelled.sum())} labelled "
             "points and say little of the others: try a larger lam, or cost='robust'.",
             UserWarning,
-            stacklevel=4,
         )
     return mass

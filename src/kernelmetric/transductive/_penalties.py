@@ -16,7 +16,6 @@ all, each is a known method of embedding, the smallest eigenvectors of P:
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,10 @@ from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute import (
+    nearest_neighbors,
+    warn,
+)
 from kernelmetric.graphs import laplacian
 from kernelmetric.spaces import Space
 from kernelmetric.transductive._parameters import check_amount, check_count
@@ -211,20 +213,18 @@ def warn_of_gaps(W: Any) -> None:
     """Warn of points that the graph joins to nothing, or in parts that nothing joins."""
     alone = int(np.sum(degrees_of(W) <= 0))
     if alone:
-        warnings.warn(
+        warn(
             f"Got a graph in which {alone} point(s) have no neighbour: they are embedded at the "
             "origin. Try more neighbours, or a wider kernel.",
             UserWarning,
-            stacklevel=5,
         )
     joined = W if sparse.issparse(W) else sparse.csr_array(W > 0)  # SciPy takes 1e-9 for no edge
     parts = connected_components(joined, directed=False, return_labels=False) - alone
     if parts > 1:
-        warnings.warn(
+        warn(
             f"Got a graph of {parts} connected components: the first {parts - 1} eigenvectors "
             "may only tell these apart. Try a larger n_neighbors.",
             UserWarning,
-            stacklevel=5,
         )
 
 

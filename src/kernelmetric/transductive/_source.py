@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from kernelmetric.compute import warn
 from kernelmetric.graphs import as_pairs, check_graph, label_graphs, pair_graphs
 
 _TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
@@ -133,11 +133,10 @@ def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray
     codes[known] = found
     single = classes[np.bincount(found) == 1]
     if len(single):
-        warnings.warn(
+        warn(
             f"Got a single label of {len(single)} class(es), such as {single[0]}: such a point "
             "is only pushed away from others, with nothing to be drawn to.",
             UserWarning,
-            stacklevel=5,
         )
     return classes, codes
 

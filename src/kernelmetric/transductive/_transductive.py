@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
     unchanged_on_failure,
+    warn,
     weigh,
 )
 from kernelmetric.learners._checks import check_spread
@@ -387,11 +387,10 @@ class TransductiveDistance(Metric, BaseEstimator):
 
     def _store(self, found: Any, geometry: Geometry, X: Any) -> None:
         if not found.converged:
-            warnings.warn(
+            warn(
                 f"The eigenvectors have residuals up to {found.residuals.max():.1e}: raise tol if "
                 "that is good enough, or try a larger lam.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         V = found.vectors
         E = V if geometry.basis is None else geometry.basis @ V
