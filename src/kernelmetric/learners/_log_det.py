@@ -148,7 +148,7 @@ def descend(
 def _downhill(problem: LogDetDivergence, L: np.ndarray) -> np.ndarray:
     """A step along the gradient that decreases the objective about as much as it can."""
     value, G = problem.objective(L)
-    best, step = (value, L), 1.0 / max(float(linalg.norm(G)), 1e-300)
+    best, step = (value, L), 1.0 / max(float(np.max(np.abs(G))), 1e-300)
     for _ in range(40):
         tried = problem.objective(L - step * G)[0]
         if tried < best[0]:
