@@ -45,6 +45,7 @@ from kernelmetric import (
     DNE,
     KPCA,
     LDA,
+    MLKR,
     NCA,
     RBF,
     AlignedScales,
@@ -428,7 +429,16 @@ def objects_in(value):
 @pytest.fixture(scope="module")
 def every_object():
     """Fitted objects of every class whose attributes are checked."""
-    return [found for case in CASES for found in objects_in(fitted(case)[0])]
+    found = [found for case in CASES for found in objects_in(fitted(case)[0])]
+    X, y = points()[:2]
+    weights = np.arange(len(X)) % 3 + 0.5
+    weights[:2] = 0.0
+    for weighted, target in (
+        (MetricClassifier(DNE(2), cv=2), y),
+        (MetricRegressor(MLKR(2), cv=2), X[:, 0]),
+    ):
+        found += objects_in(weighted.fit(X, target, sample_weight=weights))
+    return found
 
 
 def spoilt(array, wanted):

@@ -36,7 +36,8 @@ _JUDGED = 400  # rows that tell widths and ridges apart, each predicted from all
 _ROWS_FOR_SCALES = 250  # to find out whether scales help
 _FIRST_STEPS, _MORE_STEPS, _LAST_STEPS = 4, 6, 5  # of the descent on scales
 _STEPS = 2  # over the grid, with all rows
-_SHARE = 4  # of many points a quarter is looked at in the end, at most four times max_samples
+_SHARE = 8  # of many points an eighth is looked at in the end, at most four times max_samples
+_MORE = 4
 _JUDGED_AGAIN = 800
 _IN_THE_RACE = 1.05  # families whose error is within this factor are compared to the end
 _LEAST_ROWS = 40  # for learning scales: a third of them must still say something
@@ -88,7 +89,7 @@ class LeaveOneOutRidge(Kernel):
     ----------
     max_samples : int, default=500
         The most rows to look at; of more, a stratified sample is drawn. Where these are less than
-        a quarter of all, up to four times as many judge width and ridge in the end.
+        an eighth of all, up to four times as many judge width and ridge in the end.
     random_state : int, RandomState or None, default=0
         For the sample.
     groups : array-like of int of shape (d,), default=None
@@ -210,7 +211,7 @@ class LeaveOneOutRidge(Kernel):
         return int(most)
 
     def _rows_again(self, n: int) -> int:
-        return min(n // _SHARE, _SHARE * self._most_rows())
+        return min(n // _SHARE, _MORE * self._most_rows())
 
 
 def choose(
