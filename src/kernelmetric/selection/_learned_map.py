@@ -57,7 +57,7 @@ def learned_map(
     -------
     gain : float or None
         Its squared error in units of that of the kernel to beat; None: not looked at, as there are
-        fewer than 100 points or more than 128 features.
+        fewer than 100 points or more than 128 features, or no more points to win.
     map : ndarray of shape (d, d), or None
         The mean of those that were judged, where the gain is better than ``GAIN`` and the classes
         of more points are right, by one in a hundred.
@@ -74,6 +74,10 @@ def learned_map(
         Z = X if s is None else X * s
         plain = Y[judged] - _predicted(Z[learn], Y[learn], Z[judged], family, place)
         before += np.sum(plain**2)
+        classes = bool(np.all(np.abs(Y) == 1.0))
+        wrong = np.sum(~_right(Y[judged], plain))
+        if k == 0 and classes and wrong < 0.5 * _WON * len(Y):
+            return None, None  # there is nothing left to win
         rounds = islice(feature_rounds(X[learn], Y[learn], "rbf", place=start), 1, _ROUNDS + 1)
         for t, fit in enumerate(rounds):
             mapped = Y[judged] - fit.predict(X[judged])
@@ -89,7 +93,7 @@ def learned_map(
     best = int(np.argmin(gains))
     gain = float(gains[best])
     # A squared error may fall because classes become surer, and no better.
-    surer = np.all(np.abs(Y) == 1.0) and won[best] - lost[best] < _WON * len(Y)
+    surer = classes and won[best] - lost[best] < _WON * len(Y)
     if surer or not gain < GAIN:
         return gain, None
     # The mean over two thirds of the points and other two thirds: every point has its say.

@@ -157,11 +157,14 @@ def _drive(
         return not given_up and worker.status.name in ("init", "running", "paused")
 
     with worker_client() as client:
-        cluster = Cluster(client, wanted)
-        if plain and isinstance(plain[_X], _Graph):
-            plain = [cluster.rows(*pickle.loads(plain[_X].pickled)), *plain[1:]]
-        with run_elsewhere(cluster), share_of_worker():
-            return _called(estimator, method, plain, pieces, names)
+        cluster = Cluster(client, wanted, key)
+        try:
+            if plain and isinstance(plain[_X], _Graph):
+                plain = [cluster.rows(*pickle.loads(plain[_X].pickled)), *plain[1:]]
+            with run_elsewhere(cluster), share_of_worker():
+                return _called(estimator, method, plain, pieces, names)
+        finally:
+            cluster.close()
 
 
 def _called(

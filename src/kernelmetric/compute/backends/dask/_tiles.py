@@ -54,10 +54,13 @@ class Cluster:
         Of the task that runs the fit.
     wanted : callable
         Whether somebody still waits for it.
+    name : str
+        The key of that task: those of its tiles bear its last part.
     """
 
-    def __init__(self, client: Any, wanted: Callable[[], bool]):
+    def __init__(self, client: Any, wanted: Callable[[], bool], name: str):
         self._client, self._wanted = client, wanted
+        self._name = f"kernelmetric-tiles-{name.rpartition('-')[2]}"
         self._sent: dict[int, _Sent] = {}
         self._threads, self._asked = 1, -math.inf
         self._streams = False
@@ -104,7 +107,7 @@ class Cluster:
         if parts.rows or saved <= _SECONDS + new / _BYTES:
             return False
         arrays = [self._future(array) for array in parts.arrays]
-        key = f"kernelmetric-tiles-{uuid4().hex}"
+        key = f"{self._name}-{uuid4().hex}"
         futures = [
             self._client.submit(run_tiles, function, some, arrays, key=f"{key}-{i}", pure=False)
             for i, some in enumerate(shares)
@@ -203,6 +206,11 @@ class Cluster:
         finally:
             self._let_go(futures)
 
+    def close(self) -> None:
+        """Let the scheduler forget all tiles: it may keep some of a worker that died."""
+        with suppress(Exception):
+            self._client.run_on_scheduler(forget, self._name)
+
     def _let_go(self, futures: list[Any]) -> None:
         """Cancel tasks once the scheduler knows them: it does not listen before."""
         if futures:
@@ -241,6 +249,21 @@ class Cluster:
             (future,) = self._client.scatter([array.copy("A")], hash=False)
             self._sent[id(array)] = _Sent(array, future, self._sent)
         return self._sent[id(array)].future
+
+
+def forget(prefix: str, dask_scheduler: Any = None) -> None:
+    """On the scheduler: nobody wants the tasks any more whose keys begin like this.
+
+    Parameters
+    ----------
+    prefix : str
+        How the keys begin.
+    dask_scheduler : Scheduler
+        Given by Dask.
+    """
+    for key in [key for key in dask_scheduler.tasks if str(key).startswith(prefix)]:
+        for owner in list(dask_scheduler.tasks[key].who_wants or ()):
+            dask_scheduler.client_releases_keys(keys=[key], client=owner.client_key)
 
 
 class _Sent:
