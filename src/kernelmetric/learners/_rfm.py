@@ -57,7 +57,7 @@ class RFM(Learner):
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The learned map L, the root of M. The last regression has the kernel exp(-|Lx - Lz|), or
+        The learned map L, the root of M. The last regression has the kernel exp(-‖Lx - Lz‖), or
         that of the square.
     ridge_ : float
         Ridge of the last regression.
