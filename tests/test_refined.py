@@ -64,3 +64,8 @@ def test_points_that_almost_coincide_leave_a_solution_of_a_finite_size():
     expected = np.linalg.solve(K + 0.1 * np.eye(300), B)
     np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
     np.testing.assert_allclose(image, K @ expected, atol=1e-3 * np.abs(B).max())
+
+
+def test_equations_that_are_not_solved_are_refused():
+    with pytest.raises(linalg.LinAlgError, match="does not find"):
+        solve_in_place(gaussian(40, 0.1).astype(np.float32), np.ones((40, 1)), max_iter=0)

@@ -21,6 +21,7 @@ from kernelmetric.graphs import coded_targets
 from kernelmetric.kernels import Rescaled, Sum
 from kernelmetric.selection import (
     LeaveOneOutRidge,
+    _leave_one_out,
     automatic_kernel,
     leave_one_out_errors,
 )
@@ -576,3 +577,18 @@ def test_features_that_share_a_scale_are_not_mapped():
 
 def test_where_all_points_are_right_no_map_is_looked_for(wine):
     assert "mapped" not in LeaveOneOutRidge().bind(*wine).candidates_
+
+
+@pytest.mark.parametrize(("n", "judges"), [(4000, []), (6000, [750])])
+def test_of_many_points_an_eighth_judges_width_and_ridge(n, judges, monkeypatch):
+    seen, again = [], _leave_one_out.choose_again
+
+    def watched(choice, X, *others):
+        seen.append(len(X))
+        return again(choice, X, *others)
+
+    monkeypatch.setattr(_leave_one_out, "choose_again", watched)
+    X, y = make_checkerboard(n, n_noise=1, random_state=0)
+    kernel = LeaveOneOutRidge().bind(X, y)
+    assert seen == judges
+    assert kernel.effective_dimension_ > 0

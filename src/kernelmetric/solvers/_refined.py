@@ -8,6 +8,7 @@ from scipy import linalg
 _ATTEMPTS = 6  # shifts to try, each ten times the one before
 _SHIFT = 4.0  # of the rounding of a factor, as an eigenvalue
 _TILE = 1024  # rows that are copied at a time
+_LOOSEST = 1e-2  # residual beyond which a solution is none
 
 
 def solve_in_place(
@@ -48,6 +49,11 @@ def solve_in_place(
         _mirror(K)
         added = max(float(ridge), least)
         X, R = _solved(K, diagonal, B, added, added, tol, max_iter)
+        if not np.all(linalg.norm(R, axis=0) <= _LOOSEST * linalg.norm(B, axis=0)):
+            raise linalg.LinAlgError(
+                f"Got equations of {len(K)} rows whose solution float32 does not find, even with "
+                f"{added:.3g} added to the diagonal, but expected a matrix nearer to the identity."
+            )
         R += added * X
     return X, B - R
 
