@@ -5,6 +5,8 @@ Imported when the first of them comes. The client never holds the data::
     _chunks.py    collections as pieces of rows, each checked where it lies
     _driver.py    a fit as one task on a worker, its result put into the user's estimator
     _tiles.py     tiles of that fit shared among all workers
+    _pickles.py   functions on their way there, without their large arrays
+    _rows.py      rows that no worker has room for, gone through chunk by chunk
     _lazy.py      transform, predict and distances, chunk by chunk, when somebody asks
 
 A fit is one pure task: it gets the chunks, and calls the ordinary ``fit`` of a copy of the
