@@ -49,8 +49,28 @@ def points_of_tuples(T: Any) -> tuple[np.ndarray, np.ndarray]:
         ``X[rows]`` is T.
     """
     T = to_numpy(T) if hasattr(T, "dtype") else np.asarray(T)
-    X, rows = np.unique(T.reshape(-1, T.shape[2]), axis=0, return_inverse=True)
+    X, rows = _different(T.reshape(-1, T.shape[2]))
     return X, rows.reshape(T.shape[:2])
+
+
+def _different(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What ``np.unique`` says of rows, which compares them entry by entry as it sorts: slowly.
+
+    Here a number made of each row is sorted. Two rows may have the same one: that is looked for.
+    """
+    if P.dtype in (np.float64, np.float32) and P.size:
+        bits = (P + 0).view(f"u{P.itemsize}").astype(np.uint64)  # 0 added: -0.0 is 0.0
+        bits ^= bits >> np.uint64(33)  # of whole numbers the low bits are zeros
+        odd = np.random.RandomState(0).randint(2**62, size=P.shape[1], dtype=np.int64) * 2 + 1
+        _, first, rows = np.unique(bits @ odd.astype(np.uint64), True, True)
+        X = P[first]
+        if np.array_equal(X[rows], P):
+            order = np.lexsort(X.T[::-1])
+            place = np.empty_like(order)
+            place[order] = np.arange(len(order))
+            return X[order], place[rows]
+    X, rows = np.unique(P, axis=0, return_inverse=True)
+    return X, rows
 
 
 def signed_pairs(rows: np.ndarray, y: Any, n_samples: int) -> Pairs:

@@ -19,6 +19,8 @@ from kernelmetric.graphs._pair_rows import (
 )
 from kernelmetric.graphs._pair_sources import class_codes, members_of, read_row_numbers
 
+_FEW_POINTS = 2**15  # so that four row numbers make one integer
+
 
 class IndexTuples:
     """What triplets and quadruplets share: row numbers that are checked and do not change.
@@ -63,9 +65,14 @@ class IndexTuples:
         selves = np.zeros(len(rows), dtype=bool)
         for part in (cls._near, cls._far):
             selves |= rows[:, part[0]] == rows[:, part[1]]
-        # Numbers of pairs, small enough that two of them make one integer.
-        near, far = np.unique([near, far], return_inverse=True)[1].reshape(2, -1)
-        forth, back = near * (2 * len(rows)) + far, far * (2 * len(rows)) + near
+        size = n_samples**2
+        if n_samples >= _FEW_POINTS:  # number the pairs, so that two numbers make one integer
+            near, far = np.unique([near, far], return_inverse=True)[1].reshape(2, -1)
+            size = 2 * len(rows)
+        forth, back = near * size + far, far * size + near
+        ordered = np.sort(np.concatenate([forth, back]))
+        if not selves.any() and np.all(ordered[1:] != ordered[:-1]):
+            return [], np.ones(len(rows), dtype=bool)
         repeated = np.ones(len(rows), dtype=bool)
         repeated[np.unique(forth, return_index=True)[1]] = False
         against = np.isin(back, forth)
@@ -241,7 +248,7 @@ class Triplets(IndexTuples):
             which, c = np.nonzero(codes[a][:, None] != codes)
             return cls(np.column_stack([a[which], b[which], c]), len(codes))
         a, b, c, codes = _draws(y, per_point, random_state)
-        return cls(np.unique(np.column_stack([a, b, c]), axis=0), len(codes))
+        return cls(_unique_rows(np.column_stack([a, b, c]), len(codes)), len(codes))
 
     @classmethod
     def from_neighbors(cls, X: Any, y: Any, n_neighbors: int = 3, n_others: int = 10) -> Triplets:
@@ -344,7 +351,7 @@ class Quadruplets(IndexTuples):
         order = rng.permutation(len(c))
         rows = np.column_stack([np.sort(np.column_stack([a, b]), axis=1), c[order], d[order]])
         rows[:, 2:] = np.sort(rows[:, 2:], axis=1)
-        return cls(np.unique(rows, axis=0), len(codes))
+        return cls(_unique_rows(rows, len(codes)), len(codes))
 
 
 def count_triplets(codes: np.ndarray) -> int:
@@ -385,3 +392,11 @@ def _draws(
     b = order[begin + (place[a] - begin + 1 + inside) % np.maximum(size, 1)]
     c = order[(begin + size + outside) % max(n, 1)]
     return a, b, c, codes
+
+
+def _unique_rows(rows: np.ndarray, n_samples: int) -> np.ndarray:
+    """Every tuple once, sorted; ``np.unique`` compares rows entry by entry, which is slow."""
+    if n_samples >= _FEW_POINTS:
+        return np.unique(rows, axis=0)
+    keys = rows @ n_samples ** np.arange(rows.shape[1])[::-1]
+    return rows[np.unique(keys, return_index=True)[1]]

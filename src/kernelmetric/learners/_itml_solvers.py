@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import map_rows, sum_rows
-from kernelmetric.learners._log_det import LogDetDivergence
+from kernelmetric.learners._log_det import Certified, LogDetDivergence
 from kernelmetric.learners._pair_learner import differences
 from kernelmetric.learners._progress import Iterations
 
@@ -88,7 +88,7 @@ def _squares(E: np.ndarray) -> np.ndarray:
 
 def project_in_turn(
     problem: LogDetProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
-) -> np.ndarray:
+) -> Certified:
     """Cyclic Bregman projections, algorithm 1 of Davis et al. (2007).
 
     A projection moves the multiplier of one pair until its bound, slack included, holds with the
@@ -106,7 +106,7 @@ def project_in_turn(
         value, gap = problem.certificate(L)
         if report(L, value) or gap <= tol:
             break
-    return L
+    return L, *problem.certificate(L)
 
 
 def _project_once(

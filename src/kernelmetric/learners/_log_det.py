@@ -17,6 +17,8 @@ from kernelmetric.solvers import minimize_lbfgs
 
 _MOST_STUCK = 20  # times that a descent may go on where its line search found no step
 
+Certified = tuple[np.ndarray, float, float]  # a factor, its value, and a bound on what is left
+
 
 class LogDetDivergence:
     """``tr M - log det M - r`` and a convex function of M, in terms of a factor, M = LᵀL.
@@ -32,26 +34,36 @@ class LogDetDivergence:
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L; infinite where L is singular."""
-        sign, log_det = np.linalg.slogdet(L)
-        if sign == 0 or not np.isfinite(log_det):
+        log_det = _log_det(L)
+        if not np.isfinite(log_det):
             return np.inf, np.zeros_like(L)
         value, A = self._sums(L)
         value += float(np.sum(L * L) - 2.0 * log_det) - len(L)
         return value, 2.0 * (L + L @ A - np.linalg.inv(L).T)
 
     def certificate(self, L: np.ndarray) -> tuple[float, float]:
-        """Value, and a bound on its relative distance from the minimum.
+        """Value, and a bound on its relative distance from the minimum."""
+        value, A = self._sums(L)
+        return self.certified(L, value, L @ (np.eye(len(L)) + A) @ L.T)
+
+    @staticmethod
+    def certified(L: np.ndarray, value: float, inside: np.ndarray) -> tuple[float, float]:
+        """The same, from the value of the convex function and ``L (I + A) Lᵀ``.
 
         The dual objective at the multipliers is less by the divergence of M from the inverse of
         ``I + A``, where A is their sum.
         """
-        value, _ = self.objective(L)
-        A = self._sums(L)[1]
-        ratios = linalg.eigvalsh(L @ (np.eye(len(L)) + A) @ L.T)
+        value += float(np.sum(L * L) - 2.0 * _log_det(L)) - len(L)
+        ratios = np.linalg.eigvalsh(inside) if np.isfinite(value) else np.zeros(1)
         if not ratios[0] > 0:
             return value, np.inf  # the multipliers are not those of any metric yet
         gap = float(np.sum(ratios - 1.0 - np.log(ratios)))
         return value, gap / max(value, 1e-12)
+
+
+def _log_det(L: np.ndarray) -> float:
+    """The logarithm of the absolute determinant; minus infinity where L is singular."""
+    return float(np.linalg.slogdet(L)[1])
 
 
 class LogDetLearner(TupleLearner):
@@ -92,7 +104,7 @@ class LogDetLearner(TupleLearner):
     def _minimise(
         self,
         problem: LogDetDivergence,
-        solve: Callable[..., np.ndarray],
+        solve: Callable[..., Certified],
         root: np.ndarray | None,
         basis: np.ndarray | None,
         X: Any,
@@ -106,9 +118,9 @@ class LogDetLearner(TupleLearner):
 
         L = self._start(problem.Y, root, basis)
         with self._watched(L, lambda L: {"components_": like(leave(L), X)}, X, y) as report:
-            L = solve(problem, L, report, self.max_iter, self.tol)
+            found = solve(problem, L, report, self.max_iter, self.tol)
+        L, self.loss_, self.duality_gap_ = found
         self.n_iter_ = max(len(report.loss_curve), 1)
-        self.loss_, self.duality_gap_ = problem.certificate(L)
         self.converged_ = self.duality_gap_ <= self.tol
         if not self.converged_:
             warn(
@@ -123,7 +135,7 @@ class LogDetLearner(TupleLearner):
 
 def descend(
     problem: LogDetDivergence, L: np.ndarray, report: Iterations, max_iter: int, tol: float
-) -> np.ndarray:
+) -> Certified:
     """L-BFGS on the factor, ever more precisely until the certificate is good enough.
 
     Where the curvature jumps, as it does where a pair begins to matter, a line search may find no
@@ -131,18 +143,21 @@ def descend(
     goes past that place.
     """
     step_tol, stuck = 1e-6, 0
+    value, gap = problem.certificate(L)
     while len(report.loss_curve) < max_iter and not report.stopped:
         left = max_iter - len(report.loss_curve)
         found = minimize_lbfgs(problem.objective, L, max_iter=left, tol=step_tol, report=report)
         L = found.x
-        if problem.certificate(L)[1] <= tol or stuck >= _MOST_STUCK:
+        value, gap = problem.certificate(L)
+        if gap <= tol or stuck >= _MOST_STUCK:
             break
         if step_tol > 1e-15:
             step_tol *= 1e-2
         else:
             stuck += 1
             L = _downhill(problem, L)
-    return L
+            value, gap = problem.certificate(L)
+    return L, value, gap
 
 
 def _downhill(problem: LogDetDivergence, L: np.ndarray) -> np.ndarray:

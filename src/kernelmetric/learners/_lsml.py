@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import sum_rows
+from kernelmetric.compute import within_budget
 from kernelmetric.graphs import IndexTuples, Triplets, count_triplets
 from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._comparison_learner import ComparisonLearner
-from kernelmetric.learners._log_det import LogDetDivergence, LogDetLearner, descend
-from kernelmetric.learners._pair_learner import differences
-
-_MOST_ROWS = 16384  # comparisons of a block
+from kernelmetric.learners._log_det import LogDetLearner
+from kernelmetric.learners._lsml_solvers import KEPT, ComparedPairs, equations_of_step, newton
 
 
 class LSML(LogDetLearner, ComparisonLearner):
@@ -42,7 +40,7 @@ class LSML(LogDetLearner, ComparisonLearner):
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000
-        The most iterations of L-BFGS.
+        The most iterations.
     warm_start : bool, default=False
         Whether a fit begins at the metric of the last one: for more comparisons of the same
         features. The optimum is the same.
@@ -115,7 +113,7 @@ class LSML(LogDetLearner, ComparisonLearner):
         root = self._prior_root(Z, basis)
         Y = Z if root is None else Z @ root
         problem = ComparedPairs(Y, self.tuples_.near, self.tuples_.far, float(self.gamma))
-        self._minimise(problem, descend, root, basis, X, y)
+        self._minimise(problem, newton, root, basis, X, y)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -124,61 +122,10 @@ class LSML(LogDetLearner, ComparisonLearner):
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d, N = n_features, self.max_tuples
-        # row numbers, and differences of a block
-        return 8 * (20 * N + 6 * min(N, _MOST_ROWS) * d + 4 * n_samples * d + 25 * d * d)
+        steps = within_budget(8.0 * KEPT * N * d) + 24.0 * equations_of_step(N, d) ** 2
+        return 8 * (20 * N + 4 * n_samples * d + 25 * d * d) + steps
 
     def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
         few = count_triplets(codes) <= self.max_tuples
         each = None if few else max(1, self.max_tuples // len(codes))
         return Triplets.from_labels(codes, per_point=each, random_state=self.random_state)
-
-
-class ComparedPairs(LogDetDivergence):
-    """Divergence from the identity, and squared residuals of distances in wrong order.
-
-    With x and y the squared distances of the near and the far pair, a comparison costs
-    ``(√x - √y)²`` where x > y: convex, and homogeneous, so that its value is that of its gradient,
-    ``(1 - √(y/x)) x + (1 - √(x/y)) y``.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, r)
-        Points, in coordinates in which the prior is the identity.
-    near, far : ndarray of shape (n_tuples, 2)
-        Pairs of row numbers.
-    gamma : float
-        γ.
-    """
-
-    def __init__(self, Y: np.ndarray, near: np.ndarray, far: np.ndarray, gamma: float):
-        self.Y, self.near, self.far = Y, near, far
-        self._size = len(near), 6 * 8 * Y.shape[1]
-        total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
-        if not total > 1e-14 * max(float(np.mean(Y * Y)), 1e-300):
-            raise ValueError(
-                "Got tuples of points that coincide, but expected at least one pair of different "
-                "points: no distance can be learned from them."
-            )
-        self.weight = gamma / len(near) / (total / (2 * len(near)))
-        self.floor = 1e-20 * total / len(near)  # under roots of far pairs of points that coincide
-
-    def _plain(self, block: slice) -> float:
-        return sum(
-            float(np.sum(differences(self.Y, rows[block]) ** 2)) for rows in (self.near, self.far)
-        )
-
-    def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
-        """What residuals cost, and their derivative with respect to LᵀL."""
-
-        def sums(block: slice) -> tuple[float, np.ndarray]:
-            delta, epsilon = (differences(self.Y, rows[block]) for rows in (self.near, self.far))
-            x, y = (np.sum((part @ L.T) ** 2, axis=1) for part in (delta, epsilon))
-            wrong = x > y + self.floor
-            ratio = np.sqrt((y[wrong] + self.floor) / x[wrong])
-            delta, epsilon = delta[wrong], epsilon[wrong]
-            pull, push = 1.0 - ratio, 1.0 / ratio - 1.0
-            value = float(np.sum(x[wrong] * pull**2))
-            A = (pull[:, None] * delta).T @ delta - (push[:, None] * epsilon).T @ epsilon
-            return self.weight * value, self.weight * A
-
-        return sum_rows(sums, *self._size, most=_MOST_ROWS)
