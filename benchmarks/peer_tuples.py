@@ -16,19 +16,30 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 
 warnings.simplefilter("ignore")
-N_NEIGHBORS = 5
+N_NEIGHBORS, N_TIMES = 5, 3
 
 
 def timed(fit):
-    """What a fit returns, and the CPU seconds that it takes."""
-    start = time.process_time()
-    model = fit()
-    return model, time.process_time() - start
+    """What a fit returns, and the CPU seconds that it takes, the best of some."""
+    seconds = []
+    for _ in range(N_TIMES):
+        start = time.process_time()
+        model = fit()
+        seconds.append(time.process_time() - start)
+    return model, min(seconds)
 
 
 def squares(model, T, i, j):
     """Squared distances of two columns of an array of tuples."""
     return np.sum(((T[:, i] - T[:, j]) @ model.components_.T) ** 2, axis=1)
+
+
+def objective(M, T):
+    """What LSML minimises, less its value where no quadruplet is wrong."""
+    near, far = T[:, 0] - T[:, 1], T[:, 2] - T[:, 3]
+    x, y = np.sum((near @ M) * near, axis=1), np.sum((far @ M) * far, axis=1)
+    residuals = np.maximum(np.sqrt(x) - np.sqrt(y), 0.0)
+    return np.trace(M) - np.linalg.slogdet(M)[1] - len(M) + np.mean(residuals**2)
 
 
 def of_tuples(kind, T, y, T_new, y_new):
@@ -40,6 +51,8 @@ def of_tuples(kind, T, y, T_new, y_new):
         model, seconds = timed(lambda: SCML(random_state=0).fit(T))
         return np.mean(squares(model, T_new, 0, 1) < squares(model, T_new, 0, 2)), seconds
     model, seconds = timed(lambda: LSML(random_state=0).fit(T))
+    if kind.startswith("same"):
+        return objective(model.get_mahalanobis_matrix(), T), seconds
     return np.mean(squares(model, T_new, 0, 1) < squares(model, T_new, 2, 3)), seconds
 
 
@@ -63,7 +76,7 @@ def main():
     for case in sorted({key.rsplit("/", 1)[0] for key in data.files}):
         what = case.split("/")[1]
         parts = [data[f"{case}/{name}"] for name in ("X", "y", "X_new", "y_new")]
-        score_of = of_tuples if what in ("pairs", "triplets", "quadruplets") else of_labels
+        score_of = of_labels if what in ("LSML", "SCML", "SDML") else of_tuples
         try:
             score, seconds = score_of(what, *parts)
         except Exception as error:  # it may diverge: then that is the result

@@ -87,7 +87,7 @@ DEFAULTS = {
         "warm_start": False, "random_state": 0, "verbose": False,
     },
     LSML: {
-        "gamma": 1e4, "prior": None, "max_tuples": 6000, "tol": 1e-3, "max_iter": 1000,
+        "gamma": 1e4, "prior": None, "max_tuples": 1000, "tol": 1e-3, "max_iter": 1000,
         "warm_start": False, "random_state": 0, "verbose": False,
     },
     SCML: {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,9 @@ def _different(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Here a number made of each row is sorted. Two rows may have the same one: that is looked for.
     """
     if P.dtype in (np.float64, np.float32) and P.size:
-        bits = (P + 0).view(f"u{P.itemsize}").astype(np.uint64)  # 0 added: -0.0 is 0.0
-        bits ^= bits >> np.uint64(33)  # of whole numbers the low bits are zeros
-        odd = np.random.RandomState(0).randint(2**62, size=P.shape[1], dtype=np.int64) * 2 + 1
-        _, first, rows = np.unique(bits @ odd.astype(np.uint64), True, True)
+        words = np.ascontiguousarray(P + 0).view(np.uint32)  # 0 added: -0.0 is 0.0
+        keys = np.einsum("ij,j->i", words, _odd_numbers(words.shape[1]))
+        _, first, rows = np.unique(keys, return_index=True, return_inverse=True)
         X = P[first]
         if np.array_equal(X[rows], P):
             order = np.lexsort(X.T[::-1])
@@ -71,6 +71,12 @@ def _different(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return X[order], place[rows]
     X, rows = np.unique(P, axis=0, return_inverse=True)
     return X, rows
+
+
+@lru_cache
+def _odd_numbers(n: int) -> np.ndarray:
+    """Random ones, always the same."""
+    return np.random.RandomState(0).randint(2**62, size=n, dtype=np.int64).astype(np.uint64) * 2 + 1
 
 
 def signed_pairs(rows: np.ndarray, y: Any, n_samples: int) -> Pairs:

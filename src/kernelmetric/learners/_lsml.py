@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from kernelmetric.compute import within_budget
 from kernelmetric.graphs import IndexTuples, Triplets, count_triplets
@@ -35,7 +36,7 @@ class LSML(LogDetLearner, ComparisonLearner):
     prior : array of shape (n_features, n_features), default=None
         Matrix M₀ of the prior metric, positive definite where the points vary; None is the
         identity.
-    max_tuples : int, default=6000
+    max_tuples : int, default=1000
         From labels, the most triplets; all of them if these are fewer, else random ones.
     tol : float, default=1e-3
         Relative duality gap to reach.
@@ -93,7 +94,7 @@ class LSML(LogDetLearner, ComparisonLearner):
         *,
         gamma=1e4,
         prior=None,
-        max_tuples=6000,
+        max_tuples=1000,
         tol=1e-3,
         max_iter=1000,
         warm_start=False,
@@ -126,6 +127,10 @@ class LSML(LogDetLearner, ComparisonLearner):
         return 8 * (20 * N + 4 * n_samples * d + 25 * d * d) + steps
 
     def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
-        few = count_triplets(codes) <= self.max_tuples
-        each = None if few else max(1, self.max_tuples // len(codes))
-        return Triplets.from_labels(codes, per_point=each, random_state=self.random_state)
+        if count_triplets(codes) <= self.max_tuples:
+            return Triplets.from_labels(codes)
+        rng, each = check_random_state(self.random_state), max(1, self.max_tuples // len(codes))
+        found = Triplets.from_labels(codes, per_point=each, random_state=rng)
+        if len(found) <= self.max_tuples:
+            return found
+        return found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))

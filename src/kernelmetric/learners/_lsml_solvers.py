@@ -13,7 +13,7 @@ from kernelmetric.learners._pair_learner import differences
 from kernelmetric.learners._progress import Iterations
 
 _MOST_ROWS = 16384  # comparisons of a block
-_MOST_SOLVED = 2000  # equations of a Newton step
+_MOST_SOLVED = 1000  # equations of a Newton step: more would take longer than L-BFGS
 _AT_ONCE = 512  # comparisons whose products of coordinates are summed in the cache
 KEPT = 8  # arrays as large as all differences that the steps keep
 _MOST_TRIED = 40  # lengths of a step
@@ -70,9 +70,9 @@ class ComparedPairs(LogDetDivergence):
         return sum_rows(sums, *self._size, most=_MOST_ROWS)
 
     def worth_newton(self) -> bool:
-        """Whether the differences may be kept, and equations are few."""
+        """Whether all differences may be kept."""
         N, d = len(self.near), self.Y.shape[1]
-        return 0 < equations_of_step(N, d) and worth_keeping(8.0 * KEPT * N * d, share=0.5)
+        return worth_keeping(8.0 * KEPT * N * d, share=0.5)
 
     def flops_of_step(self) -> float:
         """About as many operations as a step takes."""
@@ -86,9 +86,8 @@ class ComparedPairs(LogDetDivergence):
 
 
 def equations_of_step(n_tuples: int, d: int) -> int:
-    """The most equations that a Newton step may have; none where they would be too many."""
-    n = min(n_tuples, d * (d + 1) // 2)
-    return n if n <= _MOST_SOLVED else 0
+    """The most equations that a Newton step may have."""
+    return min(n_tuples, d * (d + 1) // 2, _MOST_SOLVED)
 
 
 def newton(
@@ -153,13 +152,14 @@ class _Seen(NamedTuple):
     def _step(self, weight: float) -> np.ndarray | None:
         """The S at which the gradient of the quadratic model is zero."""
         d, m = len(self.L), len(self.wrong)
-        if min(m, d * (d + 1) // 2) > _MOST_SOLVED:
+        entries = d * (d + 1) // 2
+        if min(m, entries) > _MOST_SOLVED:
             return None
         if not m:
             return -self.gradient
         D, E, x, y = (part[self.wrong] for part in (self.D, self.E, self.x, self.y))
         c, h = x / y, 0.5 * weight * np.sqrt(y / x) / x
-        solve = _by_entries if d * (d + 1) // 2 <= m else _by_comparisons
+        solve = _by_entries if entries <= m else _by_comparisons
         S = solve(self.gradient, D, E, c, h)
         return S if np.all(np.isfinite(S)) else None
 
