@@ -20,7 +20,8 @@ from kernelmetric import (
     Quadruplets,
     Triplets,
 )
-from kernelmetric.learners._lsml import ComparedPairs
+from kernelmetric.learners import _lsml_solvers
+from kernelmetric.learners._lsml_solvers import ComparedPairs
 from kernelmetric.learners._scml import WeighedHinge, compared_squares, local_directions
 from kernelmetric.solvers import sparse_precision
 
@@ -135,6 +136,58 @@ def test_a_prior_is_kept_where_comparisons_cost_little(told):
     P = np.diag([1.0, 2.0, 3.0, 4.0, 5.0])
     found = LSML(gamma=1e-8, prior=P).fit(X, triplets=triplets)
     np.testing.assert_allclose(found.get_mahalanobis_matrix(), P, rtol=1e-5, atol=1e-5)
+
+
+def test_the_step_of_newton_is_the_same_by_entries_and_by_comparisons(told):
+    X, triplets = told
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0)
+    here = problem.seen_by(np.eye(5) + 0.2 * np.random.RandomState(1).standard_normal((5, 5)))
+    rng = np.random.RandomState(2)
+    c, h = rng.uniform(0.5, 2.0, size=(2, len(here.wrong)))
+    D, E = here.D[here.wrong], here.E[here.wrong]
+    S = _lsml_solvers._by_entries(here.gradient, D, E, c, h)
+    T = _lsml_solvers._by_comparisons(here.gradient, D, E, c, h)
+    np.testing.assert_allclose(S, T, atol=1e-9 * np.abs(S).max())
+    products = np.einsum("ni,nj->nij", D, D) - c[:, None, None] * np.einsum("ni,nj->nij", E, E)
+    at = np.einsum("n,nij->ij", h * np.einsum("nij,ij->n", products, S), products)
+    np.testing.assert_allclose(here.gradient + S + at, 0, atol=1e-9 * np.abs(at).max())
+
+
+def test_what_newton_sees_is_the_best_multiple_of_a_metric(told):
+    X, triplets = told
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0)
+    L = np.eye(5) + 0.2 * np.random.RandomState(1).standard_normal((5, 5))
+    here = problem.seen_by(L)
+    value, gap = problem.certificate(here.L)
+    assert (here.value, here.gap) == pytest.approx((value, gap), rel=1e-9)
+    for size in (0.3, 0.99, 1.01, 3.0):
+        assert problem.certificate(size * here.L)[0] > here.value
+
+
+def test_newton_ends_where_lbfgs_does_after_fewer_steps(told, monkeypatch):
+    X, triplets = told
+    found = LSML(tol=1e-9).fit(X, triplets=triplets)
+    monkeypatch.setattr(_lsml_solvers, "_MOST_SOLVED", 0)
+    slow = LSML(tol=1e-9).fit(X, triplets=triplets)
+    M = slow.get_mahalanobis_matrix()
+    np.testing.assert_allclose(found.get_mahalanobis_matrix(), M, atol=1e-4 * np.abs(M).max())
+    assert found.loss_ == pytest.approx(slow.loss_, rel=1e-8)
+    assert 3 * found.n_iter_ < slow.n_iter_
+
+
+def test_many_comparisons_begin_with_a_part_and_end_at_the_optimum_of_all(told, monkeypatch):
+    X, triplets = told
+    found = LSML(tol=1e-10).fit(X, triplets=triplets)
+    monkeypatch.setattr(_lsml_solvers, "_MANY", 100)
+    again = LSML(tol=1e-10).fit(X, triplets=triplets)
+    M = found.get_mahalanobis_matrix()
+    np.testing.assert_allclose(again.get_mahalanobis_matrix(), M, atol=1e-5 * np.abs(M).max())
+    assert again.loss_curve_[0] < found.loss_curve_[0]
+
+
+def test_labels_make_no_more_triplets_than_asked_for():
+    X = np.random.RandomState(0).standard_normal((50, 2))
+    assert len(LSML(max_tuples=20).fit(X, np.arange(50) % 2).tuples_) == 20
 
 
 # --- SCML ---------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from kernelmetric import (
     Quadruplets,
     Triplets,
 )
-from kernelmetric.graphs import count_triplets
+from kernelmetric.graphs import _point_tuples, count_triplets, points_of_tuples
 
 KINDS = [Triplets, Quadruplets]
 
@@ -217,3 +217,29 @@ def test_a_pair_of_points_listed_twice_counts_once(points):
     with pytest.warns(UserWarning, match="listed before"):
         twice = ITML().fit(np.concatenate([T, T[:1]]), np.append(signs, 1))
     np.testing.assert_allclose(twice.components_, ITML().fit(T, signs).components_)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64], ids=lambda t: t.__name__)
+def test_points_of_tuples_are_told_apart_as_unique_rows(dtype, monkeypatch):
+    rng = np.random.RandomState(0)
+    T = rng.randint(-2, 3, size=(200, 3, 2)).astype(dtype)
+    T[T == 0] *= -1  # -0.0 is 0.0
+    X, rows = np.unique(T.reshape(-1, 2), axis=0, return_inverse=True)
+    for _ in range(2):
+        Y, numbers = points_of_tuples(T)
+        np.testing.assert_array_equal(Y, X)
+        np.testing.assert_array_equal(numbers, rows.reshape(200, 3))
+        # Where all rows have the same number, that is noticed.
+        monkeypatch.setattr(_point_tuples, "_odd_numbers", lambda n: np.zeros(n, dtype=np.uint64))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_tuples_of_many_points_are_drawn_and_checked_as_those_of_few(kind, monkeypatch):
+    y = np.arange(30) % 3
+    few = kind.from_labels(y, per_point=4, random_state=0)
+    rows = np.vstack([few.rows, few.rows[:1]])
+    faults = kind._faults(rows, 30)
+    monkeypatch.setattr("kernelmetric.graphs._tuples._FEW_POINTS", 0)
+    np.testing.assert_array_equal(kind.from_labels(y, per_point=4, random_state=0).rows, few.rows)
+    assert kind._faults(rows, 30)[0] == faults[0] != []
+    np.testing.assert_array_equal(kind._faults(rows, 30)[1], faults[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ _MOST_SOLVED = 1000  # equations of a Newton step: more would take longer than L
 _AT_ONCE = 512  # comparisons whose products of coordinates are summed in the cache
 KEPT = 8  # arrays as large as all differences that the steps keep
 _MOST_TRIED = 40  # lengths of a step
+_MANY, _PART = 4000, 8  # comparisons, and of how many one is in the part to begin with
+_MOST_IN_PART, _PART_TOL, _FAR = 20, 1e-2, 0.3  # gaps that are good for it, and that ask for it
 
 
 class ComparedPairs(LogDetDivergence):
@@ -69,6 +72,13 @@ class ComparedPairs(LogDetDivergence):
 
         return sum_rows(sums, *self._size, most=_MOST_ROWS)
 
+    def part(self, n: int) -> ComparedPairs:
+        """One of n comparisons for all."""
+        some = copy(self)
+        some.near, some.far, some.weight = self.near[::n], self.far[::n], n * self.weight
+        some._size = len(some.near), self._size[1]
+        return some
+
     def worth_newton(self) -> bool:
         """Whether all differences may be kept."""
         N, d = len(self.near), self.Y.shape[1]
@@ -79,10 +89,9 @@ class ComparedPairs(LogDetDivergence):
         N, d = len(self.near), self.Y.shape[1]
         return N * (16.0 * d**2 + equations_of_step(N, d) ** 2)
 
-    def images(self, L: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Differences of near and of far pairs, as the metric LᵀL sees them."""
-        near, far = (differences(self.Y, rows) @ L.T for rows in (self.near, self.far))
-        return near, far
+    def seen_by(self, L: np.ndarray) -> _Seen:
+        """Everything as the best multiple of the metric LᵀL sees it."""
+        return seen(self, L, *(differences(self.Y, rows) @ L.T for rows in (self.near, self.far)))
 
 
 def equations_of_step(n_tuples: int, d: int) -> int:
@@ -95,22 +104,37 @@ def newton(
 ) -> Certified:
     """Newton's steps until the certificate is good enough: some five to ten.
 
+    Many comparisons say about the same as some of them: so with these it begins.
     Where a step would have too many equations, or rounding leaves none, L-BFGS goes on.
     """
     if not problem.worth_newton():
         return descend(problem, L, report, max_iter, tol)
     with calm_if_small(problem.flops_of_step()):
-        here = seen(problem, L, *problem.images(L))
-        while here.gap > tol and len(report.loss_curve) < max_iter:
-            after = here.moved(problem)
-            if after is None:
-                break
-            here = after
-            if report(here.L, here.value):
-                return here.L, here.value, here.gap
-    if here.gap > tol:
+        here = problem.seen_by(L)
+        if here.gap > _FAR and len(problem.near) >= _MANY:
+            part = problem.part(_PART)
+            near = _steps(part, part.seen_by(L), None, _MOST_IN_PART, _PART_TOL)
+            here = problem.seen_by(near.L)
+        here = _steps(problem, here, report, max_iter, tol)
+    if here.gap <= tol and not report.loss_curve:
+        report(here.L, here.value)  # it began at the optimum
+    if here.gap > tol and not report.stopped:
         return descend(problem, here.L, report, max_iter, tol)
     return here.L, here.value, here.gap
+
+
+def _steps(
+    problem: ComparedPairs, here: _Seen, report: Iterations | None, most: int, tol: float
+) -> _Seen:
+    """Where the steps end: at the certificate, after the most, or where none is found."""
+    for _ in range(most):
+        after = here.moved(problem) if here.gap > tol else None
+        if after is None:
+            break
+        here = after
+        if report is not None and report(here.L, here.value):
+            break
+    return here
 
 
 class _Seen(NamedTuple):
