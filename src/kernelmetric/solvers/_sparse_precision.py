@@ -95,10 +95,11 @@ def sparse_precision(
         G = S - W
         for _ in range(60):
             C = M - step * G
-            C = np.sign(C) * np.maximum(np.abs(C) - step * weights, 0.0)
+            edges = step * weights
+            C -= np.minimum(np.maximum(C, -edges), edges)  # towards zero, and no further
             move = C - M
-            inverse, log_det = _inverse(C)
-            if inverse is not None:
+            L, log_det = _factor(C)
+            if L is not None:
                 after = float(np.sum(S * C)) - log_det - d
                 bound = smooth + float(np.sum(G * move)) + float(np.sum(move**2)) / (2 * step)
                 if after <= bound + 1e-13 * max(1.0, abs(bound)):
@@ -106,6 +107,7 @@ def sparse_precision(
             step *= 0.5
         else:
             break  # rounding leaves no step
+        inverse = _inverse(L)
         curved = float(np.sum(move * (W - inverse)))
         M, W, smooth = C, inverse, after
         step = float(np.sum(move**2)) / curved if curved > 0 else 2.0 * step
@@ -115,17 +117,24 @@ def sparse_precision(
     return SparsePrecision(M * both, value + shift, gap, n_iter, gap <= tol)
 
 
-def _inverse(M: np.ndarray) -> tuple[np.ndarray | None, float]:
-    """The inverse and the logarithm of the determinant; None where M is not positive definite."""
+def _inverse(L: np.ndarray) -> np.ndarray:
+    """The inverse of ``LLᵀ``."""
+    inverse, _ = linalg.lapack.dpotri(L, lower=1)  # its lower half
+    inverse += inverse.T
+    inverse.flat[:: len(L) + 1] *= 0.5
+    return inverse
+
+
+def _factor(M: np.ndarray) -> tuple[np.ndarray | None, float]:
+    """Cholesky's lower factor and the logarithm of the determinant; None where there is none."""
     L, fault = linalg.lapack.dpotrf(M, lower=1)
-    if fault or not np.all(np.isfinite(np.diag(L))):
+    diagonal = L.diagonal()
+    if fault or not np.isfinite(diagonal).all():
         return None, 0.0
-    half, _ = linalg.lapack.dpotri(L, lower=1)
-    full = np.tril(half) + np.tril(half, -1).T
-    return full, 2.0 * float(np.sum(np.log(np.diag(L))))
+    return L, 2.0 * float(np.log(diagonal).sum())
 
 
 def _gap(S: np.ndarray, W: np.ndarray, weights: np.ndarray, value: float) -> float:
     """What is left to gain, for each row: the dual is ``log det`` of a matrix near S."""
-    inverse, log_det = _inverse(S + np.clip(W - S, -weights, weights))
-    return np.inf if inverse is None else max(value - log_det, 0.0) / len(S)
+    L, log_det = _factor(S + np.minimum(np.maximum(W - S, -weights), weights))
+    return np.inf if L is None else max(value - log_det, 0.0) / len(S)
