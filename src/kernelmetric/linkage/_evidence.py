@@ -30,9 +30,6 @@ _LANDMARKS, _GAMMA = 200, 1.0  # fields are alike from 0 to 1
 # evidence, of the trust in a field, of how alike a field is, and of the kernel expansion. Labels
 # fewer than the constant's precision move it little: ten must not do harm.
 _PRECISION = {"constant": 3.0, "scale": 4.0, "field": 10.0, "alike": 1.0, "kernel": 0.1}
-# What these may be multiplied with for few labels, most of them of plain pairs: held closer
-# where they agree with the evidence, not where they contradict it.
-_HOLDS = (1.0, 3.0, 10.0, 30.0)
 
 
 class Frequencies(NamedTuple):
@@ -179,7 +176,6 @@ def _with_weights(
     b, scale, w, v, g = corrected(
         total, evidence - doubt.evidence, _filled(S, doubt), Z, same,
         offset - float(logit(found.match_share)),
-        _HOLDS if by_kind and len(same) < _MANY else (1.0,),
     )  # fmt: skip
     b += scale * constant - w @ doubt.evidence - float(logit(found.match_share))
     return MatchModel(
@@ -309,12 +305,8 @@ def corrected(
     Z: np.ndarray,
     same: np.ndarray,
     offset: float,
-    holds: tuple[float, ...] = (1.0,),
 ) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray]:
     """Logistic regression on labelled pairs that begins at what the evidence says.
-
-    How close it stays there is chosen by the likelihood of the labels, the weights integrated out
-    by Laplace's approximation.
 
     Parameters
     ----------
@@ -328,8 +320,6 @@ def corrected(
         Which pairs match.
     offset : float
         By how much more likely matches were labelled than others, as log odds.
-    holds : tuple of float, default=(1.0,)
-        What precisions may be multiplied with.
 
     Returns
     -------
@@ -344,26 +334,16 @@ def corrected(
     A = np.column_stack([np.ones(len(same)), total, evidence, alike, Z])
     start = np.zeros(A.shape[1])
     start[1] = 1.0
-    least = np.repeat(list(_PRECISION.values()), [1, 1, n_fields, n_fields, Z.shape[1]])
+    precision = np.repeat(list(_PRECISION.values()), [1, 1, n_fields, n_fields, Z.shape[1]])
 
-    def loss(theta: np.ndarray, precision: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         z, moved = A @ theta + offset, theta - start
         value = np.sum(np.logaddexp(0, z) - same * z) + 0.5 * precision @ moved**2
         return value, A.T @ (expit(z) - same) + precision * moved
 
-    theta, best = start, np.inf
-    for hold in holds if len(same) else ():
-        precision = hold * least
-        found = minimize(
-            loss, start, (precision,), jac=True, method="L-BFGS-B", options={"maxiter": 1000}
-        )
-        unlikely = found.fun
-        if len(holds) > 1:
-            p = expit(A @ found.x + offset)
-            B = np.sqrt(p * (1 - p))[:, None] * A / np.sqrt(precision)
-            unlikely += 0.5 * np.linalg.slogdet(np.eye(len(same)) + B @ B.T)[1]
-        if unlikely < best:
-            theta, best = found.x, unlikely
+    theta = start
+    if len(same):
+        theta = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000}).x
     (b, scale), w, v, g = np.split(theta, [2, 2 + n_fields, 2 + 2 * n_fields])
     return float(b), float(scale), w, v, g
 
