@@ -119,9 +119,8 @@ def picture():
     from kernelmetric.report import plot_learning_curve
 
     results = json.loads(RESULTS.read_text("utf-8"))
-    size = (3 * len(results), 3)
-    figure, axes = plt.subplots(1, len(results), figsize=size, layout="constrained")
-    for axis, (name, kept) in zip(axes, results.items(), strict=True):
+    figure, axes = plt.subplots(2, 3, figsize=(12, 6), layout="constrained")
+    for axis, (name, kept) in zip(axes.ravel(), results.items(), strict=True):
         curves = {f"{how} choice": kept[how] for how in ("active", "random")}
         plot_learning_curve(kept["marks"], curves, ylabel="F1", ax=axis, title=name)
         axis.axhline(kept["none"], color="#8C8C8C", lw=1, ls=":")
