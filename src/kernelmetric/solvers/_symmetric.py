@@ -12,6 +12,7 @@ from kernelmetric.compute import namespace
 _LARGE = 2**26  # bytes of a matrix of which copies count
 _BLOCKS = 4  # times as many rows as columns
 
+
 def positive_eigenpairs(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The positive eigenvalues of a symmetric matrix, and their eigenvectors in columns."""
     # NumPy's, as the products around it are: SciPy's BLAS has threads of its own, and either's spin

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import dask
 import numpy as np
-from distributed import wait
+from distributed import get_worker, wait
 
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._threads import in_threads
@@ -61,6 +61,7 @@ class Cluster:
         self._sent: dict[int, _Sent] = {}
         self._threads, self._asked = 1, -math.inf
         self._streams = False
+        self._where: dict[int, list[Any]] = {}  # by the number of tasks
 
     def share(
         self,
@@ -105,16 +106,33 @@ class Cluster:
             return False
         arrays = [self._future(array) for array in parts.arrays]
         key = f"{self._name}-{uuid4().hex}"
+        # Who did a share in the first of two passes may have kept some of its tiles for the second.
+        second = n_tasks in self._where
+        before = self._where.pop(n_tasks, [None] * n_tasks)
         futures = [
-            self._client.submit(run_tiles, function, some, arrays, key=f"{key}-{i}", pure=False)
+            self._client.submit(
+                run_tiles,
+                function,
+                some,
+                arrays,
+                key=f"{key}-{i}",
+                pure=False,
+                workers=before[i],
+                allow_other_workers=second,
+            )
             for i, some in enumerate(shares)
         ]
         futures.reverse()
+        where: list[Any] = []
         try:
             while futures:
-                for result in self._result(futures[-1]):
+                worker, results = self._result(futures[-1])
+                for result in results:
                     take(result)
+                where.append(worker)
                 futures.pop()
+            if not second:
+                self._where = {n_tasks: where}
         finally:
             self._let_go(futures)
         return True
@@ -281,7 +299,7 @@ def _checksum(array: np.ndarray) -> int:
     return zlib.crc32(flat.reshape(-1).view(np.uint8))
 
 
-def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[Any]:
+def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> tuple[str, list[Any]]:
     """The task: a tile function on some tiles, on one thread.
 
     Parameters
@@ -295,6 +313,8 @@ def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[A
 
     Returns
     -------
+    str
+        The worker.
     list
         One result a tile.
     """
@@ -302,4 +322,4 @@ def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[A
     results: list[Any] = []
     with run_elsewhere(None), share_of_worker():
         in_threads(work, tiles, 0.0, results.append)
-    return results
+    return get_worker().address, results
