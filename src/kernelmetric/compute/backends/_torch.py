@@ -19,9 +19,10 @@ class Torch(ArrayAPI):
 
     def tile_bytes(self, cache_bytes: int, X: Any = None) -> int:
         """A gigabyte, or an eighth of what is free on the device."""
-        if X is None or not X.is_cuda:
-            return self._tile_bytes
-        return min(self._tile_bytes, max(cuda.free_bytes(X) // 8, 2**24))
+        room = None if X is None else cuda.room(X.device)
+        return (
+            self._tile_bytes if room is None else min(self._tile_bytes, max(room.free // 8, 2**24))
+        )
 
     def to_numpy(self, X: Any) -> np.ndarray:
         """NumPy copy or view, off the graph and the device."""
