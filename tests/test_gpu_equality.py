@@ -348,7 +348,7 @@ def test_an_array_of_all_pairs_is_refused_here_and_there(space, device, n):
 
 
 @MANY
-def test_many_points_have_the_values_gradients_neighbours_and_impostors_of_here(device, n):
+def test_many_points_have_the_values_gradients_and_neighbours_of_here(device, n):
     X, y = points(n, 3, 10, "")
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
@@ -364,17 +364,13 @@ def test_many_points_have_the_values_gradients_neighbours_and_impostors_of_here(
     for dtype, rtol in ((torch.float64, 1e-8), (torch.float32, 2e-5)):
         tX, tL = on(device, X, dtype), on(device, L, dtype)
         tE = wide * (tX @ tL.T)
-        mined, there = (mine_impostors(Z, targets, y, 1.0) for Z in (E, tE))
+        # A device makes no lists of impostors: their hinge, and what they push, is what they are.
         for found, expected in (
             (nca_loss(tL, tX, y), nca_loss(L, X, y)),
-            (lmnn_hinge(tE, tE, targets, y, 1.0, 0.1), lmnn_hinge(E, E, targets, y, 1.0, 0.1)),
-            (there, mined),
+            (lmnn_hinge(tE, tE, targets, y, 1.0), lmnn_hinge(E, E, targets, y, 1.0)),
         ):
             assert float(found[0]) == pytest.approx(float(expected[0]), rel=rtol)
-            if expected is not mined:
-                close(found[1], expected[1], rtol)
-        if dtype == torch.float64:
-            np.testing.assert_array_equal(np.unique(there[1], axis=0), np.unique(mined[1], axis=0))
+            close(found[1], expected[1], rtol)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
