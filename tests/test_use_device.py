@@ -209,6 +209,41 @@ def test_the_command_line_computes_on_a_device(run, tmp_path):
     assert "expected a device of this machine" in refused.output
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize(("n", "m"), [(3, 5), (90, 7), (101, 6), (40, 1)])
+def test_half_of_the_products_of_columns_are_the_others(n, m):
+    torch = pytest.importorskip("torch")
+    from kernelmetric.compute.backends.cuda._dense import column_products
+
+    F = np.random.RandomState(0).standard_normal((n, m))
+    found = column_products(torch.as_tensor(F)).numpy()
+    np.testing.assert_allclose(found, F.T @ F, atol=1e-12 * n)
+    np.testing.assert_array_equal(found[: m // 2, m // 2 :], found[m // 2 :, : m // 2].T)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_columns_become_orthonormal_by_products_alone(dtype):
+    torch = pytest.importorskip("torch")
+    from kernelmetric.compute.backends.cuda._dense import orthonormal_columns
+
+    rng = np.random.RandomState(0)
+    U, V = (np.linalg.qr(rng.standard_normal((rows, 9)))[0] for rows in (300, 9))
+    for condition in (1.0, 1e3, 1e6):
+        B = (U * np.geomspace(1.0, 1.0 / condition, 9)) @ V.T * np.geomspace(1e-9, 1e9, 9)
+        B = torch.as_tensor(B.astype(dtype))
+        Q = orthonormal_columns(B).numpy()
+        assert Q.dtype == dtype
+        eps, wide = np.finfo(dtype).eps, B.double().numpy()
+        np.testing.assert_allclose(Q.T @ Q, np.eye(9), atol=20 * eps)
+        part = np.linalg.qr(wide / np.linalg.norm(wide, axis=0))[0]
+        np.testing.assert_allclose(Q @ (Q.T @ part), part, atol=20 * eps * condition)
+    for column in (0.0, np.nan, B[:, 1]):  # none, no number, one twice
+        B[:, 0] = torch.as_tensor(column, dtype=B.dtype)
+        assert orthonormal_columns(B) is None
+    assert orthonormal_columns(B[:4]) is None
+
+
 GB = 10**9
 
 

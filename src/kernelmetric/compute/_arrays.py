@@ -97,6 +97,11 @@ def orthonormal_columns(B: Any) -> Any:
     return backend_of(B).orthonormal_columns(B)
 
 
+def column_products(F: Any) -> Any:
+    """The products of all pairs of columns, ``Fᵀ F``."""
+    return backend_of(F).column_products(F)
+
+
 def fewer_rows(A: Any) -> np.ndarray:
     """A matrix R with ``RᵀR = AᵀA``: A itself on the host, no more rows than columns elsewhere."""
     return to_numpy(backend_of(A).fewer_rows(A))

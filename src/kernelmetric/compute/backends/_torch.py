@@ -46,6 +46,24 @@ class Torch(ArrayAPI):
         """On the cards of data centres."""
         return X.is_cuda and cuda.wide_is_fast(X)
 
+    def orthonormal_columns(self, B: Any) -> Any:
+        """By Cholesky's factor on a CUDA device, whose Householder reflections are slow."""
+        if B.is_cuda:
+            from kernelmetric.compute.backends.cuda._dense import orthonormal_columns
+
+            Q = orthonormal_columns(B)
+            if Q is not None:
+                return Q
+        return super().orthonormal_columns(B)
+
+    def column_products(self, F: Any) -> Any:
+        """On a CUDA device, half of it by symmetry."""
+        if not F.is_cuda:
+            return super().column_products(F)
+        from kernelmetric.compute.backends.cuda._dense import column_products
+
+        return column_products(F)
+
     def softmax_sums(self, E: Any, codes: Any) -> tuple[Any, Any] | None:
         """Fused, where Triton is."""
         if not cuda.suits(E):
