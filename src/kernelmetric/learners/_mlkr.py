@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import Weights, like, product, softmax_reduction, to_numpy
+from kernelmetric.compute import Weights, like, product, refuse_unsaid, softmax_reduction, to_numpy
 from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._nca import softmax_start
@@ -219,6 +219,7 @@ def _standardized(y: Any, X: Any) -> np.ndarray:
             "MLKR requires y to be passed, but the target y is None: expected one number, or one "
             "row of numbers, per row of X."
         )
+    refuse_unsaid(y, "y")
     Y = check_array(to_numpy(y), ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(X, Y)
     Y = Y.reshape(len(Y), -1)
