@@ -160,15 +160,15 @@ class MLKR(GradientLearner):
         start = self._start(
             X, no_classes, gram, rank, lambda L: softmax_start(L, X, weights), weights
         )
-        points, unit = centered(X), _SMALL_ERROR * X.shape[0]
+        points, unit, reg = centered(X), _SMALL_ERROR * X.shape[0], float(self.reg)
         if weights is not None:
             Y, unit = like(_unit_variance(to_numpy(Y), weights), X), _SMALL_ERROR * weights.total
 
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = mlkr_loss(like(L, points), points, Y, weights)
             penalty, penalty_gradient = frobenius(L, gram)
-            gradient = to_numpy(gradient) + self.reg * penalty_gradient
-            return (value + self.reg * penalty) / unit, gradient / unit
+            gradient = to_numpy(gradient) + reg * penalty_gradient
+            return (value + reg * penalty) / unit, gradient / unit
 
         def minimise(report: Iterations) -> Found:
             # To L-BFGS values below one are as small as one: errors beside which nothing is gained.
