@@ -71,6 +71,7 @@ from kernelmetric.compute._execute import (
     within_budget,
     worth_keeping,
 )
+from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
     available_threads,
@@ -178,7 +179,9 @@ __all__ = [
     "overflow_error",
     "pair_squares",
     "product",
+    "refuse_masked",
     "refuse_streams",
+    "refuse_unsaid",
     "repeated_quantiles",
     "repeated_rows",
     "require_memory",
