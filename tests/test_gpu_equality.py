@@ -284,7 +284,7 @@ def value_here(learner, L, X, y):
 )
 def test_many_points_have_the_objective_that_a_fit_there_tells(learner, device, n):
     X, y = points(n, 3, 10, "")
-    X[:, 0] += 3.0 * y  # apart, for few impostors: the CPU looks at each of them
+    X += 2.0 * np.stack([y % 2, y // 2 % 2, y // 4], axis=1)  # few impostors, for the CPU's sake
     if isinstance(learner, MLKR):
         y = X[:, 0] - X[:, 0].mean() + np.arange(n) % 3
     learner = clone(learner).set_params(max_iter=1)
@@ -296,13 +296,18 @@ def test_many_points_have_the_objective_that_a_fit_there_tells(learner, device, 
         return
     single = clone(learner).fit(on(device, X, torch.float32), y)
     expected = value_here(learner, host(single.components_).astype(np.float64), X, y)
-    assert float(single.loss_) == pytest.approx(expected, rel=2e-5)
+    assert float(single.loss_) == pytest.approx(expected, rel=5e-5)
 
 
-@MANY
+REST = [one for one in FIRST if not isinstance(one, NCA | LMNN | LMCA | MCML | MLKR)]
+
+
 @pytest.mark.parametrize(
-    "learner",
-    [one for one in FIRST if not isinstance(one, NCA | LMNN | LMCA | MCML | MLKR)],
+    ("learner", "device", "n"),
+    [
+        *((one, "cpu", 1300) for one in REST if not isinstance(one, AT_HOME)),
+        *(pytest.param(one, "cuda", 65_537, marks=GPU) for one in REST),
+    ],
     ids=repr,
 )
 def test_a_learner_of_many_points_ends_where_it_ends_here(learner, device, n):
@@ -357,19 +362,22 @@ def test_many_points_have_the_values_gradients_and_neighbours_of_here(device, n)
     for same in (False, True):
         targets = class_neighbors(X, y, 2, same=same)[0]
         np.testing.assert_array_equal(class_neighbors(tX, y, 2, same=same)[0], targets)
+    single = X.astype(np.float32)
+    there = class_neighbors(on(device, single, torch.float32), y, 2, same=False)[0]
+    np.testing.assert_array_equal(there, class_neighbors(single, y, 2, same=False)[0])
     X[:, 0] += 0.1 * y
     L = np.diag([3.0, 2.0, 1.0])
     wide = (n / 300) ** (1 / 3)  # the margin of one is then as far as some hundred points reach
     E = wide * (X @ L.T)
     # A device makes no lists of impostors: their hinge, and what they push, is what they are.
-    here = nca_loss(L, X, y), lmnn_hinge(E, E, targets, y, 1.0)
-    for dtype, rtol in ((torch.float64, 1e-8), (torch.float32, 2e-5)):
+    here = nca_loss(L, X, y), lmnn_hinge(E, E, targets, y, 1.0, 0.1)
+    for dtype, rtol, of_gradient in ((torch.float64, 1e-8, 1e-8), (torch.float32, 2e-5, 1e-4)):
         tX, tL = on(device, X, dtype), on(device, L, dtype)
         tE = wide * (tX @ tL.T)
-        there = nca_loss(tL, tX, y), lmnn_hinge(tE, tE, targets, y, 1.0)
+        there = nca_loss(tL, tX, y), lmnn_hinge(tE, tE, targets, y, 1.0, 0.1)
         for found, expected in zip(there, here, strict=True):
             assert float(found[0]) == pytest.approx(float(expected[0]), rel=rtol)
-            close(found[1], expected[1], rtol)
+            close(found[1], expected[1], of_gradient)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
