@@ -16,6 +16,8 @@ from kernelmetric.compute._device import there
 from kernelmetric.compute._refusals import refuse_unsaid
 from kernelmetric.compute.backends import backend_of
 
+_LABELS_AT_ONCE = 2**20  # that are sorted together
+
 
 def is_sparse(X: Any) -> bool:
     """Whether X is a SciPy sparse matrix or array."""
@@ -187,7 +189,7 @@ def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.n
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
     check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, _, codes = coded_labels(y)
     if not len(classes):
         raise ValueError(f"Got no labels, but expected {needs}.")
     if len(classes) < 2:
@@ -196,6 +198,38 @@ def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.n
             "a metric is learned from what tells classes apart."
         )
     return codes
+
+
+def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sorted labels, each once, where each is met first, and the number of every one.
+
+    ``np.unique`` sorts all of them, which takes forty bytes a label; piece by piece it takes eight.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels that can be sorted.
+
+    Returns
+    -------
+    classes : ndarray of shape (p,)
+        The labels.
+    first : ndarray of shape (p,)
+        Rows.
+    codes : ndarray of shape (n,), dtype intp
+        Numbers of classes.
+    """
+    starts = range(0, len(y), _LABELS_AT_ONCE)
+    if len(starts) < 2:
+        return np.unique(y, return_index=True, return_inverse=True)
+    found = [np.unique(y[i : i + _LABELS_AT_ONCE], return_index=True) for i in starts]
+    classes = np.unique(np.concatenate([some for some, _ in found]))
+    first, codes = np.empty(len(classes), dtype=np.intp), np.empty(len(y), dtype=np.intp)
+    for start, (some, rows) in zip(reversed(starts), reversed(found), strict=True):
+        piece = slice(start, start + _LABELS_AT_ONCE)
+        first[np.searchsorted(classes, some)] = start + rows
+        codes[piece] = np.searchsorted(classes, y[piece])
+    return classes, first, codes
 
 
 def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: int = 1, **_) -> Any:
