@@ -340,7 +340,7 @@ def million(data):
 
 def shapes(data):
     """The step of NCA with tiles of other shapes: rows, columns, warps, stages."""
-    usual = _halves._SHAPES[64]
+    usual, _halves._FAST_STAGES = _halves._SHAPES[64], {}
     others = [(64, 128, 4, 3), (128, 64, 4, 2), (128, 128, 8, 2), (64, 64, 4, 3), (64, 256, 8, 2)]
     for shape in (usual, *others):
         _halves._SHAPES[64] = shape
