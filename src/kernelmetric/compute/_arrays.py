@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from kernelmetric.compute._device import there
+from kernelmetric.compute._refusals import refuse_unsaid
 from kernelmetric.compute.backends import backend_of
 
 _LABELS_AT_ONCE = 2**20  # that are sorted together
@@ -99,6 +100,11 @@ def orthonormal_columns(B: Any) -> Any:
     return backend_of(B).orthonormal_columns(B)
 
 
+def column_products(F: Any) -> Any:
+    """The products of all pairs of columns, ``Fᵀ F``."""
+    return backend_of(F).column_products(F)
+
+
 def fewer_rows(A: Any) -> np.ndarray:
     """A matrix R with ``RᵀR = AᵀA``: A itself on the host, no more rows than columns elsewhere."""
     return to_numpy(backend_of(A).fewer_rows(A))
@@ -142,6 +148,7 @@ def check_points(
         return _check_streamed(estimator, X, reset=reset)
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
+    refuse_unsaid(X, "X")
     with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
         return there(
             validate_data(
@@ -238,6 +245,11 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
             f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s), while a minimum "
             f"of {ensure_min_samples} sample(s) and 1 feature is required by {name}."
         )
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(
+            f"Complex data not supported: got X of {X.dtype}, but {name} expected real numbers. "
+            "Try the real and the imaginary parts side by side."
+        )
     if not xp.isdtype(X.dtype, "real floating"):
         X = xp.astype(X, xp.float64)
     elif X.dtype not in (xp.float32, xp.float64):
@@ -268,5 +280,6 @@ def as_points(X: Any) -> Any:
     """Points of no estimator, checked as scikit-learn does; those of other libraries stay."""
     if is_array_api_obj(X) and not is_numpy_array(X):
         return X
+    refuse_unsaid(X, "X")
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for NaN
         return check_array(X, dtype=[np.float64, np.float32], input_name="X")
