@@ -40,6 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:.*Port 8787.*"),
     pytest.mark.filterwarnings("ignore:.*large graph.*"),
+    pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler"),  # until 2024
 ]
 
 
