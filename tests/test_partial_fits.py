@@ -6,9 +6,23 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
 
-from kernelmetric import LDA, RBF, Kernelized, Linear, Nystroem
+from kernelmetric import (
+    LDA,
+    RBF,
+    SCML,
+    SDML,
+    IdealizedKernel,
+    Kernelized,
+    Linear,
+    Nystroem,
+    Pairs,
+    Triplets,
+)
 from kernelmetric.shipping import load, save
+from kernelmetric.solvers import PairDual, solve_pairs
 from kernelmetric.spaces import RandomFeatures
 
 
@@ -94,3 +108,93 @@ def test_what_cannot_be_added_is_refused_and_changes_nothing(rows):
     with pytest.raises(ValueError, match="features"):
         space.partial_fit(rows[:, :3])
     np.testing.assert_array_equal(space.projection_, before)
+
+
+# --- pairs and comparisons ----------------------------------------------------------------------
+
+LATER = [
+    IdealizedKernel(C=1e3),
+    IdealizedKernel(C=1e5),
+    IdealizedKernel(C=1e5, psd="none"),
+    IdealizedKernel(C=1e4, nu=1.0),
+    IdealizedKernel(C=1e4, psd="clip"),
+    SDML(tol=1e-8),
+    SCML(tol=1e-3, n_basis=20),
+]
+
+
+@pytest.fixture
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return scale(X), y
+
+
+def known_of(learner, y):
+    if isinstance(learner, SCML):
+        return "triplets", Triplets.from_labels(y, per_point=5, random_state=0)
+    return "pairs", Pairs.from_labels(y, per_point=2, random_state=0)
+
+
+@pytest.mark.parametrize("learner", LATER, ids=repr)
+def test_more_pairs_end_at_the_optimum_of_all_and_the_gap_says_so(learner, wine):
+    X, y = wine
+    name, known = known_of(learner, y)
+    some = known.take(np.arange(len(known.rows)) % 10 > 0)
+    at_once = clone(learner).fit(X, **{name: known})
+    later = clone(learner).set_params(warm_start=True).fit(X, **{name: some})
+    assert later.loss_ != pytest.approx(at_once.loss_, rel=1e-5)
+    later.fit(X, **{name: known})
+    assert later.converged_
+    assert later.duality_gap_ <= later.tol
+    share = 1e-3 if isinstance(learner, SCML) else 1e-6  # the gap of SCML is absolute
+    assert later.loss_ == pytest.approx(at_once.loss_, abs=share * max(1.0, abs(at_once.loss_)))
+    if not isinstance(learner, SCML):
+        assert later.n_iter_ < at_once.n_iter_
+        D = at_once.pairwise_distances(X)
+        np.testing.assert_allclose(later.pairwise_distances(X), D, atol=1e-3 * np.abs(D).max())
+
+
+@pytest.mark.parametrize("learner", LATER, ids=repr)
+def test_nothing_new_takes_fewer_steps(learner, wine):
+    X, y = wine
+    name, known = known_of(learner, y)
+    learner = clone(learner).set_params(warm_start=True).fit(X, **{name: known})
+    before, loss = learner.n_iter_, learner.loss_
+    learner.fit(X, **{name: known})
+    assert learner.n_iter_ < before
+    assert learner.loss_ == pytest.approx(loss, abs=1e-3 * max(1.0, abs(loss)))
+
+
+def test_pairs_of_further_points_begin_at_the_metric_of_the_first(wine):
+    X, y = wine
+    rows = np.random.RandomState(0).permutation(len(X))
+    X, y = X[rows], y[rows]
+    pairs = Pairs.from_neighbors(X, y, 2)
+    first = IdealizedKernel(C=1e4, warm_start=True).fit(X[:150], pairs=pairs.subset(np.arange(150)))
+    at_once = IdealizedKernel(C=1e4).fit(X, pairs=pairs)
+    later = first.fit(X, pairs=pairs)
+    assert later.n_iter_ < at_once.n_iter_
+    assert later.loss_ == pytest.approx(at_once.loss_, rel=1e-7)
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("solver", ["interior", "first-order"])
+def test_a_start_far_off_ends_at_the_same_optimum(solver, factor, wine):
+    X, y = wine
+    pairs = Pairs.from_labels(y, per_point=2, random_state=0)
+    signs = np.where(pairs.is_similar, -1.0, 1.0)
+    upper = np.full(len(pairs), 10.0 / len(pairs))
+    problem = PairDual(X, pairs.rows, signs, upper, 1.0)
+    cold = solve_pairs(problem, solver=solver)
+    A = np.random.RandomState(0).standard_normal((13, 13))
+    found = solve_pairs(problem, metric=factor * (A @ A.T), solver=solver)
+    assert found.converged
+    assert found.certificate.primal == pytest.approx(cold.certificate.primal, rel=2e-3)
+
+
+def test_a_warm_start_among_coordinates_of_another_fit_is_refused(wine):
+    with pytest.raises(ValueError, match="another basis"):
+        IdealizedKernel("rbf", warm_start=True).fit(*wine)
+    learner = IdealizedKernel(C=1e3, warm_start=True).fit(*wine)
+    with pytest.raises(ValueError, match="expected 12 columns"):
+        learner.fit(wine[0][:, :12], wine[1])

@@ -67,6 +67,10 @@ class IdealizedKernel(SpaceLearner):
         Relative duality gap to reach. Small problems are solved to about 1e-9 anyway.
     max_iter : int, default=2000
         The most steps of the solver.
+    warm_start : bool, default=False
+        Whether a fit begins at the metric of the last one: for more pairs, or more points with the
+        same features. The optimum is the same. C='auto' is chosen anew; a number is not. Only for
+        the linear kernel: the space of another one has other coordinates in every fit.
     random_state : int, RandomState or None, default=0
         For the folds of C='auto'.
     verbose : bool, default=False
@@ -163,6 +167,7 @@ class IdealizedKernel(SpaceLearner):
         prior=None,
         tol=1e-3,
         max_iter=2000,
+        warm_start=False,
         random_state=0,
         verbose=False,
     ):
@@ -177,6 +182,7 @@ class IdealizedKernel(SpaceLearner):
         self.prior = prior
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -203,12 +209,14 @@ class IdealizedKernel(SpaceLearner):
             L, signature = self._map_of(M, basis)
             return {"components_": like(L, X), "signature_": signature}
 
-        start = problem.metric(problem.matrix(problem.upper))
+        last = self._last_matrix(Z, basis)
+        start = problem.metric(problem.matrix(problem.upper)) if last is None else last
         with self._watched(start, attributes, X, y) as report:
             found = solve_pairs(
                 problem,
                 tol=self.tol,
                 max_iter=self.max_iter,
+                metric=last,
                 # Rounds of the interior-point method may be more than a progress bar has room for.
                 report=lambda step, gap, metric: (
                     len(report.loss_curve) < self.max_iter and report(metric, gap)
@@ -245,6 +253,12 @@ class IdealizedKernel(SpaceLearner):
                 "that may be in error."
             )
         check_choice(self, "psd", ("solve", "clip", "none"))
+        if self.warm_start and not self._is_linear():
+            raise ValueError(
+                f"Got warm_start=True with kernel={self.kernel!r}, but expected the linear one: "
+                "the coordinates of another fit are another basis, in which the last map means "
+                "nothing. Fit a space, such as KPCA(), and this learner on its coordinates."
+            )
         for name in ("C", "C_similar", "C_dissimilar"):
             value = getattr(self, name)
             if self._chooses_C() if name == "C" else value is None:

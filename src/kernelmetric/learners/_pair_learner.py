@@ -105,7 +105,8 @@ class TupleLearner(IterativeLearner):
                 "columns: set warm_start=False to start anew, or keep the features as they were."
             )
         L = L if basis is None else L @ basis.T
-        return L.T @ L
+        signs = vars(self).get("signature_")
+        return L.T @ (L if signs is None else to_numpy(signs)[:, None] * L)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
