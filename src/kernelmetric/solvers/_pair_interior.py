@@ -147,7 +147,7 @@ class _Newton:
     def __init__(self, problem: PairDual, free: np.ndarray, level: float, size: float):
         self.problem, self.free = problem, free
         upper, apart = problem.upper, problem.apart
-        self.unit = 1.0 / max(float(np.mean(upper * problem.d2)), 1e-300)
+        self.unit = 1.0 / max(float(np.mean(upper * problem.reach)), 1e-300)
         self.root = np.sqrt(self.unit)
         self.tied, self.level = level > 0, level
         total = max(float(np.sum(upper[apart])), 1e-300)
@@ -353,7 +353,7 @@ def _cleaned(problem, beta, metric, free, n_iter, tol) -> PairSolution:
     q, gamma = problem.forms(found.metric), found.certificate.gamma
     pull = problem.signs * (q - problem.d2) - np.where(problem.apart, gamma, 0.0)
     # With C grow the learned distances and γ, and the rounding of pulls with them.
-    pull /= max(float(np.mean(problem.d2)), gamma, float(np.mean(np.abs(q))), 1e-300)
+    pull /= max(float(np.mean(problem.reach)), gamma, float(np.mean(np.abs(q))), 1e-300)
     weights = np.maximum(problem.upper, 1e-150) ** -2.0  # whose squares are numbers
     for margin in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10):
         zero = free & (beta < margin * np.minimum(1.0, 1e4 * pull))

@@ -113,7 +113,7 @@ def first_order(
     # distances stay in range; the size of the metric decides whether its squares do.
     size = 2.0 ** int(np.frexp(float(np.max(np.abs(problem.Z))) or 1.0)[1])
     exact = problem.in_units(size)
-    largest = float(np.sum(exact.upper * exact.forms(np.eye(exact.Z.shape[1]))))
+    largest = float(np.sum(exact.upper * exact.sizes()))
     if not np.isfinite(largest * largest):
         raise ValueError(
             f"Got bounds that allow a metric of size {largest:.3g}, but expected squares in the "
@@ -209,7 +209,7 @@ class _Steps:
 
     def __init__(self, problem: PairDual, precision: float):
         self.problem, self.precision = problem, max(precision, 1e-12)
-        lengths = problem.forms(np.eye(problem.Z.shape[1]))
+        lengths = problem.sizes()
         lengths = np.maximum(lengths, 1e-3 * max(float(np.mean(lengths)), 1e-300))
         self.weights = lengths**2
         common = problem.matrix(problem.signs / lengths)
