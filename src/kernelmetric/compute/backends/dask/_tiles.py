@@ -12,21 +12,19 @@ import pickle
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
 import dask
 import numpy as np
-from distributed import get_worker, wait
+from distributed import wait
 
-from kernelmetric.compute._budget import block_budget
 from kernelmetric.compute._execute import run_elsewhere
-from kernelmetric.compute._machine import total_memory
 from kernelmetric.compute._threads import in_threads
-from kernelmetric.compute.backends.dask._chunks import pieces_of
+from kernelmetric.compute.backends.dask._chunks import pieces_of, share_of_worker
 from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
 from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
 
@@ -35,7 +33,6 @@ _BYTES = 4e8  # that reach a worker in a second
 _SECONDS = 0.05  # of work, below which it stays: a task takes some milliseconds to get there
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
-_SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
 _SURELY_KNOWN = 5.0  # seconds after which the scheduler knows of a task
 _LOOK = 1.0  # seconds between two looks whether the fit is still wanted
 _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
@@ -306,12 +303,3 @@ def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[A
     with run_elsewhere(None), share_of_worker():
         in_threads(work, tiles, 0.0, results.append)
     return results
-
-
-@contextmanager
-def share_of_worker() -> Iterator[None]:
-    """Blocks that suit the memory limit of the worker that runs this."""
-    worker = get_worker()
-    limit = worker.memory_manager.memory_limit or total_memory()
-    with block_budget(int(limit * _SHARE / worker.state.nthreads)):
-        yield
