@@ -126,9 +126,9 @@ def first_order(
     Mx = problem.matrix(x)
     if start is not None:
         other = problem.project(start * size**2, weights)
-        found = exact.matrix(other)
-        if exact.dual(other, exact.metric(found)) > exact.dual(x, exact.metric(Mx)):
-            x, Mx = other, found
+        Mo = exact.matrix(other)
+        if exact.dual(other, exact.metric(Mo)) > exact.dual(x, exact.metric(Mx)):
+            x, Mx = other, Mo
     y, My, momentum, step = x, Mx, 1.0, steps.longest()
     record, iteration = _Record(exact), 0
     for iteration in range(1, max_iter + 1):

@@ -90,7 +90,8 @@ def sparse_precision(
     both = np.outer(units, units)
     S, weights, shift = S * both, penalty * both, -2.0 * float(np.sum(np.log(units)))
     np.fill_diagonal(weights, 0.0)
-    M = W = np.eye(d)
+    M: np.ndarray = np.eye(d)
+    W: np.ndarray = M
     smooth = value = 0.0
     if start is not None:
         M = start / both

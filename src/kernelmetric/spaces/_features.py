@@ -53,6 +53,7 @@ class FeatureMapSpace(Space):
     eigenvalues_: np.ndarray
     rank_: int
     explained_variance_ratio_: float
+    moments_: dict[str, Any]
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         m = self._n_map_features(n_samples)
@@ -113,7 +114,7 @@ class FeatureMapSpace(Space):
             if first:
                 X = self._begin(self._checked(X), y)
                 P, m, cut_off = self._feature_map(X, y)
-                seen = {"count": 0.0, "norms": 0.0, "cut_off": cut_off}
+                seen: dict[str, Any] = {"count": 0.0, "norms": 0.0, "cut_off": cut_off}
             else:
                 self._check_parameters()
                 sparse = self.kernel_.accepts_sparse
@@ -180,7 +181,8 @@ class FeatureMapSpace(Space):
         return lambda: self._coordinates(X)
 
     def _settle(self) -> None:
-        vars(self).pop("moments_", None)
+        if hasattr(self, "moments_"):
+            del self.moments_
 
     def _keep(
         self,
