@@ -98,7 +98,7 @@ def test_an_answer_has_converged_where_its_gap_is_within_the_tolerance_asked_for
 def test_an_interior_point_takes_a_hundred_steps_at_most(monkeypatch):
     asked = []
 
-    def seen(problem, *, tol, max_iter, report):
+    def seen(problem, *, tol, max_iter, report, metric=None):
         asked.append((tol, max_iter))
         return found
 
