@@ -60,7 +60,7 @@ def command() -> click.Command:
             said: list[str] = []
             if study.pairs is not None:
                 scores = _pair_scores(study, talk, folds)
-                what = f"AUC of held-out pairs in %, mean±std over {folds} folds"
+                what = f"{study.pair_score} in %, mean±std over {folds} folds"
             else:
                 trials, said = _trials(study, talk, test, folds)
                 scores = _by_method(trials)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.cli._options import build_metric, chosen_learner, metric_name
+from kernelmetric.cli._options import KNOWN, build_metric, chosen_learner, metric_name
 from kernelmetric.datasets import (
     ColumnPlan,
     features_of,
@@ -25,7 +25,6 @@ from kernelmetric.datasets import (
     targets_of,
 )
 from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
-from kernelmetric.graphs import Pairs
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
 MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
@@ -49,8 +48,8 @@ class Study:
         What to fit.
     y : ndarray of str, of float, or None
         Labels, or numbers to predict.
-    pairs : Pairs or None
-        Pairs.
+    pairs : Pairs, Triplets, Quadruplets or None
+        What is known instead of labels.
     label : str or None
         The column of labels.
     notes : tuple of str
@@ -77,6 +76,18 @@ class Study:
     def name(self) -> str:
         """What to call the metric."""
         return metric_name(self.metric)
+
+    @property
+    def known(self) -> str:
+        """What is known instead of labels: pairs, triplets or quadruplets."""
+        return next(name for name, kind in KNOWN.items() if isinstance(self.pairs, kind))
+
+    @property
+    def pair_score(self) -> str:
+        """What pairs that were left out are judged by."""
+        if self.known == "pairs":
+            return "AUC of held-out pairs"
+        return f"Share of held-out {self.known} that hold"
 
     @property
     def n_rows(self) -> int:
@@ -131,12 +142,21 @@ class Study:
         if self.pairs is None:
             return self.model().fit(self.X, self.y)
         # Labels beside pairs are for the eye: nothing may be learned from them.
-        return self.model().fit(self.X, metric__pairs=self.pairs)
+        return self.model().fit(self.X, **{f"metric__{self.known}": self.pairs})
 
 
 def telling_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
     """The first columns that do not hold the same in every row."""
     return list(islice((name for name in names if frame[name].nunique() > 1), most))
+
+
+def known_file(*files: Path | None) -> tuple[str | None, Path | None]:
+    """What is known instead of labels, and its file: of pairs, triplets and quadruplets one."""
+    given = [(name, file) for name, file in zip(KNOWN, files, strict=True) if file is not None]
+    if len(given) > 1:
+        names = " and ".join(f"--{name}" for name, _ in given)
+        raise ValueError(f"Got {names}, but expected one of them.")
+    return given[0] if given else (None, None)
 
 
 def open_study(
@@ -151,30 +171,33 @@ def open_study(
     ignore: tuple[str, ...],
     seed: int,
     task: str | None = None,
+    triplets_file: Path | None = None,
+    quadruplets_file: Path | None = None,
 ) -> Study:
     """Read a table and decide about its columns, as the options of a command say."""
-    if label is None and pairs_file is None:
+    known, file = known_file(pairs_file, triplets_file, quadruplets_file)
+    if label is None and known is None:
         raise ValueError("Got neither --label nor --pairs, but expected something to learn from.")
     regression = task == "regression"
-    if regression and pairs_file is not None:
-        raise ValueError("Got --task regression with --pairs, but expected --label alone.")
-    learner = chosen_learner(learner, pairs=pairs_file is not None, regression=regression)
+    if regression and known is not None:
+        raise ValueError(f"Got --task regression with --{known}, but expected --label alone.")
+    learner = chosen_learner(learner, known=known, regression=regression)
     metric = build_metric(learner, kernel, components, seed)
     table = open_table(data)
     frame = table.frame
     rows = np.arange(len(frame))
     y, pairs = None, None
     notes: list[str] = []
-    if pairs_file is not None:
-        pairs = Pairs.from_file(pairs_file, len(frame))
+    if known is not None:
+        pairs = KNOWN[known].from_file(file, len(frame))  # type: ignore[attr-defined]
     if label is not None:
         y, labelled, notes = (targets_of if regression else labels_of)(frame, label)
         if task == "classification":  # asked for
             notes = [note for note in notes if "--task" not in note]
         if pairs is not None and not labelled.all():
             raise ValueError(
-                f"Got --pairs beside --label {label}, which {np.sum(~labelled)} rows lack: the "
-                "pairs count all rows. Leave --label out, or fill it."
+                f"Got --{known} beside --label {label}, which {np.sum(~labelled)} rows lack: the "
+                f"{known} count all rows. Leave --label out, or fill it."
             )
         frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
     plan = plan_columns(frame, label=label, use=use, ignore=ignore)

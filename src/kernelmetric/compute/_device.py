@@ -32,8 +32,8 @@ from kernelmetric.compute.backends import backend_of
 _DEVICE: ContextVar[Any] = ContextVar("kernelmetric_device", default=None)
 _INSIDE: ContextVar[bool] = ContextVar("kernelmetric_inside", default=False)
 _METHODS = (
-    "fit", "transform", "fit_transform", "inverse_transform", "predict", "fit_predict",
-    "pair_distance", "pair_score", "pairwise_distances", "pairwise_kernels",
+    "fit", "partial_fit", "transform", "fit_transform", "inverse_transform", "predict",
+    "fit_predict", "pair_distance", "pair_score", "pairwise_distances", "pairwise_kernels",
     "get_mahalanobis_matrix",
 )  # fmt: skip
 

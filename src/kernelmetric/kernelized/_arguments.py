@@ -59,6 +59,12 @@ def learner_arguments(
                 kind = "pairs" if key == "pairs" else f"{key} pairs"
                 raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
             arguments[key] = pairs
+    for key in ("triplets", "quadruplets"):
+        if arguments.get(key) is not None and key not in signature:
+            raise ValueError(
+                f"Got {key}, but {name} does not learn from them: try LSML, SCML, LMNN or "
+                "IdealizedKernel."
+            )
     return arguments
 
 

@@ -8,13 +8,66 @@ import numpy as np
 
 from kernelmetric.compute import check_labels
 from kernelmetric.graphs import IndexTuples, Quadruplets, Triplets, check_length, ordered_tuples
-from kernelmetric.learners._pair_learner import TupleLearner
+from kernelmetric.learners._pair_learner import TupleLearner, as_rows
 from kernelmetric.learners._progress import with_callbacks
 
 _KINDS = {"triplets": Triplets, "quadruplets": Quadruplets}
 
 
-class ComparisonLearner(TupleLearner):
+class TakesComparisons:
+    """What learners from triplets and quadruplets share, also those that learn from more."""
+
+    def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
+        """Tuples of row numbers, as an argument of ``fit``.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_tuples, 3) or (n_tuples, 4)
+            Row numbers.
+        y : None
+            The order of a tuple says all.
+        n_samples : int
+            Number of points.
+
+        Returns
+        -------
+        dict
+            The argument ``triplets`` or ``quadruplets``.
+        """
+        if y is not None:
+            raise ValueError(
+                "Got y beside triplets or quadruplets of points, but expected none: the first two "
+                "points of a tuple are the near ones."
+            )
+        found = ordered_tuples(rows, n_samples)
+        return {f"{found.kind}s": found}
+
+    def _given_tuples(
+        self, n_samples: int, given: dict[str, Any], others: dict[str, Any]
+    ) -> IndexTuples | None:
+        """The comparisons that were given, None where there are none; beside nothing else."""
+        named = {name: tuples for name, tuples in given.items() if tuples is not None}
+        if not named:
+            return None
+        beside = [name for name, part in others.items() if part is not None]
+        if len(named) > 1 or beside:
+            raise ValueError(f"Got {' and '.join([*named, *beside])}, but expected one of them.")
+        ((name, tuples),) = named.items()
+        kind = _KINDS[name]
+        found: IndexTuples = tuples if isinstance(tuples, kind) else kind(tuples, n_samples)
+        check_length(n_samples, found.n_samples)
+        return self._some(found)
+
+    def _some(self, found: IndexTuples) -> IndexTuples:
+        if not len(found):
+            raise ValueError(
+                f"Got no comparisons of distances, but {type(self).__name__} expected at least "
+                "one: a class with two points and a point of another, where they come from labels."
+            )
+        return found
+
+
+class ComparisonLearner(TakesComparisons, TupleLearner):
     """A learner that takes labels, or pairs of which one shall be nearer than the other."""
 
     learns_from = "comparisons"
@@ -45,7 +98,7 @@ class ComparisonLearner(TupleLearner):
             The fitted metric.
         """
         self._check_parameters()
-        X, y, given = self._as_rows(X, y, {"triplets": triplets, "quadruplets": quadruplets})
+        X, y, given = as_rows(self, X, y, {"triplets": triplets, "quadruplets": quadruplets})
         X, Z, basis = self._learned_on(X, y, given)
         self.tuples_ = self._check_tuples(Z, y, given)
         self._learn(X, y, Z, basis)
@@ -54,55 +107,16 @@ class ComparisonLearner(TupleLearner):
     def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
         raise NotImplementedError
 
-    def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
-        """Tuples of row numbers, as an argument of ``fit``.
-
-        Parameters
-        ----------
-        rows : array-like of shape (n_tuples, 3) or (n_tuples, 4)
-            Row numbers.
-        y : None
-            The order of a tuple says all.
-        n_samples : int
-            Number of points.
-
-        Returns
-        -------
-        dict
-            The argument ``triplets`` or ``quadruplets``.
-        """
-        if y is not None:
-            raise ValueError(
-                "Got y beside triplets or quadruplets of points, but expected none: the first two "
-                "points of a tuple are the near ones."
-            )
-        found = ordered_tuples(rows, n_samples)
-        return {f"{found.kind}s": found}
-
     def _check_tuples(self, Z: np.ndarray, y: Any, given: dict[str, Any]) -> IndexTuples:
-        named = {name: tuples for name, tuples in given.items() if tuples is not None}
-        if len(named) > 1 or (named and y is not None):
-            others = " and ".join([*named, *(["y"] if y is not None else [])])
-            raise ValueError(f"Got {others}, but expected one of them.")
-        found: IndexTuples
-        if named:
-            ((name, tuples),) = named.items()
-            kind = _KINDS[name]
-            found = tuples if isinstance(tuples, kind) else kind(tuples, len(Z))
-            check_length(len(Z), found.n_samples)
-        elif y is None:
+        found = self._given_tuples(len(Z), given, {"y": y})
+        if found is not None:
+            return found
+        if y is None:
             raise ValueError(
                 "Got neither y nor tuples, but expected class labels, triplets or quadruplets: the "
                 "target y is None."
             )
-        else:
-            found = self._tuples_from_labels(Z, check_labels(y, Z))
-        if not len(found):
-            raise ValueError(
-                f"Got no comparisons of distances, but {type(self).__name__} expected at least "
-                "one: a class with two points and a point of another, where they come from labels."
-            )
-        return found
+        return self._some(self._tuples_from_labels(Z, check_labels(y, Z)))
 
     def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
         raise NotImplementedError

@@ -18,7 +18,7 @@ from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._comparison_learner import ComparisonLearner
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._pair_learner import differences
-from kernelmetric.solvers import right_singular
+from kernelmetric.solvers import nonnegative_qp, right_singular
 
 _NEAREST = 3, 5  # of a point's class, and of others: what its nearest neighbours are decided by
 _RIDGE = 1e-3  # of the mean eigenvalue of the near pairs' scatter
@@ -55,6 +55,9 @@ class SCML(ComparisonLearner):
         Duality gap to reach; the objective of the zero metric is one.
     max_iter : int, default=2000
         The most iterations of L-BFGS.
+    warm_start : bool, default=False
+        Whether a fit begins at the weights that come nearest to the metric of the last one: for
+        more comparisons of the same features. The optimum is the same.
     random_state : int, RandomState or None, default=0
         For directions, and for random triplets.
     verbose : bool, default=False
@@ -112,6 +115,7 @@ class SCML(ComparisonLearner):
         max_tuples=10_000,
         tol=1e-2,
         max_iter=2000,
+        warm_start=False,
         random_state=0,
         verbose=False,
     ):
@@ -121,6 +125,7 @@ class SCML(ComparisonLearner):
         self.max_tuples = max_tuples
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -158,10 +163,10 @@ class SCML(ComparisonLearner):
             L = factor(some.T @ some)
             return L if basis is None else L @ basis
 
-        with self._watched(
-            np.zeros(len(B)), lambda w: {"components_": like(leave(w), X)}, X, y
-        ) as report:
-            found = problem.minimise(self.tol, self.max_iter, report)
+        last = self._last_matrix(Z, basis)
+        start = np.zeros(len(B)) if last is None else nearest_weights(B, last)
+        with self._watched(start, lambda w: {"components_": like(leave(w), X)}, X, y) as report:
+            found = problem.minimise(start, self.tol, self.max_iter, report)
         w, self.loss_, self.duality_gap_, self.n_iter_ = found
         self.converged_ = self.duality_gap_ <= self.tol or report.stopped
         if not self.converged_:
@@ -291,6 +296,11 @@ def compared_squares(
     return D, B / np.sqrt(sizes)[:, None]
 
 
+def nearest_weights(B: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """The weights w >= 0 with which ``Σ w b bᵀ`` is nearest to a matrix."""
+    return nonnegative_qp((B @ B.T) ** 2, np.einsum("ki,ij,kj->k", B, M, B, optimize=True))[0]
+
+
 class Weights(NamedTuple):
     """Weights, the objective there, a bound on its distance from the minimum, and iterations."""
 
@@ -324,10 +334,14 @@ class WeighedHinge:
     def bounds(self, w: np.ndarray) -> tuple[float, float]:
         """Value of the problem itself, and a value of its dual: the minimum lies between them."""
         exact = float(np.mean(np.maximum(1.0 + self.D @ w, 0.0))) + self.beta * float(np.sum(w))
-        alpha = self._hinge(w)[1]
+        return exact, self._dual(w, self.width)
+
+    def _dual(self, w: np.ndarray, width: float) -> float:
+        """A value of the dual: at multipliers that corners of this width give."""
+        alpha = np.clip((1.0 + self.D @ w) / width, 0.0, 1.0) / len(self.D)
         steepest = float(np.max(-(self.D.T @ alpha)))
         share = min(1.0, self.beta / steepest) if steepest > 0 else 1.0
-        return exact, share * float(np.sum(alpha))
+        return share * float(np.sum(alpha))
 
     def _hinge(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         excess = 1.0 + self.D @ w
@@ -336,12 +350,16 @@ class WeighedHinge:
         return value, alpha / len(excess)
 
     def minimise(
-        self, tol: float, max_iter: int, report: Callable[[np.ndarray, float], bool]
+        self,
+        w: np.ndarray,
+        tol: float,
+        max_iter: int,
+        report: Callable[[np.ndarray, float], bool],
     ) -> Weights:
-        """Weights whose gap is within the tolerance, if the iterations suffice."""
-        self.width, factor_, last = _SMOOTH
-        w, n_iter, stopped = np.zeros(self.D.shape[1]), 0, False
-        best, least, highest = w, 1.0, 0.0  # of the zero metric, and of no multipliers
+        """Weights whose gap is within the tolerance, if the iterations suffice; from w on."""
+        first, factor_, last = _SMOOTH
+        n_iter, stopped = 0, False
+        best, least, highest = np.zeros_like(w), 1.0, 0.0  # of the zero metric, no multipliers
 
         def look(w: np.ndarray) -> bool:
             """Whether what is known of the minimum is enough."""
@@ -359,6 +377,11 @@ class WeighedHinge:
             if stopped or (n_iter % _LOOK_EVERY == 0 and look(intermediate_result.x)):
                 raise StopIteration
 
+        if w.any():  # perhaps these weights are good enough, which a narrow corner would show
+            highest = max(self._dual(w, first * factor_**k) for k in range(8))
+        self.width = first
+        if w.any() and look(w):
+            max_iter = 0
         while n_iter < max_iter and not stopped:
             found = minimize(
                 self.objective,
