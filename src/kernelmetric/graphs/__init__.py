@@ -9,9 +9,10 @@
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
 kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Where points have weights,
 :func:`counted_neighbors` lists neighbours until they count k together. :class:`Triplets` and
-:class:`Quadruplets` list comparisons of distances. Of all points, labelled or not, :func:`gaussian_graph` joins every two; :func:`label_graphs` and
-:func:`pair_graphs` join what labels or pairs say should be near, or far. :func:`coded_targets` says
-whether labels are classes or numbers.
+:class:`Quadruplets` list comparisons of distances. Of all points, labelled or not,
+:func:`gaussian_graph` joins every two; :func:`label_graphs` and :func:`pair_graphs` join what
+labels or pairs say should be near, or far. :func:`coded_targets` says whether labels are classes
+or numbers.
 """
 
 from kernelmetric.graphs._counted import Counted, counted_neighbors, union_counts

@@ -84,7 +84,7 @@ def is_table(X: Any) -> bool:
         plain = plain and _all_numbers(X.loc[:, objects].to_numpy(dtype=object))
         return not plain or bool(np.asarray(X.isna()).any())
     frame = _narwhals(X)
-    plain = all(dtype.is_numeric() or dtype.is_boolean() for dtype in frame.schema.values())
+    plain = all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in frame.schema.values())
     return not plain or any(int(series.null_count()) for series in frame.iter_columns())
 
 
