@@ -14,14 +14,12 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kernelmetric.compute import (
     Weights,
-    check_labels,
     checked_weights,
     refuse_streams,
     weigh,
-    with_classes,
 )
 from kernelmetric.learners import Learner
-from kernelmetric.learners._checks import kept_rows
+from kernelmetric.learners._checks import kept_rows, weights_of_classes
 
 
 def learner_arguments(
@@ -78,9 +76,8 @@ def weighed_fit(
         )
     refuse_streams(X)
     rows, weights = weigh(sample_weight, X)
-    if y is not None and ours and learner.learns_from != "targets":
-        check_labels(y, X)
-        weights = with_classes(weights, class_weight, y, rows)
+    if ours:
+        weights = weights_of_classes(learner, X, y, rows, weights)
     if rows is None:
         return X, y, weights, given
     if kernel.pairwise:
