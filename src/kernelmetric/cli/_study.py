@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.cli._options import build_metric, chosen_learner, metric_name
+from kernelmetric.cli._talk import count
 from kernelmetric.datasets import (
     ColumnPlan,
     features_of,
@@ -23,6 +24,7 @@ from kernelmetric.datasets import (
     open_table,
     plan_columns,
     targets_of,
+    weights_of,
 )
 from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
 from kernelmetric.graphs import Pairs
@@ -59,6 +61,10 @@ class Study:
         The only source of randomness.
     regression : bool
         Whether y are numbers.
+    weights : ndarray of float or None
+        What the rows count.
+    weight_column : str or None
+        The column that says so.
     """
 
     path: Path
@@ -72,6 +78,8 @@ class Study:
     notes: tuple[str, ...] = field(default=())
     seed: int = 0
     regression: bool = False
+    weights: np.ndarray | None = None
+    weight_column: str | None = None
 
     @property
     def name(self) -> str:
@@ -109,7 +117,7 @@ class Study:
 
     def trials(self, splits: list[tuple[Any, Any]]) -> Iterator[Trial]:
         """Trials of all methods on splits of the rows."""
-        return run_trials(self.methods, self.X, self.y, splits)
+        return run_trials(self.methods, self.X, self.y, splits, sample_weight=self.weights)
 
     def folds(self, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Shuffled folds, even in their classes where those are large enough."""
@@ -129,7 +137,8 @@ class Study:
     def fitted(self) -> Pipeline:
         """The model, fitted to all rows."""
         if self.pairs is None:
-            return self.model().fit(self.X, self.y)
+            counts = {} if self.weights is None else {"metric__sample_weight": self.weights}
+            return self.model().fit(self.X, self.y, **counts)
         # Labels beside pairs are for the eye: nothing may be learned from them.
         return self.model().fit(self.X, metric__pairs=self.pairs)
 
@@ -151,6 +160,8 @@ def open_study(
     ignore: tuple[str, ...],
     seed: int,
     task: str | None = None,
+    weights: str | None = None,
+    class_weight: str | None = None,
 ) -> Study:
     """Read a table and decide about its columns, as the options of a command say."""
     if label is None and pairs_file is None:
@@ -158,11 +169,17 @@ def open_study(
     regression = task == "regression"
     if regression and pairs_file is not None:
         raise ValueError("Got --task regression with --pairs, but expected --label alone.")
+    if pairs_file is not None and (weights is not None or class_weight is not None):
+        raise ValueError(
+            "Got --weights or --class-weight with --pairs, but expected --label: pairs on the "
+            "command line count alike."
+        )
     learner = chosen_learner(learner, pairs=pairs_file is not None, regression=regression)
-    metric = build_metric(learner, kernel, components, seed)
+    metric = build_metric(learner, kernel, components, seed, class_weight)
     table = open_table(data)
     frame = table.frame
     rows = np.arange(len(frame))
+    counts = None if weights is None else weights_of(frame, weights)
     y, pairs = None, None
     notes: list[str] = []
     if pairs_file is not None:
@@ -177,6 +194,13 @@ def open_study(
                 "pairs count all rows. Leave --label out, or fill it."
             )
         frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
+        counts = None if counts is None else counts[labelled]
+    if weights is not None and counts is not None:
+        kept = counts > 0
+        if not kept.all():
+            notes.append(f"{count(int(np.sum(~kept)), 'row')} of weight zero are left out.")
+        frame, rows, y = frame[kept].reset_index(drop=True), rows[kept], y[kept]
+        counts, ignore = counts[kept], (*ignore, weights)
     plan = plan_columns(frame, label=label, use=use, ignore=ignore)
     notes = [*table.notes, *plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
@@ -188,4 +212,5 @@ def open_study(
         and len(np.unique(y)) > MOST_CLASSES_FOR_SVM
     ):
         notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
-    return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed, regression)
+    told = label, tuple(notes), seed, regression, counts, weights
+    return Study(data, frame, rows, plan, metric, y, pairs, *told)

@@ -235,8 +235,8 @@ def local_directions(
 
     def parting(chosen: Any, ridge: float) -> np.ndarray:
         each = np.sqrt(counts[chosen])[:, None]
-        pairs = (each * differences(Z, rows[chosen]) for rows in (near, far))
-        return _parting(*pairs, ridge)
+        delta, epsilon = (each * differences(Z, rows[chosen]) for rows in (near, far))
+        return _parting(delta, epsilon, ridge)
 
     # Of all comparisons, which tell more than a few; and principal axes: with features of very
     # different scale nothing else sees the small ones.
