@@ -195,7 +195,7 @@ def open_study(
             )
         frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
         counts = None if counts is None else counts[labelled]
-    if weights is not None and counts is not None:
+    if weights is not None and counts is not None and y is not None:
         kept = counts > 0
         if not kept.all():
             notes.append(f"{count(int(np.sum(~kept)), 'row')} of weight zero are left out.")
