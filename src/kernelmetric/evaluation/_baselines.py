@@ -168,7 +168,7 @@ def run_trials(
             scores = None
             if not is_regressor(fitted):
                 with one_thread():
-                    scores = class_scores(fitted, *parts[1], sample_weight=counts[1])
+                    scores = class_scores(fitted, parts[1][0], parts[1][1], counts[1])
             yield Trial(name, number, accuracy, seconds, note, fitted, scores)
 
 
