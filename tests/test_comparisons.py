@@ -79,7 +79,7 @@ def test_other_units_give_the_same_metric(learner, told):
 
 def test_the_gradient_of_squared_residuals_is_that_of_finite_differences(told):
     X, triplets = told
-    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0)
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, np.ones(len(triplets)))
     L = np.eye(5) + 0.2 * np.random.RandomState(1).standard_normal((5, 5))
     error = check_grad(
         lambda v: problem.objective(v.reshape(5, 5))[0],
@@ -91,7 +91,7 @@ def test_the_gradient_of_squared_residuals_is_that_of_finite_differences(told):
 
 def test_squared_residuals_are_convex_in_the_matrix(told):
     X, triplets = told
-    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0)
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, np.ones(len(triplets)))
     rng = np.random.RandomState(1)
     for _ in range(20):
         A, B = (x @ x.T + 0.1 * np.eye(5) for x in rng.standard_normal((2, 5, 5)))
@@ -102,7 +102,9 @@ def test_squared_residuals_are_convex_in_the_matrix(told):
 def test_the_certificate_of_lsml_bounds_every_other_metric(told):
     X, triplets = told
     found = LSML(tol=1e-8).fit(X, triplets=triplets)
-    problem = ComparedPairs(X - X.mean(axis=0), triplets.near, triplets.far, 1e4)
+    problem = ComparedPairs(
+        X - X.mean(axis=0), triplets.near, triplets.far, 1e4, np.ones(len(triplets))
+    )
     least = found.loss_ * (1 - found.duality_gap_)
     rng = np.random.RandomState(1)
     L = linalg.cholesky(found.get_mahalanobis_matrix())
@@ -143,8 +145,9 @@ def test_a_prior_is_kept_where_comparisons_cost_little(told):
 def test_the_weights_of_scml_are_those_of_the_linear_program(told):
     X, triplets = told
     triplets = triplets.take(np.arange(80))
-    B = local_directions(X, triplets, 12, np.random.RandomState(0))
-    D, _ = compared_squares(X, triplets, B)
+    each = np.ones(len(triplets))
+    B = local_directions(X, triplets, 12, np.random.RandomState(0), each)
+    D, _ = compared_squares(X, triplets, B, each)
     # min mean ξ + β Σw with ξ >= 1 + D w
     n, k = D.shape
     cost = np.concatenate([np.full(k, 0.02), np.full(n, 1.0 / n)])
@@ -158,7 +161,7 @@ def test_the_weights_of_scml_are_those_of_the_linear_program(told):
 
 def test_the_gradient_of_the_rounded_hinge_is_that_of_finite_differences():
     rng = np.random.RandomState(0)
-    problem = WeighedHinge(rng.standard_normal((50, 6)), 0.1)
+    problem = WeighedHinge(rng.standard_normal((50, 6)), 0.1, rng.uniform(0.5, 1.5, 50))
     problem.width = 0.5
     w = rng.random_sample(6)
     error = check_grad(lambda w: problem.objective(w)[0], lambda w: problem.objective(w)[1], w)

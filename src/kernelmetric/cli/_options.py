@@ -86,13 +86,20 @@ def takes(kind: type, known: str) -> bool:
     return known in inspect.signature(kind.fit).parameters  # type: ignore[attr-defined]
 
 
-def build_metric(learner: str, kernel: str, components: int | None, seed: int) -> Any:
+def build_metric(
+    learner: str, kernel: str, components: int | None, seed: int, class_weight: str | None = None
+) -> Any:
     """The metric that the options describe, not fitted."""
     kind = learner_classes()[learner]
     known = inspect.signature(kind).parameters
-    wanted = {"n_components": components, "random_state": seed}
+    wanted = {"n_components": components, "random_state": seed, "class_weight": class_weight}
     if components is not None and "n_components" not in known:
         raise ValueError(f"Got --components {components}, but {learner} has no such choice.")
+    if class_weight is not None and "class_weight" not in known:
+        raise ValueError(
+            f"Got --class-weight {class_weight}, but {learner} has no weights of classes: try "
+            "--weights with a column of weights, or --learner nca."
+        )
     given = {name: value for name, value in wanted.items() if name in known and value is not None}
     metric = kind(**given)
     return metric if kernel == "none" else Kernelized(metric, kernel, random_state=seed)
@@ -200,6 +207,17 @@ def metric_options(function: Callable) -> Callable:
             help="The kernel. auto chooses it from the data. none learns a linear metric.",
         ),
         click.option("--components", type=click.IntRange(1), help="Number of learned coordinates."),
+        click.option(
+            "--weights",
+            metavar="COL",
+            help="The column that says what each row counts: how many rows it stands for, or what "
+            "it counts beside the others.",
+        ),
+        click.option(
+            "--class-weight",
+            type=click.Choice(["balanced"]),
+            help="balanced lets all classes count alike, however many rows they have.",
+        ),
         click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
         click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
         seed_option,

@@ -94,6 +94,8 @@ def open_parts_study(
     task: str | None = None,
     triplets_file: Path | None = None,
     quadruplets_file: Path | None = None,
+    weights: str | None = None,
+    class_weight: str | None = None,
 ) -> PartsStudy:
     """Read labels and a sample of the rows, and decide about the columns by the sample."""
     known, _ = known_file(pairs_file, triplets_file, quadruplets_file)
@@ -107,6 +109,11 @@ def open_parts_study(
         raise ValueError(
             "Got --task regression for files to be read part by part, but expected a column of "
             "classes: learn numbers from one table, or in Python."
+        )
+    if weights is not None or class_weight is not None:
+        raise ValueError(
+            "Got --weights or --class-weight for files to be read part by part, but expected all "
+            "rows to count alike: learn with weights from one table."
         )
     parts = open_parts(data)
     require_columns(columns_of(parts[0]), [label, *use, *ignore])

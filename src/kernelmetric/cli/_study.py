@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.cli._options import KNOWN, build_metric, chosen_learner, metric_name
+from kernelmetric.cli._talk import count
 from kernelmetric.datasets import (
     ColumnPlan,
     features_of,
@@ -23,6 +24,7 @@ from kernelmetric.datasets import (
     open_table,
     plan_columns,
     targets_of,
+    weights_of,
 )
 from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
 
@@ -58,6 +60,10 @@ class Study:
         The only source of randomness.
     regression : bool
         Whether y are numbers.
+    weights : ndarray of float or None
+        What the rows count.
+    weight_column : str or None
+        The column that says so.
     """
 
     path: Path
@@ -71,6 +77,8 @@ class Study:
     notes: tuple[str, ...] = field(default=())
     seed: int = 0
     regression: bool = False
+    weights: np.ndarray | None = None
+    weight_column: str | None = None
 
     @property
     def name(self) -> str:
@@ -120,7 +128,7 @@ class Study:
 
     def trials(self, splits: list[tuple[Any, Any]]) -> Iterator[Trial]:
         """Trials of all methods on splits of the rows."""
-        return run_trials(self.methods, self.X, self.y, splits)
+        return run_trials(self.methods, self.X, self.y, splits, sample_weight=self.weights)
 
     def folds(self, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Shuffled folds, even in their classes where those are large enough."""
@@ -140,7 +148,8 @@ class Study:
     def fitted(self) -> Pipeline:
         """The model, fitted to all rows."""
         if self.pairs is None:
-            return self.model().fit(self.X, self.y)
+            counts = {} if self.weights is None else {"metric__sample_weight": self.weights}
+            return self.model().fit(self.X, self.y, **counts)
         # Labels beside pairs are for the eye: nothing may be learned from them.
         return self.model().fit(self.X, **{f"metric__{self.known}": self.pairs})
 
@@ -173,6 +182,8 @@ def open_study(
     task: str | None = None,
     triplets_file: Path | None = None,
     quadruplets_file: Path | None = None,
+    weights: str | None = None,
+    class_weight: str | None = None,
 ) -> Study:
     """Read a table and decide about its columns, as the options of a command say."""
     known, file = known_file(pairs_file, triplets_file, quadruplets_file)
@@ -181,11 +192,17 @@ def open_study(
     regression = task == "regression"
     if regression and known is not None:
         raise ValueError(f"Got --task regression with --{known}, but expected --label alone.")
+    if known is not None and (weights is not None or class_weight is not None):
+        raise ValueError(
+            f"Got --weights or --class-weight with --{known}, but expected --label: {known} on the "
+            "command line count alike."
+        )
     learner = chosen_learner(learner, known=known, regression=regression)
-    metric = build_metric(learner, kernel, components, seed)
+    metric = build_metric(learner, kernel, components, seed, class_weight)
     table = open_table(data)
     frame = table.frame
     rows = np.arange(len(frame))
+    counts = None if weights is None else weights_of(frame, weights)
     y, pairs = None, None
     notes: list[str] = []
     if known is not None:
@@ -200,6 +217,13 @@ def open_study(
                 f"{known} count all rows. Leave --label out, or fill it."
             )
         frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
+        counts = None if counts is None else counts[labelled]
+    if weights is not None and counts is not None and y is not None:
+        kept = counts > 0
+        if not kept.all():
+            notes.append(f"{count(int(np.sum(~kept)), 'row')} of weight zero are left out.")
+        frame, rows, y = frame[kept].reset_index(drop=True), rows[kept], y[kept]
+        counts, ignore = counts[kept], (*ignore, weights)
     plan = plan_columns(frame, label=label, use=use, ignore=ignore)
     notes = [*table.notes, *plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
@@ -211,4 +235,5 @@ def open_study(
         and len(np.unique(y)) > MOST_CLASSES_FOR_SVM
     ):
         notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
-    return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed, regression)
+    told = label, tuple(notes), seed, regression, counts, weights
+    return Study(data, frame, rows, plan, metric, y, pairs, *told)

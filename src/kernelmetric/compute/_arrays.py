@@ -148,6 +148,8 @@ def check_points(
         return _check_streamed(estimator, X, reset=reset)
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
+    # those of pyarrow's columns are data
+    refuse_twins(getattr(X, "column_names", None) or getattr(X, "columns", ()))
     refuse_unsaid(X, "X")
     with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
         return there(
@@ -159,6 +161,17 @@ def check_points(
                 dtype=[np.float64, np.float32],
                 **options,
             )
+        )
+
+
+def refuse_twins(names: Any) -> None:
+    """Refuse names of columns of which two are the same."""
+    names = [str(name) for name in names]
+    if len(set(names)) < len(names):
+        twin = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"Got a table with {names.count(twin)} columns named {twin!r}, but expected different "
+            "names: rename one, or leave it out."
         )
 
 

@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute._arrays import is_sparse, streamed, take_rows, to_numpy
+from kernelmetric.compute._budget import require_memory
 from kernelmetric.compute._refusals import refuse_unsaid
 
 _ROUNDING = 1e-9  # of a weight: so near to each other they are equal, so near to a whole number one
@@ -226,6 +227,37 @@ def repeated_rows(weights: Weights) -> np.ndarray:
         ends = np.cumsum(weights.shares) * (2.0 * len(counts) / weights.total)
         counts = np.diff(np.floor(np.concatenate([[0.0], ends]) + 0.5))
     return np.repeat(np.arange(len(counts)), counts.astype(np.intp))
+
+
+def copies(weights: Weights | None) -> tuple[np.ndarray | None, Weights | None]:
+    """Row numbers in which counted rows stand as often as they count, and what each then counts.
+
+    For formulas in which two copies of a row are not the same: where either may be left out, or
+    has neighbours of its own.
+
+    Parameters
+    ----------
+    weights : Weights or None
+        Of rows.
+
+    Returns
+    -------
+    rows : ndarray of int or None
+        None where no row stands for several.
+    weights : Weights or None
+        Of these rows: no more than their classes, where they were counts.
+    """
+    if weights is None or not weights.own.any():
+        return None, weights
+    require_memory(
+        100 * weights.total,
+        f"Counts of rows that are {weights.total:.3g} in all",
+        "divide them by their mean: weights that are no whole numbers repeat no row.",
+    )
+    rows = np.repeat(np.arange(len(weights.counts)), weights.counts.astype(np.intp))
+    ones, shares = np.ones(len(rows)), weights.classes[rows]
+    equal = np.ptp(shares) <= _ROUNDING * shares[0]
+    return rows, None if equal else Weights(ones, np.zeros(len(rows)), shares)
 
 
 def check_class_weight(class_weight: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import check_labels
+from kernelmetric.compute import Weights, check_labels, copies, rows_of
 from kernelmetric.graphs import IndexTuples, Quadruplets, Triplets, check_length, ordered_tuples
 from kernelmetric.learners._pair_learner import TupleLearner, as_rows
 from kernelmetric.learners._progress import with_callbacks
@@ -75,7 +75,13 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any = None, *, triplets: Any = None, quadruplets: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        triplets: Any = None,
+        quadruplets: Any = None,
+        sample_weight: Any = None,
     ) -> ComparisonLearner:
         """Learn the metric from labels, triplets or quadruplets.
 
@@ -91,6 +97,10 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
             Row numbers (a, b, c), instead of labels: a is nearer to b than to c.
         quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
             Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others. A comparison counts the product of its points. With labels, rows that
+            stand for several are repeated, and comparisons are made of their copies too.
 
         Returns
         -------
@@ -99,12 +109,16 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
         """
         self._check_parameters()
         X, y, given = as_rows(self, X, y, {"triplets": triplets, "quadruplets": quadruplets})
+        times, weights = (None, sample_weight) if y is None else copies(sample_weight)
+        X, y = rows_of(X, times), rows_of(y, times)
         X, Z, basis = self._learned_on(X, y, given)
         self.tuples_ = self._check_tuples(Z, y, given)
-        self._learn(X, y, Z, basis)
+        self._learn(X, y, Z, basis, tuple_counts(self.tuples_, weights))
         return self
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
+    ) -> None:
         raise NotImplementedError
 
     def _check_tuples(self, Z: np.ndarray, y: Any, given: dict[str, Any]) -> IndexTuples:
@@ -120,3 +134,32 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
 
     def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
         raise NotImplementedError
+
+
+def tuple_counts(tuples: IndexTuples, weights: Weights | None) -> np.ndarray:
+    """What comparisons count: the products of their different points, with a mean of one.
+
+    Parameters
+    ----------
+    tuples : IndexTuples
+        Comparisons.
+    weights : Weights or None
+        Of the points.
+
+    Returns
+    -------
+    ndarray of shape (n_tuples,)
+        Above zero, or zero where a product is too small for a number.
+    """
+    if weights is None:
+        return np.ones(len(tuples))
+    rows = np.sort(tuples.rows, axis=1)
+    counts = (weights.counts / np.max(weights.counts))[rows]
+    counts[:, 1:][rows[:, 1:] == rows[:, :-1]] = 1.0  # a point in both pairs counts once
+    each = np.prod(counts, axis=1)
+    if not np.sum(each) > 0:
+        raise ValueError(
+            "Got sample_weight whose products over the points of each comparison are too small for "
+            "numbers, but expected weights that differ less."
+        )
+    return each / np.mean(each)

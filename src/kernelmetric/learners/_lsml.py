@@ -111,10 +111,13 @@ class LSML(LogDetLearner, ComparisonLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
+    ) -> None:
         root = self._prior_root(Z, basis)
         Y = Z if root is None else Z @ root
-        problem = ComparedPairs(Y, self.tuples_.near, self.tuples_.far, float(self.gamma))
+        pairs = self.tuples_.near, self.tuples_.far
+        problem = ComparedPairs(Y, *pairs, float(self.gamma), counts)
         self._minimise(problem, descend, root, basis, X, y)
 
     def _check_parameters(self) -> None:
@@ -148,10 +151,14 @@ class ComparedPairs(LogDetDivergence):
         Pairs of row numbers.
     gamma : float
         γ.
+    counts : ndarray of shape (n_tuples,)
+        What the comparisons count, one in the mean.
     """
 
-    def __init__(self, Y: np.ndarray, near: np.ndarray, far: np.ndarray, gamma: float):
-        self.Y, self.near, self.far = Y, near, far
+    def __init__(
+        self, Y: np.ndarray, near: np.ndarray, far: np.ndarray, gamma: float, counts: np.ndarray
+    ):
+        self.Y, self.near, self.far, self.counts = Y, near, far, counts
         self._size = len(near), 6 * 8 * Y.shape[1]
         total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
         if not total > 1e-14 * max(float(np.mean(Y * Y)), 1e-300):
@@ -164,7 +171,8 @@ class ComparedPairs(LogDetDivergence):
 
     def _plain(self, block: slice) -> float:
         return sum(
-            float(np.sum(differences(self.Y, rows[block]) ** 2)) for rows in (self.near, self.far)
+            float(np.sum(self.counts[block] @ differences(self.Y, rows[block]) ** 2))
+            for rows in (self.near, self.far)
         )
 
     def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
@@ -176,8 +184,9 @@ class ComparedPairs(LogDetDivergence):
             wrong = x > y + self.floor
             ratio = np.sqrt((y[wrong] + self.floor) / x[wrong])
             delta, epsilon = delta[wrong], epsilon[wrong]
-            pull, push = 1.0 - ratio, 1.0 / ratio - 1.0
-            value = float(np.sum(x[wrong] * pull**2))
+            pull, push, each = 1.0 - ratio, 1.0 / ratio - 1.0, self.counts[block][wrong]
+            value = float(np.sum(each * x[wrong] * pull**2))
+            pull, push = each * pull, each * push
             A = (pull[:, None] * delta).T @ delta - (push[:, None] * epsilon).T @ epsilon
             return self.weight * value, self.weight * A
 

@@ -152,10 +152,12 @@ class SCML(ComparisonLearner):
         rng = check_random_state(self.random_state)
         return found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
-        B = self._directions(Z, basis)
-        D, B = compared_squares(Z, self.tuples_, B)
-        problem = WeighedHinge(D, float(self.beta))
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
+    ) -> None:
+        B = self._directions(Z, basis, counts)
+        D, B = compared_squares(Z, self.tuples_, B, counts)
+        problem = WeighedHinge(D, float(self.beta), counts)
 
         def leave(w: np.ndarray) -> np.ndarray:
             kept = w > 0
@@ -184,11 +186,14 @@ class SCML(ComparisonLearner):
         self.weights_ = w[w > 0]
         self._store(leave(w), X)
 
-    def _directions(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray:
+    def _directions(
+        self, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
+    ) -> np.ndarray:
         """Rows to choose from, of length one."""
         if self.basis is None:
             k = self._n_basis(Z.shape[1])
-            return local_directions(Z, self.tuples_, k, check_random_state(self.random_state))
+            rng = check_random_state(self.random_state)
+            return local_directions(Z, self.tuples_, k, rng, counts)
         B = np.asarray(self.basis, dtype=np.float64)
         d = Z.shape[1] if basis is None else basis.shape[1]
         good = B.ndim == 2 and B.shape[1] == d and len(B) > 0
@@ -203,7 +208,11 @@ class SCML(ComparisonLearner):
 
 
 def local_directions(
-    Z: np.ndarray, tuples: IndexTuples, n_basis: int, rng: np.random.RandomState
+    Z: np.ndarray,
+    tuples: IndexTuples,
+    n_basis: int,
+    rng: np.random.RandomState,
+    counts: np.ndarray,
 ) -> np.ndarray:
     """Directions that part far from near pairs: everywhere, and around some points.
 
@@ -217,6 +226,8 @@ def local_directions(
         Number of directions.
     rng : RandomState
         For the points.
+    counts : ndarray of shape (n_tuples,)
+        What the comparisons count, one in the mean.
 
     Returns
     -------
@@ -226,9 +237,15 @@ def local_directions(
     r, N = Z.shape[1], len(tuples)
     near, far = tuples.near, tuples.far
     anchors = Z[near[:, 0]]
+
+    def parting(chosen: Any, ridge: float) -> np.ndarray:
+        each = np.sqrt(counts[chosen])[:, None]
+        delta, epsilon = (each * differences(Z, rows[chosen]) for rows in (near, far))
+        return _parting(delta, epsilon, ridge)
+
     # Of all comparisons, which tell more than a few; and principal axes: with features of very
     # different scale nothing else sees the small ones.
-    found = [_parting(differences(Z, near), differences(Z, far), 1e-6 * _RIDGE)]
+    found = [parting(slice(None), 1e-6 * _RIDGE)]
     found.append(right_singular(Z)[1])
     total, each, most = sum(map(len, found)), max(1, r // 2), max(2 * r, 10)
     while total < n_basis:
@@ -238,8 +255,7 @@ def local_directions(
             away = np.sum((anchors - anchors[rng.randint(N)]) ** 2, axis=1)
             chosen = np.argpartition(away, most)[:most]
             most = 2 * most if 2 * most < N else max(2 * r, 10)
-        V = _parting(differences(Z, near[chosen]), differences(Z, far[chosen]), _RIDGE)
-        found.append(V[:each])
+        found.append(parting(chosen, _RIDGE)[:each])
         total += each
     return np.concatenate(found)[:n_basis]
 
@@ -255,7 +271,7 @@ def _parting(delta: np.ndarray, epsilon: np.ndarray, ridge: float) -> np.ndarray
 
 
 def compared_squares(
-    Z: np.ndarray, tuples: IndexTuples, B: np.ndarray
+    Z: np.ndarray, tuples: IndexTuples, B: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squares of near minus far pairs along every direction, whose lengths make them comparable.
 
@@ -267,6 +283,8 @@ def compared_squares(
         Comparisons.
     B : ndarray of shape (k, r)
         Directions, as rows of length one.
+    counts : ndarray of shape (n_tuples,)
+        What the comparisons count, one in the mean.
 
     Returns
     -------
@@ -284,7 +302,7 @@ def compared_squares(
     D, far = differences(Y, tuples.near), differences(Y, tuples.far)
     D *= D
     far *= far
-    sizes = 0.5 * (D.mean(axis=0) + far.mean(axis=0))
+    sizes = 0.5 * (counts @ D + counts @ far) / len(counts)
     if not np.max(sizes) > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
         raise ValueError(
             "Got tuples of points that coincide, but expected at least one pair of different "
@@ -313,7 +331,7 @@ class Weights(NamedTuple):
 class WeighedHinge:
     """The mean hinge of ``1 + D w`` and the price of weights ``w >= 0``.
 
-    The dual is ``max Σ α`` with ``0 <= α <= 1/N`` and ``-Dᵀα <= β``.
+    The dual is ``max Σ α`` with ``0 <= α <= c/N`` and ``-Dᵀα <= β``.
 
     Parameters
     ----------
@@ -321,10 +339,12 @@ class WeighedHinge:
         Squares of near minus far pairs along every direction.
     beta : float
         β.
+    counts : ndarray of shape (n_tuples,)
+        What the comparisons count, one in the mean: the c of the dual.
     """
 
-    def __init__(self, D: np.ndarray, beta: float):
-        self.D, self.beta, self.width = D, beta, 0.0
+    def __init__(self, D: np.ndarray, beta: float, counts: np.ndarray):
+        self.D, self.beta, self.width, self.counts = D, beta, 0.0, counts
 
     def objective(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient of the problem with rounded corners."""
@@ -333,12 +353,12 @@ class WeighedHinge:
 
     def bounds(self, w: np.ndarray) -> tuple[float, float]:
         """Value of the problem itself, and a value of its dual: the minimum lies between them."""
-        exact = float(np.mean(np.maximum(1.0 + self.D @ w, 0.0))) + self.beta * float(np.sum(w))
-        return exact, self._dual(w, self.width)
+        hinge = self.counts * np.maximum(1.0 + self.D @ w, 0.0)
+        return float(np.mean(hinge)) + self.beta * float(np.sum(w)), self._dual(w, self.width)
 
     def _dual(self, w: np.ndarray, width: float) -> float:
         """A value of the dual: at multipliers that corners of this width give."""
-        alpha = np.clip((1.0 + self.D @ w) / width, 0.0, 1.0) / len(self.D)
+        alpha = self.counts * np.clip((1.0 + self.D @ w) / width, 0.0, 1.0) / len(self.D)
         steepest = float(np.max(-(self.D.T @ alpha)))
         share = min(1.0, self.beta / steepest) if steepest > 0 else 1.0
         return share * float(np.sum(alpha))
@@ -346,8 +366,8 @@ class WeighedHinge:
     def _hinge(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         excess = 1.0 + self.D @ w
         alpha = np.clip(excess / self.width, 0.0, 1.0)
-        value = float(np.mean(alpha * (excess - 0.5 * self.width * alpha)))
-        return value, alpha / len(excess)
+        value = float(np.mean(self.counts * alpha * (excess - 0.5 * self.width * alpha)))
+        return value, self.counts * alpha / len(excess)
 
     def minimise(
         self,

@@ -35,6 +35,7 @@ from kernelmetric.solvers._ridge_grid import (
     inverse_of,
     leave_one_out_errors,
     left_out,
+    ridge_solution,
     with_intercept,
 )
 from kernelmetric.solvers._smallest_eigenvectors import Eigenpairs, smallest_eigenvectors
@@ -70,6 +71,7 @@ __all__ = [
     "pair_bytes",
     "positive_part",
     "refuse_start",
+    "ridge_solution",
     "right_singular",
     "smallest_eigenvectors",
     "smallest_ritz_value",
