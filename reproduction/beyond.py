@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from kernelmetric.learners import (
 from kernelmetric.selection import KernelAlignment
 from kernelmetric.transductive import TransductiveDistance
 from reproduction.classifiers import TunedSVM
-from reproduction.peers import PeerXRFM, peer
+from reproduction.peers import PeerCatBoost, PeerXRFM, peer
 from reproduction.problems import GROUPS, Problem, folds
 from reproduction.table import Method, Smoke, Table
 
@@ -260,4 +261,20 @@ BEYOND = Table(
     smoke=Smoke(("iris",)),
     printed="percent",
     reference="SVM",
+)
+
+_CATBOOST = _classifier(
+    "CatBoost",
+    "CatBoost 1.2 as it comes: a thousand trees, at a rate that follows the number of points.",
+    lambda problem: peer(PeerCatBoost, "catboost"),
+)
+_BESIDE = ("KLMNN", "KNCA", "RFM", "SVM", "forest", "xRFM")
+
+#: A thousand trees take minutes where features or classes are many: apart, with fewer splits.
+BOOSTING = replace(
+    BEYOND,
+    name="boosting",
+    title="CatBoost beside some methods of that table, accuracy",
+    methods=(_CATBOOST, *(method for method in _METHODS if method.name in _BESIDE)),
+    n_splits=3,
 )

@@ -37,6 +37,23 @@ class PeerXRFM(ClassifierMixin, BaseEstimator):
         return self.classes_[said.reshape(len(X)).astype(int)]
 
 
+class PeerCatBoost(ClassifierMixin, BaseEstimator):
+    """CatBoost with its default parameters, on one thread."""
+
+    def fit(self, X: Any, y: Any) -> PeerCatBoost:
+        """Learn a thousand trees."""
+        from catboost import CatBoostClassifier
+
+        self.classes_ = np.unique(y)
+        quiet = {"verbose": 0, "allow_writing_files": False}
+        self.model_ = CatBoostClassifier(random_seed=0, thread_count=1, **quiet).fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Classes of X."""
+        return np.asarray(self.model_.predict(X)).reshape(len(X))
+
+
 def peer(kind: type, package: str) -> Any:
     """A classifier of another package.
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from kernelmetric.cli import _fit
 from kernelmetric.cli._neighbors import find_neighbors
-from kernelmetric.cli._options import build_metric, learner_classes, takes_pairs
+from kernelmetric.cli._options import build_metric, learner_classes, takes
 from kernelmetric.cli._study import open_study
 from kernelmetric.cli._transform import coordinates
 from kernelmetric.datasets import features_of
@@ -234,8 +234,8 @@ def test_every_learner_can_be_named_and_built():
     for name, kind in learner_classes().items():
         metric = build_metric(name, "none", None, 0)
         assert isinstance(metric, kind)
-    assert takes_pairs(learner_classes()["idealized"])
-    assert not takes_pairs(learner_classes()["nca"])
+    assert takes(learner_classes()["idealized"], "pairs")
+    assert not takes(learner_classes()["nca"], "pairs")
 
 
 def test_an_interruption_leaves_old_files_as_they_were(run, table, tmp_path, monkeypatch):

@@ -80,7 +80,7 @@ def test_other_units_give_the_same_metric(learner, told):
 
 def test_the_gradient_of_squared_residuals_is_that_of_finite_differences(told):
     X, triplets = told
-    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0)
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, np.ones(len(triplets)))
     L = np.eye(5) + 0.2 * np.random.RandomState(1).standard_normal((5, 5))
     error = check_grad(
         lambda v: problem.objective(v.reshape(5, 5))[0],
@@ -92,7 +92,7 @@ def test_the_gradient_of_squared_residuals_is_that_of_finite_differences(told):
 
 def test_squared_residuals_are_convex_in_the_matrix(told):
     X, triplets = told
-    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0)
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, np.ones(len(triplets)))
     rng = np.random.RandomState(1)
     for _ in range(20):
         A, B = (x @ x.T + 0.1 * np.eye(5) for x in rng.standard_normal((2, 5, 5)))
@@ -103,7 +103,9 @@ def test_squared_residuals_are_convex_in_the_matrix(told):
 def test_the_certificate_of_lsml_bounds_every_other_metric(told):
     X, triplets = told
     found = LSML(tol=1e-8).fit(X, triplets=triplets)
-    problem = ComparedPairs(X - X.mean(axis=0), triplets.near, triplets.far, 1e4)
+    problem = ComparedPairs(
+        X - X.mean(axis=0), triplets.near, triplets.far, 1e4, np.ones(len(triplets))
+    )
     least = found.loss_ * (1 - found.duality_gap_)
     rng = np.random.RandomState(1)
     L = linalg.cholesky(found.get_mahalanobis_matrix())
@@ -140,7 +142,8 @@ def test_a_prior_is_kept_where_comparisons_cost_little(told):
 
 def test_the_step_of_newton_is_the_same_by_entries_and_by_comparisons(told):
     X, triplets = told
-    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0)
+    counts = np.random.RandomState(3).uniform(0.5, 1.5, len(triplets))
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, counts)
     here = problem.seen_by(np.eye(5) + 0.2 * np.random.RandomState(1).standard_normal((5, 5)))
     rng = np.random.RandomState(2)
     c, h = rng.uniform(0.5, 2.0, size=(2, len(here.wrong)))
@@ -155,7 +158,8 @@ def test_the_step_of_newton_is_the_same_by_entries_and_by_comparisons(told):
 
 def test_what_newton_sees_is_the_best_multiple_of_a_metric(told):
     X, triplets = told
-    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0)
+    counts = np.random.RandomState(3).uniform(0.5, 1.5, len(triplets))
+    problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, counts)
     L = np.eye(5) + 0.2 * np.random.RandomState(1).standard_normal((5, 5))
     here = problem.seen_by(L)
     value, gap = problem.certificate(here.L)
@@ -196,8 +200,9 @@ def test_labels_make_no_more_triplets_than_asked_for():
 def test_the_weights_of_scml_are_those_of_the_linear_program(told):
     X, triplets = told
     triplets = triplets.take(np.arange(80))
-    B = local_directions(X, triplets, 12, np.random.RandomState(0))
-    D, _ = compared_squares(X, triplets, B)
+    each = np.ones(len(triplets))
+    B = local_directions(X, triplets, 12, np.random.RandomState(0), each)
+    D, _ = compared_squares(X, triplets, B, each)
     # min mean ξ + β Σw with ξ >= 1 + D w
     n, k = D.shape
     cost = np.concatenate([np.full(k, 0.02), np.full(n, 1.0 / n)])
@@ -211,7 +216,7 @@ def test_the_weights_of_scml_are_those_of_the_linear_program(told):
 
 def test_the_gradient_of_the_rounded_hinge_is_that_of_finite_differences():
     rng = np.random.RandomState(0)
-    problem = WeighedHinge(rng.standard_normal((50, 6)), 0.1)
+    problem = WeighedHinge(rng.standard_normal((50, 6)), 0.1, rng.uniform(0.5, 1.5, 50))
     problem.width = 0.5
     w = rng.random_sample(6)
     error = check_grad(lambda w: problem.objective(w)[0], lambda w: problem.objective(w)[1], w)

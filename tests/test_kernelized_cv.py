@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelmetric import (
     DNE,
     KPCA,
+    LDA,
     LMNN,
     NCA,
     RBF,
@@ -492,9 +493,10 @@ def test_further_arguments_reach_the_learner_fold_by_fold(overlapping):
             return super().fit(X, y)
 
     KernelizedCV(Weighted(), RBF(), FOLDS).fit(X, y, sample_weight=np.arange(60))
-    expected = [train for train, _ in FOLDS.split(X, y)] + [np.arange(60)]
+    # A row without weight is absent, also where folds are cut.
+    expected = [1 + train for train, _ in FOLDS.split(X[1:], y[1:])] + [np.arange(1, 60)]
     for weights, rows in zip(seen, expected, strict=True):
-        np.testing.assert_array_equal(weights, rows[rows > 0])  # a row without weight is absent
+        np.testing.assert_array_equal(weights, rows)
 
 
 def test_clones_and_pickles_are_the_same(overlapping):
@@ -523,3 +525,46 @@ def test_progress_is_shown_on_request(overlapping, capsys):
 )
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
+
+
+def test_rows_without_weight_are_absent_from_a_search(overlapping):
+    X, y = overlapping
+    kept = np.arange(len(y)) % 7 > 0
+    a = KernelizedCV(DNE(1), WIDTHS, FOLDS).fit(X, y, sample_weight=kept)
+    b = KernelizedCV(DNE(1), WIDTHS, FOLDS).fit(X[kept], y[kept])
+    for name in ("split0_test_score", "mean_test_score"):
+        np.testing.assert_array_equal(a.cv_results_[name], b.cv_results_[name])
+    np.testing.assert_array_equal(a.transform(X), b.transform(X))
+
+
+def test_candidates_are_judged_by_weights(overlapping):
+    X, y = overlapping
+    w = np.random.RandomState(0).randint(1, 5, len(y))
+    search = KernelizedCV(LDA(), WIDTHS, FOLDS, n_components=[5, None])
+    found = search.fit(X, y, sample_weight=w).cv_results_["split0_test_score"]
+    train, test = next(FOLDS.split(X, y))
+    for number, params in enumerate(search.cv_results_["params"]):
+        space = KPCA(params["n_components"])
+        metric = Kernelized(LDA(), params["kernel"], space)
+        metric.fit(X[train], y[train], sample_weight=w[train])
+        judge = KNeighborsClassifier(1).fit(metric.transform(X[train]), y[train])
+        score = judge.score(metric.transform(X[test]), y[test], sample_weight=w[test])
+        assert found[number] == pytest.approx(score)
+    plain = clone(search).fit(X, y).cv_results_["split0_test_score"]
+    assert not np.allclose(plain, found)
+
+
+def test_what_judges_without_weights_is_refused_beside_them(overlapping):
+    X, y = overlapping
+    w = np.arange(1.0, len(y) + 1)
+
+    def plain(estimator, X, y):
+        return estimator.score(X, y)
+
+    with pytest.raises(ValueError, match="scores without"):
+        KernelizedCV(DNE(1), WIDTHS, FOLDS, scoring=plain).fit(X, y, sample_weight=w)
+    listed = [tuple(fold) for fold in FOLDS.split(X, y)]
+    with pytest.raises(ValueError, match="folds that are row numbers"):
+        KernelizedCV(DNE(1), WIDTHS, listed).fit(X, y, sample_weight=w > 3)
+    with pytest.raises(ValueError, match="zero for all rows of class"):
+        KernelizedCV(DNE(1), WIDTHS, FOLDS).fit(X, y, sample_weight=y == y[0])

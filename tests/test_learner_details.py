@@ -63,7 +63,7 @@ DEFAULTS = {
     IdealizedKernel: {
         "kernel": "linear", "C": "auto", "C_similar": None, "C_dissimilar": None, "nu": 0.2,
         "psd": "solve", "n_neighbors": 5, "radius": "median", "prior": None, "tol": 1e-3,
-        "max_iter": 2000, "random_state": 0, "verbose": False,
+        "max_iter": 2000, "warm_start": False, "random_state": 0, "verbose": False,
     },
     ITML: {
         "gamma": 1.0, "prior": None, "bounds": None, "percentiles": (5, 95), "solver": "lbfgs",
@@ -92,11 +92,11 @@ DEFAULTS = {
     },
     SCML: {
         "beta": 0.01, "basis": None, "n_basis": None, "max_tuples": 10_000, "tol": 0.01,
-        "max_iter": 2000, "random_state": 0, "verbose": False,
+        "max_iter": 2000, "warm_start": False, "random_state": 0, "verbose": False,
     },
     SDML: {
         "balance": 0.5, "sparsity": 0.1, "prior": None, "max_pairs": 20_000, "tol": 1e-4,
-        "max_iter": 1000, "random_state": 0, "verbose": False,
+        "max_iter": 1000, "warm_start": False, "random_state": 0, "verbose": False,
     },
     RFM: {
         "n_components": None, "diagonal": False, "regression": "laplace", "max_samples": 1000,

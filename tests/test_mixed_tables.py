@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from kernelmetric import (
     DNE,
+    LDA,
     LMNN,
     RBF,
     AlignedScales,
@@ -269,7 +270,8 @@ def test_a_table_of_nothing_is_refused():
 def test_a_hundred_thousand_names_are_no_hundred_thousand_features():
     n = 100_000
     frame = pd.DataFrame({"user": [f"u{i % (n // 2)}" for i in range(n)], "kg": np.arange(n) % 7})
-    schema = TableSchema().fit(frame)
+    with pytest.warns(UserWarning, match="50000 names: the 100 most frequent are told apart"):
+        schema = TableSchema().fit(frame)
     assert len(schema.groups_) == 103
     assert schema.remarks(frame[:1000]) == []
 
@@ -418,3 +420,22 @@ def test_linear_learners_and_searches_take_tables_behind_a_schema():
         warnings.simplefilter("ignore", UserWarning)  # a fold may lack a rare name
         search = GridSearchCV(votes, {"kneighborsclassifier__n_neighbors": [1, 3]}, cv=2)
         assert search.fit(frame, y).best_score_ > 0.5
+
+
+@pytest.mark.parametrize("metric", [LDA(), Kernelized(LDA())], ids=repr)
+def test_two_columns_of_one_name_are_refused_among_numbers_too(metric):
+    X = np.random.RandomState(0).standard_normal((30, 3))
+    twins = pd.DataFrame(X, columns=["kg", "m", "kg"])
+    with pytest.raises(ValueError, match="2 columns named 'kg'"):
+        metric.fit(twins, np.arange(30) % 2)
+    fitted = clone(metric).fit(pd.DataFrame(X, columns=["kg", "m", "s"]), np.arange(30) % 2)
+    with pytest.raises(ValueError, match="2 columns named 'kg'"):
+        fitted.transform(twins)
+
+
+def test_names_that_are_mostly_not_told_apart_are_told_of():
+    names = [f"c{i % 1000}" for i in range(3000)]
+    frame = pd.DataFrame({"place": names, "kg": np.arange(3000.0)})
+    with pytest.warns(UserWarning, match="1000 names: .* in 90 % of the rows"):
+        schema = TableSchema().fit(frame)
+    assert len(schema.get_feature_names_out()) == 103

@@ -205,3 +205,15 @@ def test_the_distance_of_mapped_points_is_split_over_the_features(mapped):
     for pair in (X[:2], X[:2] + 0.1):
         why = explain_pair(metric, *pair)
         assert abs(why.shares.sum() - why.squared_distance) < 1e-8 * why.squared_distance
+
+
+def test_weights_take_part_in_the_search_for_a_map():
+    X, y, _ = directions(300, d=6)
+    w = np.random.RandomState(0).uniform(0.5, 2.0, len(X))
+    assert np.ndim(Kernelized(LDA()).fit(X, y, sample_weight=w).kernel_.scales) == 2
+    # Of the points that count, few follow the directions: the map of the others is of no use.
+    noise = np.random.RandomState(1).randint(2, size=len(y))
+    mixed = np.where(np.arange(len(y)) % 2 == 0, noise, y)
+    w = np.where(np.arange(len(y)) % 2 == 0, 1.0, 0.01)
+    kernel = Kernelized(LDA()).fit(X, mixed, sample_weight=w).kernel_
+    assert np.ndim(getattr(kernel, "scales", 0.0)) < 2

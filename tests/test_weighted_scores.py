@@ -10,6 +10,7 @@ from kernelmetric import (
     RBF,
     KernelAlignment,
     Kernelized,
+    PairVerifier,
     TransductiveDistance,
     map_at_r,
     recall_at_k,
@@ -128,3 +129,54 @@ def test_queries_count_by_weights(score, iris):
     np.testing.assert_allclose(score(None, X, y), np.mean(each))
     with pytest.raises(ValueError, match="expected finite weights"):
         score(None, X, y, sample_weight=-w - 1.0)
+
+
+# --- pairs ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def known_pairs():
+    rng = np.random.RandomState(0)
+    pairs = rng.standard_normal((60, 2, 3))
+    same = rng.randint(2, size=60)
+    pairs[same == 1, 1] = pairs[same == 1, 0] + 0.7 * rng.standard_normal((same.sum(), 3))
+    metric = LDA().fit(rng.standard_normal((30, 3)), rng.randint(2, size=30))
+    return metric, pairs, same, rng.randint(0, 4, 60)
+
+
+@pytest.mark.parametrize("calibration", ["logistic", "isotonic"])
+@pytest.mark.parametrize("criterion", ["accuracy", "f_beta", "max_tpr", "max_tnr"])
+def test_counted_pairs_are_repeated_pairs(known_pairs, criterion, calibration):
+    metric, pairs, same, w = known_pairs
+    verifier = PairVerifier(metric, criterion, min_rate=0.8, calibration=calibration)
+    a = clone_of(verifier).calibrate(pairs, y=same, sample_weight=w)
+    b = clone_of(verifier).fit(np.repeat(pairs, w, axis=0), np.repeat(same, w))
+    for name in ("threshold_", "criterion_value_", "tpr_", "tnr_"):
+        assert getattr(a, name) == pytest.approx(getattr(b, name))
+    P = b.predict_proba_pairs(pairs)
+    np.testing.assert_allclose(a.predict_proba_pairs(pairs), P, atol=1e-4)
+    scores = (
+        a.score_pairs(pairs, y=same, sample_weight=w),
+        b.score_pairs(np.repeat(pairs, w, axis=0), y=np.repeat(same, w)),
+    )
+    assert scores[0] == pytest.approx(scores[1])
+
+
+def clone_of(verifier):
+    return PairVerifier(**verifier.get_params(deep=False))
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        (lambda same: same, "all dissimilar pairs"),
+        (lambda same: 1 - same, "all similar pairs"),
+        (lambda same: same - 1.0, "not negative"),
+        (lambda same: np.ones(3), r"expected \(60,\)"),
+    ],
+    ids=["one-kind", "other-kind", "negative", "short"],
+)
+def test_bad_weights_of_pairs_are_refused(known_pairs, weights, said):
+    metric, pairs, same, _ = known_pairs
+    with pytest.raises(ValueError, match=said):
+        PairVerifier(metric).calibrate(pairs, y=same, sample_weight=weights(same))

@@ -1,14 +1,29 @@
 """Weights: whole numbers are repeated rows, none are absent rows, equal ones change nothing."""
 
 import inspect
+from itertools import product
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernelmetric import ITML, LMCA, LMNN, MCML, MLKR, MMC, NCA, IdealizedKernel
-from kernelmetric.compute import (
+from kernelmetric import (
+    ITML,
+    LMCA,
+    LMNN,
+    LSML,
+    MCML,
+    MLKR,
+    MMC,
+    NCA,
+    RFM,
+    SCML,
+    IdealizedKernel,
+    Quadruplets,
     Triplets,
+)
+from kernelmetric.compute import Triplets as CountedTriplets
+from kernelmetric.compute import (
     Weights,
     lmnn_hinge,
     lmnn_hinge_on,
@@ -19,7 +34,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import counted_neighbors, target_neighbors
 from kernelmetric.learners._mlkr import mlkr_loss
-from tested_learners import weighable
+from tested_learners import variants, weighable
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -150,6 +165,7 @@ def test_weights_that_leave_a_class_empty_are_refused(labelled, points):
         clone(labelled).fit(X, y, sample_weight=y != 2)
 
 
+@pytest.mark.parametrize("learner", variants(), ids=repr)
 def test_every_learner_takes_weights_and_those_from_labels_take_them_of_classes(learner):
     assert "sample_weight" in inspect.signature(learner.fit).parameters
     assert ("class_weight" in learner.get_params()) == (learner.learns_from == "labels")
@@ -199,6 +215,78 @@ def test_bad_weights_of_classes_are_refused_in_a_sentence(labelled, points, clas
         clone(labelled).set_params(class_weight=class_weight).fit(X, y)
 
 
+# --- what only some learners have ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [LSML, SCML])
+@pytest.mark.parametrize("width", [3, 4])
+def test_comparisons_count_the_product_of_their_points(kind, width, points):
+    X, _, w, new = points
+    rng = np.random.RandomState(0)
+    rows = np.stack([rng.permutation(len(X))[:width] for _ in range(30)])
+    rows[0, -1] = rows[0, 1] if width == 4 else rows[0, -1]  # a point that is in both pairs
+    name, make = ("triplets", Triplets) if width == 3 else ("quadruplets", Quadruplets)
+    X_rows = np.repeat(X, w, axis=0)
+    first = np.cumsum(w) - w
+    copies = [
+        dict(zip(set(row), chosen, strict=True))
+        for row in rows.tolist()
+        for chosen in product(*(range(first[p], first[p] + w[p]) for p in set(row)))
+    ]
+    owners = [row for row in rows.tolist() for _ in range(int(np.prod(w[list(set(row))])))]
+    of_copies = [[copy[p] for p in row] for row, copy in zip(owners, copies, strict=True)]
+    options = {"basis": np.eye(4)} if kind is SCML else {}
+    learner = kind(tol=1e-8, **options)
+    a = clone(learner).fit(X, **{name: make(rows, len(X))}, sample_weight=w)
+    b = clone(learner).fit(X_rows, **{name: make(of_copies, len(X_rows))})
+    np.testing.assert_allclose(a.loss_, b.loss_, rtol=1e-6)
+    D = b.pairwise_distances(new)
+    np.testing.assert_allclose(a.pairwise_distances(new), D, atol=1e-3 * D.max())
+
+
+def test_comparisons_of_points_that_count_nearly_nothing_are_refused(points):
+    X, *_ = points
+    w = np.ones(len(X))
+    w[:3] = 1e-99
+    w[3:6] = 1e-98
+    tuples = [[0, 1, 2, 3], [1, 2, 3, 4]]
+    with pytest.raises(ValueError, match="too small for numbers"):
+        LSML().fit(X, quadruplets=tuples, sample_weight=w)
+
+
+def test_features_of_counted_numbers_are_those_of_repeated_ones(points):
+    X, _, w, new = points
+    Y = np.stack([X[:, 0] + X[:, 1], np.sin(X[:, 2])], axis=1)
+    a = RFM().fit(X, Y, sample_weight=w)
+    b = RFM().fit(*repeated(w, X, Y))
+    np.testing.assert_allclose(a.loss_curve_, b.loss_curve_, rtol=1e-8)
+    np.testing.assert_allclose(a.pairwise_distances(new), b.pairwise_distances(new), rtol=1e-6)
+
+
+def test_numbers_have_no_weights_of_classes(points):
+    X, *_ = points
+    with pytest.raises(ValueError, match="class_weight='balanced' with a target of numbers"):
+        RFM(class_weight="balanced").fit(X, X[:, 0])
+
+
+def test_gradients_count_by_weights():
+    # Half of the points follow one direction, half another: who counts more is followed.
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((200, 3))
+    y = np.where(np.arange(200) < 100, X[:, 0], X[:, 1])
+    w = np.where(np.arange(200) < 100, 1.0, 0.05)
+    L = RFM(1).fit(X, y, sample_weight=w).components_[0]
+    assert abs(L[0]) > 3 * abs(L[1])
+    L = RFM(1).fit(X, y, sample_weight=w[::-1]).components_[0]
+    assert abs(L[1]) > 3 * abs(L[0])
+
+
+def test_counts_that_repeat_too_many_rows_are_refused(points):
+    X, y, w, _ = points
+    with pytest.raises(MemoryError, match="divide them by their mean"):
+        RFM().fit(X, y, sample_weight=w * 10**13)
+
+
 # --- the objectives, point by point -------------------------------------------------------------
 
 
@@ -228,7 +316,7 @@ def test_the_hinge_of_counted_points_is_that_of_repeated_rows(sorted_points, smo
     times = weights.counts.astype(int)
     X_rows, y_rows = repeated(times, X, y)
     targets, parts, _ = counted_neighbors(X, 3, weights, y)
-    weighed = Triplets(weights.shares[:, None] * parts, weights.counts)
+    weighed = CountedTriplets(weights.shares[:, None] * parts, weights.counts)
     value, product = lmnn_hinge(X @ L.T, X, targets, y, 1.3, smoothing, weighed)
     expected, of_rows = lmnn_hinge(
         X_rows @ L.T, X_rows, target_neighbors(X_rows, y_rows, 3), y_rows, 1.3, smoothing
@@ -265,7 +353,7 @@ def test_arrays_of_other_libraries_have_the_same_weighted_objectives(sorted_poin
     np.testing.assert_allclose(value, expected[0], rtol=1e-12)
     np.testing.assert_allclose(np.asarray(gradient), expected[1], atol=1e-10)
     targets, parts, _ = counted_neighbors(X, 3, weights, y)
-    weighed = Triplets(weights.shares[:, None] * parts, weights.counts)
+    weighed = CountedTriplets(weights.shares[:, None] * parts, weights.counts)
     E = xp.asarray(X @ L.T)
     value, product = lmnn_hinge(E, there[1], xp.asarray(targets), there[2], 1.3, 0.5, weighed)
     expected = lmnn_hinge(X @ L.T, X, targets, y, 1.3, 0.5, weighed)

@@ -11,7 +11,7 @@ from kernelmetric.cli._options import data_argument, metric_options, output_opti
 from kernelmetric.cli._study import Study, open_study
 from kernelmetric.cli._talk import Talk, count, sentences, visible
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
-from kernelmetric.datasets import TableError, features_of, labels_of, open_table
+from kernelmetric.datasets import TableError, features_of, labels_of, open_table, weights_of
 from kernelmetric.evaluation import Trial, cross_validate_pairs, is_uneven, run_trials
 from kernelmetric.report import Cell, rich_table
 
@@ -60,7 +60,7 @@ def command() -> click.Command:
             said: list[str] = []
             if study.pairs is not None:
                 scores = _pair_scores(study, talk, folds)
-                what = f"AUC of held-out pairs in %, mean±std over {folds} folds"
+                what = f"{study.pair_score} in %, mean±std over {folds} folds"
             else:
                 trials, said = _trials(study, talk, test, folds)
                 scores = _by_method(trials)
@@ -101,7 +101,7 @@ def _trials(
     study: Study, talk: Talk, test: Path | None, n_folds: int
 ) -> tuple[list[Trial], list[str]]:
     """The trials, and what there is to say about the table they were judged on."""
-    methods, X, y = study.methods, study.X, study.y
+    methods, X, y, weights = study.methods, study.X, study.y, study.weights
     notes: list[str] = []
     if test is None:
         splits = study.folds(n_folds)
@@ -110,6 +110,9 @@ def _trials(
 
         other = open_table(test)
         y_other, rows, said = labels_of(other.frame, str(study.label))
+        if weights is not None:
+            of_other = weights_of(other.frame, str(study.weight_column))[rows]
+            weights = np.concatenate([weights, of_other])
         encoder = study.plan.encoder().fit(X)
         X_other = features_of(other, encoder)[rows]
         found = [*other.notes, *said, *encoder.remarks(other)]
@@ -126,7 +129,7 @@ def _trials(
     trials: list[Trial] = []
     with talk.progress(len(names)) as begin:
         begin(names[0])
-        for trial in run_trials(methods, X, y, splits):
+        for trial in run_trials(methods, X, y, splits, sample_weight=weights):
             trials.append(trial)
             begin(names[len(trials)] if len(trials) < len(names) else "done")
     return trials, notes

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelmetric.cli._cluster import cluster, cluster_options
 from kernelmetric.cli._models import save_model
-from kernelmetric.cli._options import metric_options, output_options, several_data
+from kernelmetric.cli._options import KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._parts_study import PartsStudy, open_parts_study
 from kernelmetric.cli._study import Study, open_study, telling_columns
@@ -84,6 +84,7 @@ def command() -> click.Command:
           kernelmetric fit flowers.csv --label species --learner lmnn --out model.km
           kernelmetric fit houses.csv --label price --task regression --report page.html
           kernelmetric fit faces.npz --pairs pairs.csv --out model.km
+          kernelmetric fit songs.csv --triplets heard.csv --out model.km
 
         A table too large for one machine lies in several Parquet files. With --workers or --dask it
         is read part by part. A sample of its rows decides about the columns and is compared. The
@@ -95,7 +96,7 @@ def command() -> click.Command:
         talk = Talk(quiet=quiet, as_json=as_json)
         with sentences():
             inputs = {f"DATA {path}": path for path in data}
-            inputs["--pairs"] = options["pairs_file"]
+            inputs |= {f"--{name}": options[f"{name}_file"] for name in KNOWN}
             require_outputs({"--out": out, "--report": report}, inputs)
             wanted: Any = {"keep": out is not None, "page": report is not None}
             if address is None and workers is None:
@@ -156,7 +157,7 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool
             plain = cross_validate_pairs(study.plan.encoder(), study.X, **pairs)
             begin(study.name)
             learned = _quietly(lambda: cross_validate_pairs(study.model(), study.X, **pairs))
-            begin("all pairs")
+            begin(f"all {study.known}")
             found["model"] = _quietly(study.fitted) if keep or page else None
         found["scores"] = {"Euclidean": plain["test_score"], study.name: learned["test_score"]}
         found["seconds"] = float(learned["fit_time"].mean())
@@ -178,7 +179,7 @@ def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
     what = (
         f"{score} on {count(len(found['test']), 'row')} {_held_out(study)}"
         if study.pairs is None
-        else f"AUC of held-out pairs, {_PAIR_FOLDS} folds"
+        else f"{study.pair_score}, {_PAIR_FOLDS} folds"
     )
     talk.say(f"{what}:")
     width = max(map(len, found["scores"]))
@@ -225,7 +226,8 @@ def _page(study: Study, found: dict[str, Any]) -> str:
     else:
         encoder, metric = found["model"]["table"], found["model"]["metric"]
         order = np.arange(len(study.rows))
-        parts = {"y": y, "pairs": study.pairs, "score_name": "AUC of held-out pairs"}
+        pairs = study.pairs if study.known == "pairs" else None
+        parts = {"y": y, "pairs": pairs, "score_name": study.pair_score}
         X = encoder.transform(X)
     columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
     shown = telling_columns(study.frame, columns, _SHOWN_COLUMNS)

@@ -11,9 +11,11 @@ from typing import Any
 from kernelmetric import learners
 from kernelmetric.cli._talk import sentences
 from kernelmetric.compute import use_device
+from kernelmetric.graphs import Pairs, Quadruplets, Triplets
 from kernelmetric.kernelized import Kernelized
 
 KERNELS = ("auto", "aligned", "none", "rbf", "laplacian", "poly", "linear", "cosine")
+KNOWN = {"pairs": Pairs, "triplets": Triplets, "quadruplets": Quadruplets}  # beside labels
 LARGEST_SEED = 4_000_000
 _LEFT_OUT = ("Learner", "GradientLearner", "SpectralLearner")  # abstract
 _OF_NUMBERS = ("mlkr", "rfm")  # what predicts them, the default first
@@ -33,15 +35,17 @@ def learner_classes() -> dict[str, type]:
     }
 
 
-def chosen_learner(learner: str | None, *, pairs: bool, regression: bool) -> str:
+def chosen_learner(learner: str | None, *, known: str | None, regression: bool) -> str:
     """The learner that was asked for, or the default; refused where it learns from another thing.
 
     Parameters
     ----------
     learner : str or None
         As given.
-    pairs, regression : bool
-        Whether there are pairs, or numbers to predict, instead of classes.
+    known : {'pairs', 'triplets', 'quadruplets'} or None
+        What there is instead of labels.
+    regression : bool
+        Whether there are numbers to predict instead of classes.
 
     Returns
     -------
@@ -49,11 +53,14 @@ def chosen_learner(learner: str | None, *, pairs: bool, regression: bool) -> str
         Its name.
     """
     kinds = learner_classes()
-    if pairs:
-        able = [name for name, kind in kinds.items() if takes_pairs(kind)]
+    if known is not None:
+        able = [name for name, kind in kinds.items() if takes(kind, known)]
         if learner is not None and learner not in able:
+            what = "learns from labels"
+            if any(takes(kinds[learner], name) for name in KNOWN):
+                what = f"takes no {known}"
             raise ValueError(
-                f"Got --pairs with --learner {learner}, which learns from labels: try --learner "
+                f"Got --{known} with --learner {learner}, which {what}: try --learner "
                 f"{' or '.join(able)}."
             )
         return learner or "idealized"
@@ -74,18 +81,25 @@ def chosen_learner(learner: str | None, *, pairs: bool, regression: bool) -> str
     return learner or (_OF_NUMBERS[0] if regression else "nca")
 
 
-def takes_pairs(kind: type) -> bool:
-    """Whether a learner learns from pairs."""
-    return "pairs" in inspect.signature(kind.fit).parameters  # type: ignore[attr-defined]
+def takes(kind: type, known: str) -> bool:
+    """Whether a learner learns from pairs, triplets or quadruplets."""
+    return known in inspect.signature(kind.fit).parameters  # type: ignore[attr-defined]
 
 
-def build_metric(learner: str, kernel: str, components: int | None, seed: int) -> Any:
+def build_metric(
+    learner: str, kernel: str, components: int | None, seed: int, class_weight: str | None = None
+) -> Any:
     """The metric that the options describe, not fitted."""
     kind = learner_classes()[learner]
     known = inspect.signature(kind).parameters
-    wanted = {"n_components": components, "random_state": seed}
+    wanted = {"n_components": components, "random_state": seed, "class_weight": class_weight}
     if components is not None and "n_components" not in known:
         raise ValueError(f"Got --components {components}, but {learner} has no such choice.")
+    if class_weight is not None and "class_weight" not in known:
+        raise ValueError(
+            f"Got --class-weight {class_weight}, but {learner} has no weights of classes: try "
+            "--weights with a column of weights, or --learner nca."
+        )
     given = {name: value for name, value in wanted.items() if name in known and value is not None}
     metric = kind(**given)
     return metric if kernel == "none" else Kernelized(metric, kernel, random_state=seed)
@@ -166,9 +180,24 @@ def metric_options(function: Callable) -> Callable:
             "'i,j' or 'i,j,sign', with sign 1 for alike and -1 for different.",
         ),
         click.option(
+            "--triplets",
+            "triplets_file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Learn from triplets of row numbers instead of labels. A line is 'a,b,c': a is "
+            "nearer to b than to c.",
+        ),
+        click.option(
+            "--quadruplets",
+            "quadruplets_file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Learn from quadruplets of row numbers instead of labels. A line is 'a,b,c,d': a "
+            "is nearer to b than c is to d.",
+        ),
+        click.option(
             "--learner",
             type=click.Choice(list(learner_classes())),
-            help="The learner. Default: nca with labels, mlkr with numbers, idealized with pairs.",
+            help="The learner. Default: nca with labels, mlkr with numbers, idealized with pairs, "
+            "triplets or quadruplets.",
         ),
         click.option(
             "--kernel",
@@ -178,6 +207,17 @@ def metric_options(function: Callable) -> Callable:
             help="The kernel. auto chooses it from the data. none learns a linear metric.",
         ),
         click.option("--components", type=click.IntRange(1), help="Number of learned coordinates."),
+        click.option(
+            "--weights",
+            metavar="COL",
+            help="The column that says what each row counts: how many rows it stands for, or what "
+            "it counts beside the others.",
+        ),
+        click.option(
+            "--class-weight",
+            type=click.Choice(["balanced"]),
+            help="balanced lets all classes count alike, however many rows they have.",
+        ),
         click.option("--use", multiple=True, metavar="COL", help="Use a column all the same."),
         click.option("--ignore", multiple=True, metavar="COL", help="Leave a column out."),
         seed_option,

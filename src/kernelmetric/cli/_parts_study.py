@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from kernelmetric.cli._cluster import over_parts, watched
 from kernelmetric.cli._options import build_metric
-from kernelmetric.cli._study import Study
+from kernelmetric.cli._study import Study, known_file
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.datasets import TableEncoder, labels_of, plan_columns, require_columns
 from kernelmetric.datasets._parts import Part, columns_of, counting_columns, open_parts
@@ -92,17 +92,28 @@ def open_parts_study(
     ignore: tuple[str, ...],
     seed: int,
     task: str | None = None,
+    triplets_file: Path | None = None,
+    quadruplets_file: Path | None = None,
+    weights: str | None = None,
+    class_weight: str | None = None,
 ) -> PartsStudy:
     """Read labels and a sample of the rows, and decide about the columns by the sample."""
-    if label is None or pairs_file is not None:
+    known, _ = known_file(pairs_file, triplets_file, quadruplets_file)
+    if label is None or known is not None:
         raise ValueError(
-            "Got files to be read part by part without --label, or with --pairs, but expected a "
-            "column of classes: pairs of rows on many machines are learned from in Python."
+            f"Got files to be read part by part without --label, or with --{known or 'pairs'}, but "
+            "expected a column of classes: what is known of rows on many machines is learned from "
+            "in Python."
         )
     if task == "regression":
         raise ValueError(
             "Got --task regression for files to be read part by part, but expected a column of "
             "classes: learn numbers from one table, or in Python."
+        )
+    if weights is not None or class_weight is not None:
+        raise ValueError(
+            "Got --weights or --class-weight for files to be read part by part, but expected all "
+            "rows to count alike: learn with weights from one table."
         )
     parts = open_parts(data)
     require_columns(columns_of(parts[0]), [label, *use, *ignore])

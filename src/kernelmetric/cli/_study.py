@@ -15,7 +15,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.cli._options import build_metric, chosen_learner, metric_name
+from kernelmetric.cli._options import KNOWN, build_metric, chosen_learner, metric_name
+from kernelmetric.cli._talk import count
 from kernelmetric.datasets import (
     ColumnPlan,
     features_of,
@@ -23,9 +24,9 @@ from kernelmetric.datasets import (
     open_table,
     plan_columns,
     targets_of,
+    weights_of,
 )
 from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
-from kernelmetric.graphs import Pairs
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
 MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
@@ -49,8 +50,8 @@ class Study:
         What to fit.
     y : ndarray of str, of float, or None
         Labels, or numbers to predict.
-    pairs : Pairs or None
-        Pairs.
+    pairs : Pairs, Triplets, Quadruplets or None
+        What is known instead of labels.
     label : str or None
         The column of labels.
     notes : tuple of str
@@ -59,6 +60,10 @@ class Study:
         The only source of randomness.
     regression : bool
         Whether y are numbers.
+    weights : ndarray of float or None
+        What the rows count.
+    weight_column : str or None
+        The column that says so.
     """
 
     path: Path
@@ -72,11 +77,25 @@ class Study:
     notes: tuple[str, ...] = field(default=())
     seed: int = 0
     regression: bool = False
+    weights: np.ndarray | None = None
+    weight_column: str | None = None
 
     @property
     def name(self) -> str:
         """What to call the metric."""
         return metric_name(self.metric)
+
+    @property
+    def known(self) -> str:
+        """What is known instead of labels: pairs, triplets or quadruplets."""
+        return next(name for name, kind in KNOWN.items() if isinstance(self.pairs, kind))
+
+    @property
+    def pair_score(self) -> str:
+        """What pairs that were left out are judged by."""
+        if self.known == "pairs":
+            return "AUC of held-out pairs"
+        return f"Share of held-out {self.known} that hold"
 
     @property
     def n_rows(self) -> int:
@@ -109,7 +128,7 @@ class Study:
 
     def trials(self, splits: list[tuple[Any, Any]]) -> Iterator[Trial]:
         """Trials of all methods on splits of the rows."""
-        return run_trials(self.methods, self.X, self.y, splits)
+        return run_trials(self.methods, self.X, self.y, splits, sample_weight=self.weights)
 
     def folds(self, n_folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Shuffled folds, even in their classes where those are large enough."""
@@ -129,14 +148,24 @@ class Study:
     def fitted(self) -> Pipeline:
         """The model, fitted to all rows."""
         if self.pairs is None:
-            return self.model().fit(self.X, self.y)
+            counts = {} if self.weights is None else {"metric__sample_weight": self.weights}
+            return self.model().fit(self.X, self.y, **counts)
         # Labels beside pairs are for the eye: nothing may be learned from them.
-        return self.model().fit(self.X, metric__pairs=self.pairs)
+        return self.model().fit(self.X, **{f"metric__{self.known}": self.pairs})
 
 
 def telling_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
     """The first columns that do not hold the same in every row."""
     return list(islice((name for name in names if frame[name].nunique() > 1), most))
+
+
+def known_file(*files: Path | None) -> tuple[str | None, Path | None]:
+    """What is known instead of labels, and its file: of pairs, triplets and quadruplets one."""
+    given = [(name, file) for name, file in zip(KNOWN, files, strict=True) if file is not None]
+    if len(given) > 1:
+        names = " and ".join(f"--{name}" for name, _ in given)
+        raise ValueError(f"Got {names}, but expected one of them.")
+    return given[0] if given else (None, None)
 
 
 def open_study(
@@ -151,32 +180,50 @@ def open_study(
     ignore: tuple[str, ...],
     seed: int,
     task: str | None = None,
+    triplets_file: Path | None = None,
+    quadruplets_file: Path | None = None,
+    weights: str | None = None,
+    class_weight: str | None = None,
 ) -> Study:
     """Read a table and decide about its columns, as the options of a command say."""
-    if label is None and pairs_file is None:
+    known, file = known_file(pairs_file, triplets_file, quadruplets_file)
+    if label is None and known is None:
         raise ValueError("Got neither --label nor --pairs, but expected something to learn from.")
     regression = task == "regression"
-    if regression and pairs_file is not None:
-        raise ValueError("Got --task regression with --pairs, but expected --label alone.")
-    learner = chosen_learner(learner, pairs=pairs_file is not None, regression=regression)
-    metric = build_metric(learner, kernel, components, seed)
+    if regression and known is not None:
+        raise ValueError(f"Got --task regression with --{known}, but expected --label alone.")
+    if known is not None and (weights is not None or class_weight is not None):
+        raise ValueError(
+            f"Got --weights or --class-weight with --{known}, but expected --label: {known} on the "
+            "command line count alike."
+        )
+    learner = chosen_learner(learner, known=known, regression=regression)
+    metric = build_metric(learner, kernel, components, seed, class_weight)
     table = open_table(data)
     frame = table.frame
     rows = np.arange(len(frame))
+    counts = None if weights is None else weights_of(frame, weights)
     y, pairs = None, None
     notes: list[str] = []
-    if pairs_file is not None:
-        pairs = Pairs.from_file(pairs_file, len(frame))
+    if known is not None:
+        pairs = KNOWN[known].from_file(file, len(frame))  # type: ignore[attr-defined]
     if label is not None:
         y, labelled, notes = (targets_of if regression else labels_of)(frame, label)
         if task == "classification":  # asked for
             notes = [note for note in notes if "--task" not in note]
         if pairs is not None and not labelled.all():
             raise ValueError(
-                f"Got --pairs beside --label {label}, which {np.sum(~labelled)} rows lack: the "
-                "pairs count all rows. Leave --label out, or fill it."
+                f"Got --{known} beside --label {label}, which {np.sum(~labelled)} rows lack: the "
+                f"{known} count all rows. Leave --label out, or fill it."
             )
         frame, rows = frame[labelled].reset_index(drop=True), rows[labelled]
+        counts = None if counts is None else counts[labelled]
+    if weights is not None and counts is not None and y is not None:
+        kept = counts > 0
+        if not kept.all():
+            notes.append(f"{count(int(np.sum(~kept)), 'row')} of weight zero are left out.")
+        frame, rows, y = frame[kept].reset_index(drop=True), rows[kept], y[kept]
+        counts, ignore = counts[kept], (*ignore, weights)
     plan = plan_columns(frame, label=label, use=use, ignore=ignore)
     notes = [*table.notes, *plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
@@ -188,4 +235,5 @@ def open_study(
         and len(np.unique(y)) > MOST_CLASSES_FOR_SVM
     ):
         notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
-    return Study(data, frame, rows, plan, metric, y, pairs, label, tuple(notes), seed, regression)
+    told = label, tuple(notes), seed, regression, counts, weights
+    return Study(data, frame, rows, plan, metric, y, pairs, *told)

@@ -58,15 +58,16 @@ def uneven_summary(judged: Judged, learned: str) -> dict[str, Any]:
     return found
 
 
-def _confusion(scores: Sequence[ClassScores]) -> tuple[list[str], list[list[int]]]:
-    """Classes and counts, over all splits."""
+def _confusion(scores: Sequence[ClassScores]) -> tuple[list[str], list[list[Any]]]:
+    """Classes and counts, or weights to two digits, over all splits."""
     classes = sorted({name for score in scores for name in score.classes})
     place = {name: i for i, name in enumerate(classes)}
-    total = np.zeros((len(classes), len(classes)), dtype=int)
+    total = np.zeros((len(classes), len(classes)))
     for score in scores:
         at = [place[name] for name in score.classes]
         total[np.ix_(at, at)] += np.array(score.confusion)
-    return classes, total.tolist()
+    whole = np.array_equal(total, np.round(total))
+    return classes, (total.astype(int) if whole else np.round(total, 2)).tolist()
 
 
 def _mean(scores: Sequence[ClassScores], measure: str) -> float:

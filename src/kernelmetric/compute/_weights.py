@@ -19,6 +19,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute._arrays import is_sparse, streamed, take_rows, to_numpy
+from kernelmetric.compute._budget import require_memory
+from kernelmetric.compute._refusals import refuse_unsaid
 
 _ROUNDING = 1e-9  # of a weight: so near to each other they are equal, so near to a whole number one
 _MOST = 1e100  # sums of products of weights stay in range
@@ -227,6 +229,37 @@ def repeated_rows(weights: Weights) -> np.ndarray:
     return np.repeat(np.arange(len(counts)), counts.astype(np.intp))
 
 
+def copies(weights: Weights | None) -> tuple[np.ndarray | None, Weights | None]:
+    """Row numbers in which counted rows stand as often as they count, and what each then counts.
+
+    For formulas in which two copies of a row are not the same: where either may be left out, or
+    has neighbours of its own.
+
+    Parameters
+    ----------
+    weights : Weights or None
+        Of rows.
+
+    Returns
+    -------
+    rows : ndarray of int or None
+        None where no row stands for several.
+    weights : Weights or None
+        Of these rows: no more than their classes, where they were counts.
+    """
+    if weights is None or not weights.own.any():
+        return None, weights
+    require_memory(
+        100 * weights.total,
+        f"Counts of rows that are {weights.total:.3g} in all",
+        "divide them by their mean: weights that are no whole numbers repeat no row.",
+    )
+    rows = np.repeat(np.arange(len(weights.counts)), weights.counts.astype(np.intp))
+    ones, shares = np.ones(len(rows)), weights.classes[rows]
+    equal = np.ptp(shares) <= _ROUNDING * shares[0]
+    return rows, None if equal else Weights(ones, np.zeros(len(rows)), shares)
+
+
 def check_class_weight(class_weight: Any) -> None:
     """Refuse what is neither None, 'balanced' nor a dict of finite numbers from zero on."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
@@ -269,6 +302,7 @@ def _of_classes(class_weight: Any, classes: np.ndarray, sizes: np.ndarray) -> np
 
 def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
     """Weights of n rows as a new array of float64, refused where they cannot be weights."""
+    refuse_unsaid(sample_weight, "sample_weight")
     given = to_numpy(sample_weight) if is_array_api_obj(sample_weight) else sample_weight
     try:
         w = np.array(given, dtype=np.float64)

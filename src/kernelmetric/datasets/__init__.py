@@ -17,7 +17,13 @@ its columns become features and how, and makes the :class:`TableEncoder` that ke
 and reads other files by them.
 """
 
-from kernelmetric.datasets._columns import ColumnPlan, labels_of, plan_columns, targets_of
+from kernelmetric.datasets._columns import (
+    ColumnPlan,
+    labels_of,
+    plan_columns,
+    targets_of,
+    weights_of,
+)
 from kernelmetric.datasets._content import ChecksumError, content_digest
 from kernelmetric.datasets._encoder import TableEncoder, features_of
 from kernelmetric.datasets._generators import (
@@ -65,4 +71,5 @@ __all__ = [
     "table_bytes",
     "targets_of",
     "typed",
+    "weights_of",
 ]

@@ -246,6 +246,51 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     return y, rows, notes
 
 
+def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
+    """What the rows of a table count, by one of its columns.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table.
+    column : str
+        The column of weights.
+
+    Returns
+    -------
+    ndarray of float
+        One for every row, not negative.
+
+    Raises
+    ------
+    TableError
+        If a row has none, or what it has is no weight.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelmetric.datasets import weights_of
+    >>> weights_of(pd.DataFrame({"people": ["2", "0.5"]}), "people").tolist()
+    [2.0, 0.5]
+    """
+    require_columns(frame, [column])
+    cells = texts_of(frame[column])
+    writing = writing_of([text for text in cells if text is not None])
+    w = numbers_of(frame[column], comma=writing == "comma")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise TableError(
+            f"The column {column!r} holds {cells[bad[0]] or 'nothing'} in row {bad[0]}, but "
+            "expected weights: finite numbers that are not negative. Zero leaves a row out."
+        )
+    if not w.any():
+        raise TableError(
+            f"The column {column!r} holds zero in all rows, but expected some weight: leave "
+            "--weights out, and all rows count alike."
+        )
+    return w
+
+
 def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Numbers to predict, the rows that have one, and sentences about them.
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
@@ -16,14 +17,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import has_fit_parameter
 
-from kernelmetric.compute import one_thread
+from kernelmetric.compute import checked_weights, one_thread
 from kernelmetric.evaluation._class_scores import ClassScores, class_scores
 from kernelmetric.evaluation._measure import measured
 
 NEIGHBORS = 3  # of the Euclidean and of the learned metric: the same for both
 NEIGHBORS_OF_NUMBERS = 5  # likewise, where their mean is the prediction
 _INNER_FOLDS = 3
+_INSIDE = ("estimator", "regressor", "learner")  # what others fit
 
 
 class Trial(NamedTuple):
@@ -119,7 +122,12 @@ def _neighbor_grid(most: int) -> dict[str, list[Any]]:
 
 
 def run_trials(
-    methods: Mapping[str, Any], X: Any, y: Any, splits: Iterable[tuple[Any, Any]]
+    methods: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    splits: Iterable[tuple[Any, Any]],
+    *,
+    sample_weight: Any = None,
 ) -> Iterator[Trial]:
     """Fit and judge every method on every split, one finished trial at a time.
 
@@ -133,6 +141,9 @@ def run_trials(
         Labels, or numbers.
     splits : iterable of (train, test)
         Row numbers, as scikit-learn's splitters give them.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What the rows count, above zero: in every score, and in the fit of the methods that take
+        weights. Votes of scikit-learn's neighbours take none.
 
     Yields
     ------
@@ -147,20 +158,58 @@ def run_trials(
     >>> [trial.accuracy > 0.9 for trial in run_trials(baselines(y), X, y, [holdout(y)])]
     [True, True, True]
     """
+    w = None if sample_weight is None else checked_weights(sample_weight, len(y))
     for number, (train, test) in enumerate(splits):
         for name, method in methods.items():
             fitted = clone(method)
             parts = _safe_split(fitted, X, y, train), _safe_split(fitted, X, y, test, train)
-            accuracy, seconds, _, note = measured(_fit_and_score, fitted, *parts)
+            counts = (None, None) if w is None else (w[train], w[test])
+            accuracy, seconds, _, note = measured(_fit_and_score, fitted, *parts, *counts)
             scores = None
             if not is_regressor(fitted):
                 with one_thread():
-                    scores = class_scores(fitted, *parts[1])
+                    scores = class_scores(fitted, parts[1][0], parts[1][1], counts[1])
             yield Trial(name, number, accuracy, seconds, note, fitted, scores)
 
 
-def _fit_and_score(estimator: Any, train: tuple[Any, Any], test: tuple[Any, Any]) -> float:
-    return float(estimator.fit(*train).score(*test))
+def _fit_and_score(
+    estimator: Any,
+    train: tuple[Any, Any],
+    test: tuple[Any, Any],
+    w_train: np.ndarray | None,
+    w_test: np.ndarray | None,
+) -> float:
+    if w_train is None:
+        return float(estimator.fit(*train).score(*test))
+    name = name_of_weights(estimator)
+    estimator.fit(*train, **({} if name is None else {name: w_train}))
+    score = r2_score if is_regressor(estimator) else accuracy_score
+    return float(score(test[1], estimator.predict(test[0]), sample_weight=w_test))
+
+
+def name_of_weights(estimator: Any) -> str | None:
+    """What the fit of an estimator calls the weights of rows, without metadata routing.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A pipeline hands them to the first of its steps that takes them, a search to what it fits.
+
+    Returns
+    -------
+    str or None
+        None where nothing in it takes any.
+    """
+    if isinstance(estimator, Pipeline):
+        for step, part in estimator.steps:
+            name = name_of_weights(part)
+            if name is not None:
+                return f"{step}__{name}"
+        return None
+    if has_fit_parameter(estimator, "sample_weight"):
+        return "sample_weight"
+    inner = next((getattr(estimator, name) for name in _INSIDE if hasattr(estimator, name)), None)
+    return None if inner is None else name_of_weights(inner)
 
 
 def holdout(

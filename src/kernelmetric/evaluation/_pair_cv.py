@@ -19,8 +19,8 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.evaluation._verification import best_threshold, known_distances
-from kernelmetric.graphs import Pairs
+from kernelmetric.evaluation._verification import best_threshold, distances_of, known_distances
+from kernelmetric.graphs import IndexTuples, Pairs
 
 _RANKING = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}
 _DECIDING = {
@@ -32,7 +32,7 @@ _DECIDING = {
 def cross_validate_pairs(
     estimator: Any,
     X: Any,
-    pairs: Pairs,
+    pairs: Pairs | IndexTuples,
     *,
     cv: Any = 5,
     by: str = "point",
@@ -54,7 +54,7 @@ def cross_validate_pairs(
         such as ``StandardScaler()``, is fitted to the points alone: the baseline.
     X : array-like of shape (n_samples, n_features)
         Points; the Gram matrix for a precomputed kernel.
-    pairs : Pairs
+    pairs : Pairs, Triplets or Quadruplets
         What is known of them.
     cv : int, splitter or iterable, default=5
         Number of shuffled folds; or a splitter; or (train, test) positions of points or pairs.
@@ -68,6 +68,7 @@ def cross_validate_pairs(
         'roc_auc' and 'average_precision' ask whether similar pairs are the nearer ones;
         'accuracy' and 'f1' draw the line that is best on the training pairs. A callable gets
         ``(metric, X, pairs)``. A list of names, or a dict of names and callables, gives several.
+        Of triplets and quadruplets, 'roc_auc' and 'accuracy' are the share that holds.
     n_jobs : int, default=None
         Processes that share the folds. Inside
         ``joblib.parallel_config(backend="dask", scatter=[X, pairs])`` they are those of a cluster.
@@ -101,7 +102,7 @@ def cross_validate_pairs(
     >>> bool(scaled["test_score"].mean() > raw["test_score"].mean() + 0.1)
     True
     """
-    if not isinstance(pairs, Pairs):
+    if not isinstance(pairs, Pairs | IndexTuples):
         raise ValueError(
             f"Got pairs of type {type(pairs).__name__}, but expected Pairs(similar, dissimilar, "
             "n_samples=len(X))."
@@ -167,6 +168,8 @@ def _scorer(scoring: Any) -> Scorer:
     if isinstance(scoring, str) and scoring in _RANKING:
 
         def rank(metric: Any, X: Any, pairs: Pairs, X_train: Any, pairs_train: Pairs) -> float:
+            if isinstance(pairs, IndexTuples):
+                return _share_that_holds(metric, X, pairs, scoring)
             distances, same = known_distances(metric, pairs, X)
             return float(_RANKING[scoring](same, -distances))
 
@@ -175,6 +178,8 @@ def _scorer(scoring: Any) -> Scorer:
         score, criterion = _DECIDING[scoring]
 
         def decide(metric: Any, X: Any, pairs: Pairs, X_train: Any, pairs_train: Pairs) -> float:
+            if isinstance(pairs, IndexTuples):
+                return _share_that_holds(metric, X, pairs, scoring)
             threshold, _ = best_threshold(*known_distances(metric, pairs_train, X_train), criterion)
             distances, same = known_distances(metric, pairs, X)
             return float(score(same, distances <= threshold))
@@ -186,16 +191,28 @@ def _scorer(scoring: Any) -> Scorer:
     )
 
 
-def _folds(cv: Any, by: str, pairs: Pairs, random_state: Any) -> Iterable[Any]:
+def _share_that_holds(metric: Any, X: Any, tuples: IndexTuples, scoring: str) -> float:
+    """Of comparisons, those whose near pair is nearer than the far one."""
+    if scoring not in ("roc_auc", "accuracy"):
+        raise ValueError(
+            f"Got scoring={scoring!r} with {tuples.kind}s, but expected 'accuracy', the share of "
+            "them that holds."
+        )
+    near, far = (distances_of(metric, rows, X) for rows in (tuples.near, tuples.far))
+    return float(np.mean(near < far))
+
+
+def _folds(cv: Any, by: str, pairs: Pairs | IndexTuples, random_state: Any) -> Iterable[Any]:
     """Positions of training and test points, or pairs."""
     if by not in ("point", "pair"):
         raise ValueError(f"Got by={by!r}, but expected 'point' or 'pair'.")
     if isinstance(cv, Integral):
-        folds = KFold if by == "point" else StratifiedKFold
+        whole = by == "point" or isinstance(pairs, IndexTuples)
+        folds = KFold if whole else StratifiedKFold
         cv = folds(int(cv), shuffle=True, random_state=random_state)
     if by == "point":
         return check_cv(cv).split(np.empty((pairs.n_samples, 1)))
-    return check_cv(cv).split(pairs.rows, pairs.is_similar)
+    return check_cv(cv).split(pairs.rows, getattr(pairs, "is_similar", None))
 
 
 def _parts(
@@ -248,14 +265,15 @@ def _one_fold(
     return result
 
 
-def _pairs_argument(estimator: Any, pairs: Pairs) -> dict[str, Any]:
+def _pairs_argument(estimator: Any, pairs: Pairs | IndexTuples) -> dict[str, Any]:
     """How the fit of an estimator wants its pairs; nothing where it wants none."""
     prefix, learner = "", estimator
     while isinstance(learner, Pipeline):
         prefix, learner = f"{prefix}{learner.steps[-1][0]}__", learner.steps[-1][1]
     learner = getattr(learner, "learner", learner)  # Kernelized hands pairs on
-    takes = hasattr(learner, "fit") and "pairs" in inspect.signature(learner.fit).parameters
-    return {f"{prefix}pairs": pairs} if takes else {}
+    name = f"{pairs.kind}s" if isinstance(pairs, IndexTuples) else "pairs"
+    takes = hasattr(learner, "fit") and name in inspect.signature(learner.fit).parameters
+    return {f"{prefix}{name}": pairs} if takes else {}
 
 
 def _report_failures(errors: list[str | None], error_score: Any) -> None:

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.isotonic import IsotonicRegression
@@ -15,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
-from kernelmetric.compute import to_numpy
+from kernelmetric.compute import checked_weights, to_numpy
 from kernelmetric.graphs import Pairs, check_rows, pair_distances
 
 CRITERIA = ("accuracy", "f_beta", "max_tpr", "max_tnr")
@@ -88,7 +89,9 @@ class PairVerifier(BaseEstimator):
         self.min_rate = min_rate
         self.calibration = calibration
 
-    def calibrate(self, pairs: Any, X: Any = None, y: Any = None) -> PairVerifier:
+    def calibrate(
+        self, pairs: Any, X: Any = None, y: Any = None, *, sample_weight: Any = None
+    ) -> PairVerifier:
         """Find the threshold and the probabilities, from pairs that are known.
 
         Parameters
@@ -99,6 +102,8 @@ class PairVerifier(BaseEstimator):
             The points that the pairs number.
         y : array-like of shape (n_pairs,), default=None
             For arrays: 1 or True where the pair is the same, 0, -1 or False where it is not.
+        sample_weight : array-like of shape (n_pairs,), default=None
+            How many pairs each pair stands for; of Pairs the similar ones come first.
 
         Returns
         -------
@@ -106,19 +111,19 @@ class PairVerifier(BaseEstimator):
             Itself, ready to predict.
         """
         self._check_parameters()
-        distances, same = known_distances(self.metric, pairs, X, y)
-        threshold, value = best_threshold(
-            distances, same, self.criterion, beta=float(self.beta), min_rate=self.min_rate
-        )
-        calibrator = _fit_probabilities(distances, same, self.calibration)
-        accepted = distances <= threshold
+        distances, same, w = counted_distances(self.metric, pairs, X, y, sample_weight)
+        how: Any = {"beta": float(self.beta), "min_rate": self.min_rate, "weights": w}
+        threshold, value = best_threshold(distances, same, self.criterion, **how)
+        calibrator = _fit_probabilities(distances, same, self.calibration, w)
+        accepted = np.average(distances[same] <= threshold, weights=_of(w, same))
+        refused = np.average(distances[~same] > threshold, weights=_of(w, ~same))
         # All is known: what was refused, or interrupted, has changed nothing.
         self.threshold_, self.criterion_value_ = threshold, value
-        self.tpr_, self.tnr_ = float(accepted[same].mean()), float(1 - accepted[~same].mean())
+        self.tpr_, self.tnr_ = float(accepted), float(refused)
         self.calibrator_ = calibrator
         return self
 
-    def fit(self, X: Any, y: Any) -> PairVerifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PairVerifier:
         """:meth:`calibrate` as scikit-learn calls it.
 
         Parameters
@@ -127,13 +132,15 @@ class PairVerifier(BaseEstimator):
             The two points of every pair.
         y : array-like of shape (n_pairs,)
             1 or True where the pair is the same, 0, -1 or False where it is not.
+        sample_weight : array-like of shape (n_pairs,), default=None
+            How many pairs each pair stands for.
 
         Returns
         -------
         PairVerifier
             Itself, ready to predict.
         """
-        return self.calibrate(X, y=y)
+        return self.calibrate(X, y=y, sample_weight=sample_weight)
 
     def decision_pairs(self, pairs: Any, X: Any = None) -> np.ndarray:
         """How far each pair is on the same side of the threshold.
@@ -193,7 +200,9 @@ class PairVerifier(BaseEstimator):
             same = self.calibrator_.predict_proba(distances[:, None])[:, 1]
         return np.column_stack([1 - same, same])
 
-    def score_pairs(self, pairs: Any, X: Any = None, y: Any = None) -> float:
+    def score_pairs(
+        self, pairs: Any, X: Any = None, y: Any = None, *, sample_weight: Any = None
+    ) -> float:
         """Area under the ROC curve: how often a same pair is nearer than a different one.
 
         Parameters
@@ -204,14 +213,16 @@ class PairVerifier(BaseEstimator):
             The points that the pairs number.
         y : array-like of shape (n_pairs,), default=None
             For arrays, which pairs are the same.
+        sample_weight : array-like of shape (n_pairs,), default=None
+            How many pairs each pair stands for.
 
         Returns
         -------
         float
             Does not depend on the threshold, and needs no calibration.
         """
-        distances, same = known_distances(self.metric, pairs, X, y)
-        return float(roc_auc_score(same, -distances))
+        distances, same, w = counted_distances(self.metric, pairs, X, y, sample_weight)
+        return float(roc_auc_score(same, -distances, sample_weight=w))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -251,6 +262,7 @@ def best_threshold(
     *,
     beta: float = 1.0,
     min_rate: float = 0.95,
+    weights: np.ndarray | None = None,
 ) -> tuple[float, float]:
     """The distance up to which pairs are best taken for the same, over all ways to cut the list.
 
@@ -262,6 +274,8 @@ def best_threshold(
         Which are the same.
     criterion, beta, min_rate : str, float, float
         As in :class:`PairVerifier`.
+    weights : ndarray of shape (n_pairs,), default=None
+        How many pairs each stands for.
 
     Returns
     -------
@@ -275,12 +289,13 @@ def best_threshold(
     O(n log n) time: the counts at all cuts are cumulative sums along the sorted distances.
     """
     lengths, place = np.unique(distances, return_inverse=True)
-    zero = [0]
-    tp = np.concatenate([zero, np.cumsum(np.bincount(place[same], minlength=len(lengths)))])
-    fp = np.concatenate([zero, np.cumsum(np.bincount(place[~same], minlength=len(lengths)))])
+    tp, fp = (
+        np.append(0, np.cumsum(np.bincount(place[kind], _of(weights, kind), len(lengths))))
+        for kind in (same, ~same)
+    )
     tpr, tnr = tp / tp[-1], 1 - fp / fp[-1]
     if criterion == "accuracy":
-        value = (tp + fp[-1] - fp) / len(distances)
+        value = (tp + fp[-1] - fp) / (tp[-1] + fp[-1])
     elif criterion == "f_beta":
         value = (1 + beta**2) * tp / (beta**2 * tp[-1] + tp + fp)
     elif criterion == "max_tpr":
@@ -368,17 +383,44 @@ def known_distances(
     return distances, same
 
 
-def _fit_probabilities(distances: np.ndarray, same: np.ndarray, calibration: str) -> Any:
+def counted_distances(
+    metric: Any, pairs: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """:func:`known_distances` of the pairs that have weight, and their weights."""
+    distances, same = known_distances(metric, pairs, X, y)
+    if sample_weight is None:
+        return distances, same, None
+    w = checked_weights(sample_weight, len(same))
+    kept = w > 0
+    if not (kept & same).any() or not (kept & ~same).any():
+        kind = "similar" if (kept & ~same).any() else "dissimilar"
+        raise ValueError(
+            f"Got sample_weight of zero for all {kind} pairs, but expected some weight "
+            "for both kinds: there is nothing to tell apart."
+        )
+    return distances[kept], same[kept], w[kept]
+
+
+def _of(weights: np.ndarray | None, chosen: np.ndarray) -> np.ndarray | None:
+    return None if weights is None else weights[chosen]
+
+
+def _fit_probabilities(
+    distances: np.ndarray, same: np.ndarray, calibration: str, w: np.ndarray | None
+) -> Any:
     if calibration == "isotonic":
         curve = IsotonicRegression(y_min=0, y_max=1, increasing=False, out_of_bounds="clip")
-        return curve.fit(distances, same.astype(np.float64))
+        return curve.fit(distances, same.astype(np.float64), sample_weight=w)
     # Platt: the targets are a little less than sure, (n + 1) / (n + 2), so that the optimum is
     # finite; each pair enters as both answers, with these weights.
-    n_same, n_other = np.sum(same), np.sum(~same)
+    each = np.ones(len(same)) if w is None else w
+    n_same, n_other = np.sum(each[same]), np.sum(each[~same])
     target = np.where(same, (n_same + 1) / (n_same + 2), 1 / (n_other + 2))
     curve = make_pipeline(StandardScaler(), LogisticRegression(C=1e10))
     answers = np.repeat([True, False], len(distances))
-    weights = np.concatenate([target, 1 - target])
-    return curve.fit(
-        np.tile(distances, 2)[:, None], answers, logisticregression__sample_weight=weights
-    )
+    weights = np.concatenate([each * target, each * (1 - target)])
+    both = {"logisticregression__sample_weight": weights}
+    if w is not None:
+        both["standardscaler__sample_weight"] = np.tile(w, 2)
+    with config_context(enable_metadata_routing=False):
+        return curve.fit(np.tile(distances, 2)[:, None], answers, **both)

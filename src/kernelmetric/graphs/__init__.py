@@ -8,12 +8,11 @@
 :func:`laplacian` turns weights into the quadratic form ``Σ w_ij |z_i - z_j|²``;
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
 kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Where points have weights,
-:func:`counted_neighbors` lists neighbours until they count k together. Of all
-kernels), and :func:`as_pairs` makes them from what a ``fit`` got; :class:`Triplets` and
-:class:`Quadruplets` list comparisons of distances. Of all
-points, labelled or not, :func:`gaussian_graph` joins every two; :func:`label_graphs` and
-:func:`pair_graphs` join what labels or pairs say should be near, or far. :func:`coded_targets` says
-whether labels are classes or numbers.
+:func:`counted_neighbors` lists neighbours until they count k together. :class:`Triplets` and
+:class:`Quadruplets` list comparisons of distances. Of all points, labelled or not,
+:func:`gaussian_graph` joins every two; :func:`label_graphs` and :func:`pair_graphs` join what
+labels or pairs say should be near, or far. :func:`coded_targets` says whether labels are classes
+or numbers.
 """
 
 from kernelmetric.graphs._counted import Counted, counted_neighbors, union_counts

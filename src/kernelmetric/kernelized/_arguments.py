@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
+from sklearn.metrics._scorer import _PassthroughScorer
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from kernelmetric.compute import (
     Weights,
-    check_labels,
     checked_weights,
     refuse_streams,
     weigh,
-    with_classes,
 )
 from kernelmetric.learners import Learner
-from kernelmetric.learners._checks import kept_rows
+from kernelmetric.learners._checks import kept_rows, weights_of_classes
 
 
 def learner_arguments(
@@ -29,20 +30,20 @@ def learner_arguments(
 ) -> dict[str, Any]:
     """Everything the learner's fit gets besides Z and y, refused where it has no meaning."""
     name = type(metric.learner).__name__
-    signature = inspect.signature(metric.learner.fit).parameters
+    known = signature(metric.learner.fit).parameters
     arguments = dict(fit_params)
     if get_config()["enable_metadata_routing"]:
         arguments = dict(process_routing(metric, "fit", **fit_params)["learner"]["fit"])
     gram = getattr(space, "gram_", None)
     if gram is not None:
-        if "gram" not in signature:
+        if "gram" not in known:
             raise ValueError(
                 f"Got {type(space).__name__} with {name}, which cannot take the Gram "
                 "matrix of its basis; expected an orthonormal basis: use KPCA() instead."
             )
         arguments["gram"] = gram
     if metric.neighbors == "input":
-        if "neighbors" not in signature:
+        if "neighbors" not in known:
             raise ValueError(
                 f"Got neighbors='input', but {name} looks for no neighbours: leave it out."
             )
@@ -55,10 +56,16 @@ def learner_arguments(
     given = {"similar": similar, "dissimilar": dissimilar, "pairs": arguments.get("pairs")}
     for key, pairs in given.items():
         if pairs is not None:
-            if key not in signature:
+            if key not in known:
                 kind = "pairs" if key == "pairs" else f"{key} pairs"
                 raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
             arguments[key] = pairs
+    for key in ("triplets", "quadruplets"):
+        if arguments.get(key) is not None and key not in known:
+            raise ValueError(
+                f"Got {key}, but {name} does not learn from them: try LSML, SCML, LMNN or "
+                "IdealizedKernel."
+            )
     return arguments
 
 
@@ -78,9 +85,8 @@ def weighed_fit(
         )
     refuse_streams(X)
     rows, weights = weigh(sample_weight, X)
-    if y is not None and ours and learner.learns_from != "targets":
-        check_labels(y, X)
-        weights = with_classes(weights, class_weight, y, rows)
+    if ours:
+        weights = weights_of_classes(learner, X, y, rows, weights)
     if rows is None:
         return X, y, weights, given
     if kernel.pairwise:
@@ -114,6 +120,49 @@ def search_arguments(search: Any, params: dict[str, Any]) -> tuple[dict[str, Any
                 "a fold."
             )
     return {k: v for k, v in params.items() if k != "groups"}, {"groups": params.get("groups")}
+
+
+def counted_rows(search: Any, X: Any, y: Any, scorer: Any, sample_weight: Any) -> np.ndarray | None:
+    """The rows of a search that have weight; None for all. Refused where nobody could judge by it.
+
+    Parameters
+    ----------
+    search : KernelizedCV
+        The search.
+    X, y : array-like
+        Points and labels.
+    scorer : callable
+        What scores by.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights.
+
+    Returns
+    -------
+    ndarray of int or None
+        Row numbers.
+    """
+    if sample_weight is None:
+        return None
+    passes_on = isinstance(scorer, _PassthroughScorer)
+    judges = signature(search._judge.score if passes_on else scorer).parameters.values()
+    if not any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in judges):
+        raise ValueError(
+            f"Got sample_weight, but {search._judge if passes_on else scorer!r} scores without: "
+            "expected a score that takes sample_weight, such as scoring='accuracy'."
+        )
+    rows = np.flatnonzero(checked_weights(sample_weight, _num_samples(X)) > 0)
+    if len(rows) == _num_samples(X):
+        return None
+    if get_tags(search).input_tags.pairwise or not (
+        isinstance(search.cv, Integral | None) or hasattr(search.cv, "split")
+    ):
+        raise ValueError(
+            "Got sample_weight of zero with a precomputed kernel, or with folds that are row "
+            "numbers, but expected some for every row: leave these rows out."
+        )
+    if isinstance(search.learner, Learner):
+        weights_of_classes(search.learner, X, y, rows, None)
+    return rows
 
 
 @contextmanager

@@ -9,14 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
 
-from kernelmetric.compute import block_budget, take_rows, to_numpy, within_budget
+from kernelmetric.compute import Weighed, block_budget, take_rows, to_numpy, within_budget
+from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
@@ -46,6 +49,8 @@ class Fold:
         What else the learner's fit gets.
     pairwise : bool
         Whether the points are a Gram matrix, which has columns to cut too.
+    weights : ndarray or None
+        What the rows to be scored on count.
     """
 
     train: Any
@@ -53,6 +58,7 @@ class Fold:
     space: Space
     fit_params: dict[str, Any]
     pairwise: bool
+    weights: Any = None
 
     def cut(self, X: Any, y: Any) -> tuple[Any, Any, Any, Any]:
         """Points and labels to learn from, points and labels to be scored on."""
@@ -95,7 +101,9 @@ class Trial:
         rank that the kernel does not reach has the outcome of the rank it reaches.
         """
         X, y, X_new, y_new = fold.cut(X, y)
-        path = KernelPath(X, y, X_new, fold.space, ranks)
+        weights = weighed_fit(self.learner, None, X, y, fold.fit_params)[2]
+        target = y if weights is None else Weighed(y, weights)
+        path = KernelPath(X, target, X_new, fold.space, ranks)
         for kernel in kernels:
             started = time.perf_counter()
             try:
@@ -108,7 +116,7 @@ class Trial:
             known: dict[int, Outcome] = {}
             for r in dict.fromkeys(columns):
                 parts = Z[:, :r], y, Z_new[:, :r], y_new
-                known[r] = self._outcome(*parts, fold.fit_params, started)
+                known[r] = self._outcome(*parts, fold, started)
                 started = time.perf_counter()
             yield [
                 known[r] if r not in columns[:i] else known[r]._replace(fit_time=0, score_time=0)
@@ -116,14 +124,16 @@ class Trial:
             ]
 
     def _outcome(
-        self, Z: Any, y: Any, Z_new: Any, y_new: Any, fit_params: dict[str, Any], started: float
+        self, Z: Any, y: Any, Z_new: Any, y_new: Any, fold: Fold, started: float
     ) -> Outcome:
+        counts = {} if fold.weights is None else {"sample_weight": fold.weights}
         try:
             with config_context(transform_output="default"):
-                learner = clone(self.learner).fit(Z, y, **fit_params)
-                estimator = clone(self.estimator).fit(to_numpy(learner.transform(Z)), y)
+                learner = clone(self.learner).fit(Z, y, **fold.fit_params)
+                E = to_numpy(learner.transform(Z))
+                estimator = judged_by(self.estimator, E, y, fold.fit_params.get("sample_weight"))
                 fitted = time.perf_counter()
-                score = self.scorer(estimator, to_numpy(learner.transform(Z_new)), y_new)
+                score = self.scorer(estimator, to_numpy(learner.transform(Z_new)), y_new, **counts)
         except Exception:
             return self._failed(started)
         return Outcome(float(score), fitted - started, time.perf_counter() - fitted)
@@ -134,6 +144,12 @@ class Trial:
             raise  # noqa: PLE0704, RUF100 (the exception being handled)
         spent = time.perf_counter() - started
         return Outcome(float(self.error_score), spent, 0.0, traceback.format_exc())
+
+
+def judged_by(estimator: Any, E: np.ndarray, y: Any, sample_weight: Any) -> Any:
+    """A copy of an estimator, fitted in learned coordinates, by weights where it takes any."""
+    takes = sample_weight is not None and has_fit_parameter(estimator, "sample_weight")
+    return clone(estimator).fit(E, y, **({"sample_weight": sample_weight} if takes else {}))
 
 
 def stream(

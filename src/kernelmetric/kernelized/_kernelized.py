@@ -335,7 +335,9 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         **fit_params,
     ) -> tuple[Any, Any]:
         """Fit everything; coordinates of the training points, and what the learner returned."""
-        kernel = checked_kernel(self, y)
+        compared = tuples is not None or are_tuples(X)
+        compared |= any(fit_params.get(name) is not None for name in ("triplets", "quadruplets"))
+        kernel = checked_kernel(self, y, compared=compared)
         interrupted = None
         with unchanged_on_failure(self):
             if are_tuples(X):
@@ -362,7 +364,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             if tuples is None and hasattr(self.learner, "pairs_for_space"):
                 given = fit_params.get("pairs"), similar, dissimilar, y
                 pairs = self.learner.pairs_for_space(*given, X.shape[0])
-            space = self._fresh_space(X.shape[0], paired=pairs is not None)
+            space = self._fresh_space(X.shape[0], paired=pairs is not None, compared=compared)
             space.set_params(kernel=clone(kernel))
             # the labels of tuples are no point's labels
             target = pairs if isinstance(space, PairKPCA) else y if tuples is None else None
@@ -396,9 +398,10 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             return None
         return self.learner._streams() if self.space._streams() else None
 
-    def _fresh_space(self, n_samples: int, *, paired: bool = False) -> Any:
+    def _fresh_space(self, n_samples: int, *, paired: bool = False, compared: bool = False) -> Any:
+        learner = None if compared else self.learner  # without labels no space can go by them
         return fresh_space(
-            self.space, self.kernel, n_samples, self.random_state, self.learner, paired=paired
+            self.space, self.kernel, n_samples, self.random_state, learner, paired=paired
         )
 
     @cached_property

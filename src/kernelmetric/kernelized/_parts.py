@@ -85,13 +85,17 @@ def check_learner(owner: Any) -> None:
         )
 
 
-def checked_kernel(metric: Any, y: Any) -> Kernel:
-    """The kernel of a metric about to be fitted, not bound, once all its parts are in order."""
+def checked_kernel(metric: Any, y: Any, *, compared: bool = False) -> Kernel:
+    """The kernel of a metric about to be fitted, not bound, once all its parts are in order.
+
+    ``compared`` says that there are tuples to learn from instead of labels.
+    """
     check_learner(metric)
     kernel = automatic_kernel(metric.kernel)
     if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
         raise ValueError(f"Got neighbors={metric.neighbors!r}, but expected 'feature' or 'input'.")
-    if y is None and get_tags(metric.learner).target_tags.required:
+    compared = compared and hasattr(metric.learner, "from_rows")
+    if y is None and not compared and get_tags(metric.learner).target_tags.required:
         raise ValueError(
             f"{type(metric.learner).__name__} requires y to be passed, but the target y is None."
         )

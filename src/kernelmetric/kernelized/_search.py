@@ -25,8 +25,15 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from kernelmetric.compute import check_labels, check_points, require_memory, to_numpy
-from kernelmetric.kernelized._arguments import search_arguments
+from kernelmetric.compute import (
+    check_labels,
+    check_points,
+    refuse_unsaid,
+    require_memory,
+    rows_of,
+    to_numpy,
+)
+from kernelmetric.kernelized._arguments import counted_rows, search_arguments
 from kernelmetric.kernelized._candidates import (
     check_search,
     listed_folds,
@@ -34,7 +41,7 @@ from kernelmetric.kernelized._candidates import (
     listed_ranks,
 )
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has
-from kernelmetric.kernelized._folds import Fold, Outcome, Trial, elsewhere, stream
+from kernelmetric.kernelized._folds import Fold, Outcome, Trial, elsewhere, judged_by, stream
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import fresh_space, is_estimator, metric_tags
@@ -193,7 +200,9 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             Labels.
         **params : dict
             ``groups`` for the splitter, and what else the learner's ``fit`` takes; with
-            scikit-learn's metadata routing, what each of them asks for.
+            scikit-learn's metadata routing, what each of them asks for. A ``sample_weight`` also
+            counts in the kernel, in the space, in the fit of the estimator where that takes any,
+            and in the scores.
 
         Returns
         -------
@@ -209,6 +218,11 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             "try fewer processes (n_jobs), or a lower rank, such as n_components=50.",
         )
         fit_params, split_params = search_arguments(self, params)
+        rows = counted_rows(self, X, labels, scorer, fit_params.get("sample_weight"))
+        if rows is not None:
+            fit_params = _check_method_params(X, fit_params, indices=rows)
+            split_params = _check_method_params(X, split_params, indices=rows)
+            X, y, points, labels = (rows_of(part, rows) for part in (X, y, points, labels))
         folds = [
             self._fold(X, train, test, fit_params)
             for train, test in listed_folds(self.cv, self._judge, X, labels, split_params)
@@ -347,6 +361,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             check_labels(y, points)
             y = column_or_1d(y)
         elif is_regressor(self._judge):
+            refuse_unsaid(y, "y")
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         return points, y
 
@@ -372,9 +387,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     # --- the search -----------------------------------------------------------------------------
 
     def _fold(self, X: Any, train: Any, test: Any, fit_params: dict[str, Any]) -> Fold:
+        weights = _check_method_params(X, fit_params, indices=test).get("sample_weight")
         fit_params = _check_method_params(X, fit_params, indices=train)
         pairwise = get_tags(self).input_tags.pairwise
-        return Fold(train, test, self._space(len(train)), fit_params, pairwise)
+        return Fold(train, test, self._space(len(train)), fit_params, pairwise, weights)
 
     def _refitted(self, best: dict[str, Any], X: Any, y: Any, fit_params: dict[str, Any]) -> dict:
         """The best candidate, learned from all points, and the estimator in its coordinates."""
@@ -382,7 +398,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         metric = self._candidate(best["kernel"], best["n_components"], _num_samples(X))
         with config_context(transform_output="default"):
             E = metric.fit_transform(X, y, **fit_params)
-        estimator = clone(self._judge).fit(to_numpy(E), y)
+        estimator = judged_by(self._judge, to_numpy(E), y, fit_params.get("sample_weight"))
         return {
             "best_estimator_": metric,
             "estimator_": estimator,

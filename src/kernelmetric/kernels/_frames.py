@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelmetric.compute import refuse_twins
+
 # Kinds of columns. Those of QUANTITIES are numbers, NaN where nothing is known; NAMES are text.
 NUMBERS, DATES, DURATIONS, ORDERED, NAMES, NOTHING = (
     "numbers", "dates", "durations", "ordered names", "names", "nothing",
@@ -84,7 +86,7 @@ def is_table(X: Any) -> bool:
         plain = plain and _all_numbers(X.loc[:, objects].to_numpy(dtype=object))
         return not plain or bool(np.asarray(X.isna()).any())
     frame = _narwhals(X)
-    plain = all(dtype.is_numeric() or dtype.is_boolean() for dtype in frame.schema.values())
+    plain = all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in frame.schema.values())
     return not plain or any(int(series.null_count()) for series in frame.iter_columns())
 
 
@@ -107,12 +109,7 @@ def column_names(X: Any) -> list[str]:
         raise TypeError("Got a lazy frame, but expected its rows: try X.collect().")
     found = getattr(X, "column_names", None) or X.columns  # those of pyarrow's columns are data
     names = [str(name) for name in found]
-    if len(set(names)) < len(names):
-        twin = next(name for name in names if names.count(name) > 1)
-        raise ValueError(
-            f"Got a table with {names.count(twin)} columns named {twin!r}, but expected different "
-            "names: rename one, or leave it out."
-        )
+    refuse_twins(names)
     return names
 
 

@@ -30,6 +30,7 @@ from kernelmetric.kernels._frames import (
 
 _FEWEST = 2  # rows of a name that has a feature of its own
 _MOST_NAMES = 100  # with features of their own, those of most rows
+_MANY = 0.5  # share of rows: where more than these have a name that is not told apart, it is said
 _OTHER = "(other)"
 _GAP = "(missing)"
 _HERE = 0.5**0.5  # two names differ in two features: their squared distance is one
@@ -70,7 +71,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
     groups_ : ndarray of int of shape (n_features_out,)
         The column of each feature, counted among those used.
     notes_ : list of str
-        A sentence on every column that is not used.
+        A sentence on every column that is not used, or of whose names most are not told apart.
     feature_names_in_ : ndarray of str
         Names of the columns.
     n_features_in_ : int
@@ -121,6 +122,12 @@ class TableSchema(TransformerMixin, BaseEstimator):
                     why = "it is the same in every row"
                 elif not kept:
                     why = f"hardly one of its {len(set(column.values))} names occurs twice"
+                elif len(kept) == _MOST_NAMES and (share := _share(column, rare)) > _MANY:
+                    self.notes_.append(
+                        f"Column {column.name!r} has {len(kept) + len(rare)} names: the "
+                        f"{_MOST_NAMES} most frequent are told apart, the others, in "
+                        f"{100 * share:.0f} % of the rows, are one."
+                    )
             else:
                 values = _numbers(column, kept)
                 self.centres_[j], self.scales_[j] = _spread(values[~np.isnan(values)])
@@ -372,6 +379,12 @@ def _frequent(column: Column) -> tuple[list[str], list[str]]:
     by_count = sorted(counts, key=lambda name: (-counts[name], name))
     kept = [name for name in by_count[:_MOST_NAMES] if counts[name] >= _FEWEST]
     return sorted(kept), sorted(set(counts) - set(kept))
+
+
+def _share(column: Column, names: list[str]) -> float:
+    """The share of the rows that have one of some names."""
+    some = set(names)
+    return sum(value in some for value in column.values) / len(column.values)
 
 
 def _numbers(column: Column, levels: list[str]) -> np.ndarray:

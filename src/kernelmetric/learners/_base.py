@@ -26,6 +26,7 @@ from kernelmetric.learners._checks import check_flags, check_number, check_sprea
 from kernelmetric.metric import Metric
 from kernelmetric.spaces import Gram
 
+_LAST_MAP = ("components_", "signature_")  # where a warm start begins
 BLOCK_BYTES = 8 * 2**20  # a block of rows × n, as the passes over all pairs have it
 
 
@@ -156,7 +157,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         last, interrupted = vars(self).get("components_"), None
         with unchanged_on_failure(self):
             for name in list(vars(self)):
-                kept = name == "components_" and getattr(self, "warm_start", False)
+                kept = name in _LAST_MAP and getattr(self, "warm_start", False)
                 if name.endswith("_") and not name.startswith("_") and not kept:
                     delattr(self, name)
             try:

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import (
@@ -20,7 +21,7 @@ from kernelmetric.compute import (
     weigh,
     with_classes,
 )
-from kernelmetric.graphs import as_pairs
+from kernelmetric.graphs import Quadruplets, Triplets, as_pairs, check_length, coded_targets
 
 LARGEST = 1e100  # weights beyond leave the range of floating point once squares are summed
 _FLAGS = ("diagonal", "verbose", "warm_start")
@@ -107,12 +108,28 @@ def weighed(
             "try row numbers of tuples (pairs=) beside X, and a weight for every row of X."
         )
     rows, weights = weigh(sample_weight, X)
-    if y is not None and learner.learns_from != "targets":
-        check_labels(y, X)
-        weights = with_classes(weights, class_weight, y, rows)
+    weights = weights_of_classes(learner, X, y, rows, weights)
     if rows is not None:
         given.update(kept_rows(given, X, y, rows))
     return (), {**given, "sample_weight": weights}
+
+
+def weights_of_classes(
+    learner: Any, X: Any, y: Any, rows: np.ndarray | None, weights: Weights | None
+) -> Weights | None:
+    """Weights of rows with those of the learner's classes, where y has classes."""
+    if y is None or learner.learns_from == "targets":
+        return weights
+    class_weight = vars(learner).get("class_weight")
+    if get_tags(learner).target_tags.multi_output and coded_targets(y, X).values is not None:
+        if class_weight is not None:
+            raise ValueError(
+                f"Got class_weight={class_weight!r} with a target of numbers, but expected "
+                "classes: try sample_weight."
+            )
+        return weights
+    check_labels(y, X)
+    return with_classes(weights, class_weight, y, rows)
 
 
 def kept_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[str, Any]:
@@ -133,6 +150,12 @@ def kept_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[s
     if any(part is not None for part in (pairs, similar, dissimilar)):
         kept |= {name: None for name in ("similar", "dissimilar") if name in given}
         kept["pairs"] = as_pairs(pairs, similar, dissimilar, y, n).subset(rows)
+    for name, kind in (("triplets", Triplets), ("quadruplets", Quadruplets)):
+        tuples: Any = given.get(name)
+        if tuples is not None:
+            found = tuples if isinstance(tuples, kind) else kind(tuples, n)
+            check_length(n, found.n_samples)
+            kept[name] = found.subset(rows)
     return kept
 
 

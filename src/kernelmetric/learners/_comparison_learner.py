@@ -6,53 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import check_labels
+from kernelmetric.compute import Weights, check_labels, copies, rows_of
 from kernelmetric.graphs import IndexTuples, Quadruplets, Triplets, check_length, ordered_tuples
-from kernelmetric.learners._pair_learner import TupleLearner
+from kernelmetric.learners._pair_learner import TupleLearner, as_rows
 from kernelmetric.learners._progress import with_callbacks
 
 _KINDS = {"triplets": Triplets, "quadruplets": Quadruplets}
 
 
-class ComparisonLearner(TupleLearner):
-    """A learner that takes labels, or pairs of which one shall be nearer than the other."""
-
-    learns_from = "comparisons"
-    max_tuples: int
-
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any = None, *, triplets: Any = None, quadruplets: Any = None
-    ) -> ComparisonLearner:
-        """Learn the metric from labels, triplets or quadruplets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points; or triplets or quadruplets of points, of shape (n_tuples, 3, n_features) or
-            (n_tuples, 4, n_features), as metric-learn has them.
-        y : array-like of shape (n_samples,), default=None
-            Class labels, from which comparisons are made: points of one class are nearer than
-            points of two.
-        triplets : Triplets or array-like of shape (n_triplets, 3), default=None
-            Row numbers (a, b, c), instead of labels: a is nearer to b than to c.
-        quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
-            Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
-
-        Returns
-        -------
-        object
-            The fitted metric.
-        """
-        self._check_parameters()
-        X, y, given = self._as_rows(X, y, {"triplets": triplets, "quadruplets": quadruplets})
-        X, Z, basis = self._learned_on(X, y, given)
-        self.tuples_ = self._check_tuples(Z, y, given)
-        self._learn(X, y, Z, basis)
-        return self
-
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
-        raise NotImplementedError
+class TakesComparisons:
+    """What learners from triplets and quadruplets share, also those that learn from more."""
 
     def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
         """Tuples of row numbers, as an argument of ``fit``.
@@ -79,24 +42,23 @@ class ComparisonLearner(TupleLearner):
         found = ordered_tuples(rows, n_samples)
         return {f"{found.kind}s": found}
 
-    def _check_tuples(self, Z: np.ndarray, y: Any, given: dict[str, Any]) -> IndexTuples:
+    def _given_tuples(
+        self, n_samples: int, given: dict[str, Any], others: dict[str, Any]
+    ) -> IndexTuples | None:
+        """The comparisons that were given, None where there are none; beside nothing else."""
         named = {name: tuples for name, tuples in given.items() if tuples is not None}
-        if len(named) > 1 or (named and y is not None):
-            others = " and ".join([*named, *(["y"] if y is not None else [])])
-            raise ValueError(f"Got {others}, but expected one of them.")
-        found: IndexTuples
-        if named:
-            ((name, tuples),) = named.items()
-            kind = _KINDS[name]
-            found = tuples if isinstance(tuples, kind) else kind(tuples, len(Z))
-            check_length(len(Z), found.n_samples)
-        elif y is None:
-            raise ValueError(
-                "Got neither y nor tuples, but expected class labels, triplets or quadruplets: the "
-                "target y is None."
-            )
-        else:
-            found = self._tuples_from_labels(Z, check_labels(y, Z))
+        if not named:
+            return None
+        beside = [name for name, part in others.items() if part is not None]
+        if len(named) > 1 or beside:
+            raise ValueError(f"Got {' and '.join([*named, *beside])}, but expected one of them.")
+        ((name, tuples),) = named.items()
+        kind = _KINDS[name]
+        found: IndexTuples = tuples if isinstance(tuples, kind) else kind(tuples, n_samples)
+        check_length(n_samples, found.n_samples)
+        return self._some(found)
+
+    def _some(self, found: IndexTuples) -> IndexTuples:
         if not len(found):
             raise ValueError(
                 f"Got no comparisons of distances, but {type(self).__name__} expected at least "
@@ -104,5 +66,100 @@ class ComparisonLearner(TupleLearner):
             )
         return found
 
+
+class ComparisonLearner(TakesComparisons, TupleLearner):
+    """A learner that takes labels, or pairs of which one shall be nearer than the other."""
+
+    learns_from = "comparisons"
+    max_tuples: int
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        triplets: Any = None,
+        quadruplets: Any = None,
+        sample_weight: Any = None,
+    ) -> ComparisonLearner:
+        """Learn the metric from labels, triplets or quadruplets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; or triplets or quadruplets of points, of shape (n_tuples, 3, n_features) or
+            (n_tuples, 4, n_features), as metric-learn has them.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, from which comparisons are made: points of one class are nearer than
+            points of two.
+        triplets : Triplets or array-like of shape (n_triplets, 3), default=None
+            Row numbers (a, b, c), instead of labels: a is nearer to b than to c.
+        quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
+            Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others. A comparison counts the product of its points. With labels, rows that
+            stand for several are repeated, and comparisons are made of their copies too.
+
+        Returns
+        -------
+        object
+            The fitted metric.
+        """
+        self._check_parameters()
+        X, y, given = as_rows(self, X, y, {"triplets": triplets, "quadruplets": quadruplets})
+        times, weights = (None, sample_weight) if y is None else copies(sample_weight)
+        X, y = rows_of(X, times), rows_of(y, times)
+        X, Z, basis = self._learned_on(X, y, given)
+        self.tuples_ = self._check_tuples(Z, y, given)
+        self._learn(X, y, Z, basis, tuple_counts(self.tuples_, weights))
+        return self
+
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
+    ) -> None:
+        raise NotImplementedError
+
+    def _check_tuples(self, Z: np.ndarray, y: Any, given: dict[str, Any]) -> IndexTuples:
+        found = self._given_tuples(len(Z), given, {"y": y})
+        if found is not None:
+            return found
+        if y is None:
+            raise ValueError(
+                "Got neither y nor tuples, but expected class labels, triplets or quadruplets: the "
+                "target y is None."
+            )
+        return self._some(self._tuples_from_labels(Z, check_labels(y, Z)))
+
     def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
         raise NotImplementedError
+
+
+def tuple_counts(tuples: IndexTuples, weights: Weights | None) -> np.ndarray:
+    """What comparisons count: the products of their different points, with a mean of one.
+
+    Parameters
+    ----------
+    tuples : IndexTuples
+        Comparisons.
+    weights : Weights or None
+        Of the points.
+
+    Returns
+    -------
+    ndarray of shape (n_tuples,)
+        Above zero, or zero where a product is too small for a number.
+    """
+    if weights is None:
+        return np.ones(len(tuples))
+    rows = np.sort(tuples.rows, axis=1)
+    counts = (weights.counts / np.max(weights.counts))[rows]
+    counts[:, 1:][rows[:, 1:] == rows[:, :-1]] = 1.0  # a point in both pairs counts once
+    each = np.prod(counts, axis=1)
+    if not np.sum(each) > 0:
+        raise ValueError(
+            "Got sample_weight whose products over the points of each comparison are too small for "
+            "numbers, but expected weights that differ less."
+        )
+    return each / np.mean(each)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import squared_distances
-from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, cholesky_factor, evenly
+from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, evenly, ridge_solution
 
 
 def _distances(A: np.ndarray, B: np.ndarray | None = None) -> np.ndarray:
@@ -63,7 +63,7 @@ class Regression(NamedTuple):
 
 
 def average_gradient_outer_product(
-    E: np.ndarray, alpha: np.ndarray, slopes: np.ndarray
+    E: np.ndarray, alpha: np.ndarray, slopes: np.ndarray, roots: np.ndarray | None = None
 ) -> np.ndarray:
     r"""Second moments of the gradients of kernel regression at its own points.
 
@@ -78,6 +78,8 @@ def average_gradient_outer_product(
         Weights of the points in each output.
     slopes : ndarray of shape (n, n)
         The slopes s. A point has none at itself.
+    roots : ndarray of shape (n,), default=None
+        Square roots of what the points count, their mean square one.
 
     Returns
     -------
@@ -90,6 +92,7 @@ def average_gradient_outer_product(
     total = np.zeros((E.shape[1], E.shape[1]))
     for column in alpha.T:
         gradients = (slopes @ column)[:, None] * E - slopes @ (column[:, None] * E)
+        gradients = gradients if roots is None else roots[:, None] * gradients
         total += gradients.T @ gradients
     return total / len(E)
 
@@ -101,6 +104,7 @@ def feature_rounds(
     *,
     diagonal: bool = False,
     place: tuple[int, int] | None = None,
+    roots: np.ndarray | None = None,
 ) -> Iterator[Regression]:
     """Ridge regressions, each on features that the one before found to matter.
 
@@ -117,6 +121,8 @@ def feature_rounds(
     place : tuple of int, default=None
         Width and ridge of the first regression on the grid of the kernel; None finds them, and
         takes more care of those that follow.
+    roots : ndarray of shape (n,), default=None
+        Square roots of what the points count.
 
     Yields
     ------
@@ -127,16 +133,20 @@ def feature_rounds(
     L = np.eye(X.shape[1])
     few = evenly(len(Y), _FEW_ROWS)
     steps = 0, 1
+    if roots is not None:
+        roots = roots / np.sqrt(np.mean(roots**2))
     if place is None:
-        place, steps = Grid(X[few], Y[few], family).sweep().best, (_STEPS, _STEPS)
+        some = None if roots is None else roots[few]
+        place = Grid(X[few], Y[few], family, roots=some).sweep().best
+        steps = _STEPS, _STEPS
     for step in chain(steps, repeat(steps[1])):
         E = X @ L.T
-        grid = Grid(E, Y, family)
+        grid = Grid(E, Y, family, roots=roots)
         if step:
             place = grid.look([place]).climb(step).best
-        fit = _solved(L, E, Y, grid, place)
+        fit = _solved(L, E, Y, grid, place, roots)
         yield fit
-        M = L.T @ average_gradient_outer_product(E, fit.alpha, fit.slopes) @ L
+        M = L.T @ average_gradient_outer_product(E, fit.alpha, fit.slopes, roots) @ L
         M = np.diag(np.diag(M)) if diagonal else M
         if not (np.isfinite(M).all() and np.trace(M) > 0):
             return
@@ -144,7 +154,13 @@ def feature_rounds(
 
 
 def held_out_errors(
-    X: np.ndarray, Y: np.ndarray, most: int, kernel: str, *, diagonal: bool
+    X: np.ndarray,
+    Y: np.ndarray,
+    most: int,
+    kernel: str,
+    *,
+    diagonal: bool,
+    roots: np.ndarray | None = None,
 ) -> np.ndarray:
     """Error after each number of rounds, on thirds of the points that no round has seen.
 
@@ -158,20 +174,26 @@ def held_out_errors(
         Name of the kernel.
     diagonal : bool
         Whether only scales of features are learned.
+    roots : ndarray of shape (n,), default=None
+        Square roots of what the points count.
 
     Returns
     -------
     ndarray of shape (most + 1,)
         Mean squared errors as a share of the variance; the first without any round.
     """
-    errors = np.zeros(most + 1)
+    errors, w = np.zeros(most + 1), np.ones(len(Y)) if roots is None else roots**2
     for k in range(_FOLDS):
         judged = np.arange(k, len(Y), _FOLDS)
         others = np.delete(np.arange(len(Y)), judged)
-        rounds = islice(feature_rounds(X[others], Y[others], kernel, diagonal=diagonal), most + 1)
-        found = [np.sum((fit.predict(X[judged]) - Y[judged]) ** 2) for fit in rounds]
+        some = None if roots is None else roots[others]
+        rounds = feature_rounds(X[others], Y[others], kernel, diagonal=diagonal, roots=some)
+        found = [
+            np.sum(w[judged] @ (fit.predict(X[judged]) - Y[judged]) ** 2)
+            for fit in islice(rounds, most + 1)
+        ]
         errors += found + [found[-1]] * (most + 1 - len(found))
-    return errors / np.sum((Y - Y.mean(axis=0)) ** 2)
+    return errors / np.sum(w @ (Y - np.average(Y, axis=0, weights=w)) ** 2)
 
 
 def square_root(M: np.ndarray, rank: int | None = None) -> np.ndarray:
@@ -185,13 +207,18 @@ def square_root(M: np.ndarray, rank: int | None = None) -> np.ndarray:
 
 
 def _solved(
-    L: np.ndarray, E: np.ndarray, Y: np.ndarray, grid: Grid, place: tuple[int, int]
+    L: np.ndarray,
+    E: np.ndarray,
+    Y: np.ndarray,
+    grid: Grid,
+    place: tuple[int, int],
+    roots: np.ndarray | None,
 ) -> Regression:
     i, j = place
     gamma, ridge = float(grid.gammas[i]), float(RIDGES[j])
     D = grid.family.distances(E, None)
     K = np.exp(-np.minimum(gamma * D, FARTHEST))
-    alpha = linalg.cho_solve((cholesky_factor(K + 1.0, ridge), True), Y)
+    alpha = ridge_solution(K, Y, ridge, roots)
     if grid.family is KERNELS["laplace"]:  # the derivative of the distance is (x - z) / |x - z|
         K = np.divide(K, D, out=np.zeros_like(K), where=D > 0)
     return Regression(L, E, alpha, K, grid.family, gamma, ridge)

@@ -10,13 +10,19 @@ from scipy import linalg, sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import Weights, like, median_squared_distance, warn
-from kernelmetric.graphs import Pairs, counted_neighbors, union_counts
+from kernelmetric.graphs import IndexTuples, Pairs, counted_neighbors, union_counts
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairCounts
 from kernelmetric.learners._space_learner import SpaceLearner
-from kernelmetric.solvers import PairDual, PairSolution, pair_bytes, solve_pairs
+from kernelmetric.solvers import (
+    ComparisonDual,
+    PairDual,
+    PairSolution,
+    pair_bytes,
+    solve_pairs,
+)
 
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
@@ -34,6 +40,10 @@ class IdealizedKernel(SpaceLearner):
     :math:`M = \sum_D \alpha\delta\delta^\top - \sum_S \alpha\delta\delta^\top` with the
     differences δ of pairs. The answer is certified by the duality gap. Distances are measured in
     units of the mean squared distance of the pairs, so that C means the same for all data.
+
+    Of triplets and quadruplets, what should exceed its value in the prior metric by γ is the
+    squared distance of the far pair minus that of the near one. With their differences ε and δ,
+    :math:`\epsilon\epsilon^\top - \delta\delta^\top` stands for δδᵀ of a dissimilar pair.
 
     Parameters
     ----------
@@ -67,6 +77,10 @@ class IdealizedKernel(SpaceLearner):
         Relative duality gap to reach. Small problems are solved to about 1e-9 anyway.
     max_iter : int, default=2000
         The most steps of the solver.
+    warm_start : bool, default=False
+        Whether a fit begins at the metric of the last one: for more pairs, or more points with the
+        same features. The optimum is the same. C='auto' is chosen anew; a number is not. Only for
+        the linear kernel: the space of another one has other coordinates in every fit.
     random_state : int, RandomState or None, default=0
         For the folds of C='auto'.
     verbose : bool, default=False
@@ -80,9 +94,11 @@ class IdealizedKernel(SpaceLearner):
     signature_ : ndarray of shape (rank,) or None
         For psd='none', the signs s with M = Lᵀ diag(s) L: +1, and -1 from some row on.
     pairs_ : Pairs
-        The pairs that were used, similar ones first in what follows.
+        The pairs that were used, similar ones first in what follows; none of comparisons.
+    tuples_ : Triplets or Quadruplets
+        The comparisons that were used, where it learned from them.
     alpha_ : ndarray of shape (n_pairs,)
-        Multipliers α, in the units of X.
+        Multipliers α of pairs or comparisons, in the units of X.
     upper_ : ndarray of shape (n_pairs,)
         Their upper bounds, C_S / N_S and C_D / N_D in the units of X.
     gamma_ : float
@@ -95,7 +111,7 @@ class IdealizedKernel(SpaceLearner):
         The C that was used.
     C_scores_ : ndarray of shape (n_tried,)
         For C='auto', the areas under the curve for the powers of ten from 10 on, up to the first
-        beyond which C only scales the metric.
+        beyond which C only scales the metric; of comparisons, the shares that hold.
     duality_gap_ : float
         The relative gap reached, a bound on the distance to the optimum.
     loss_ : float
@@ -163,6 +179,7 @@ class IdealizedKernel(SpaceLearner):
         prior=None,
         tol=1e-3,
         max_iter=2000,
+        warm_start=False,
         random_state=0,
         verbose=False,
     ):
@@ -177,6 +194,7 @@ class IdealizedKernel(SpaceLearner):
         self.prior = prior
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -184,9 +202,10 @@ class IdealizedKernel(SpaceLearner):
         self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
     ) -> None:
         prior = self._check_prior(Z, basis)
-        squares = self._problem(Z, self.pairs_, 1.0, prior, counts, psd=False).d2
+        known = vars(self).get("tuples_", vars(self).get("pairs_"))
+        squares = self._problem(Z, known, 1.0, prior, counts, psd=False).reach
         if counts is None:
-            self.scale_ = float(np.mean(squares))
+            self.scale_ = float(np.mean(squares)) / (2 if isinstance(known, IndexTuples) else 1)
         else:
             total = sum(counts.totals(self.pairs_))
             self.scale_ = float(counts.of(self.pairs_) @ squares / total)
@@ -196,19 +215,21 @@ class IdealizedKernel(SpaceLearner):
                 "points: no distance can be learned from them."
             )
         unit = Z / np.sqrt(self.scale_)
-        self.C_ = self._choose_C(unit, prior, counts)
-        problem = self._problem(unit, self.pairs_, self.C_, prior, counts, psd=self.psd == "solve")
+        self.C_ = self._choose_C(unit, known, prior, counts)
+        problem = self._problem(unit, known, self.C_, prior, counts, psd=self.psd == "solve")
 
         def attributes(M: np.ndarray) -> dict[str, Any]:
             L, signature = self._map_of(M, basis)
             return {"components_": like(L, X), "signature_": signature}
 
-        start = problem.metric(problem.matrix(problem.upper))
+        last = self._last_matrix(Z, basis)
+        start = problem.metric(problem.matrix(problem.upper)) if last is None else last
         with self._watched(start, attributes, X, y) as report:
             found = solve_pairs(
                 problem,
                 tol=self.tol,
                 max_iter=self.max_iter,
+                metric=last,
                 # Rounds of the interior-point method may be more than a progress bar has room for.
                 report=lambda step, gap, metric: (
                     len(report.loss_curve) < self.max_iter and report(metric, gap)
@@ -245,6 +266,12 @@ class IdealizedKernel(SpaceLearner):
                 "that may be in error."
             )
         check_choice(self, "psd", ("solve", "clip", "none"))
+        if self.warm_start and not self._is_linear():
+            raise ValueError(
+                f"Got warm_start=True with kernel={self.kernel!r}, but expected the linear one: "
+                "the coordinates of another fit are another basis, in which the last map means "
+                "nothing. Fit a space, such as KPCA(), and this learner on its coordinates."
+            )
         for name in ("C", "C_similar", "C_dissimilar"):
             value = getattr(self, name)
             if self._chooses_C() if name == "C" else value is None:
@@ -291,16 +318,20 @@ class IdealizedKernel(SpaceLearner):
     def _problem(
         self,
         Z: np.ndarray,
-        pairs: Pairs,
+        pairs: Pairs | IndexTuples,
         C: float,
         prior: np.ndarray | None,
         counts: PairCounts | None = None,
         *,
         psd: bool,
     ) -> PairDual:
-        n_similar, n_dissimilar = len(pairs.similar), len(pairs.dissimilar)
         C_S = C if self.C_similar is None else self.C_similar
         C_D = C if self.C_dissimilar is None else self.C_dissimilar
+        if isinstance(pairs, IndexTuples):
+            upper = np.full(len(pairs), C_D / len(pairs))
+            least = self.nu * C_D
+            return ComparisonDual(Z, pairs.near, pairs.far, upper, least, prior=prior, psd=psd)
+        n_similar, n_dissimilar = len(pairs.similar), len(pairs.dissimilar)
         signs = np.where(pairs.is_similar, -1.0, 1.0)
         if counts is not None:
             totals = counts.totals(pairs)
@@ -312,13 +343,17 @@ class IdealizedKernel(SpaceLearner):
         return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
 
     def _choose_C(
-        self, Z: np.ndarray, prior: np.ndarray | None, counts: PairCounts | None
+        self,
+        Z: np.ndarray,
+        known: Pairs | IndexTuples,
+        prior: np.ndarray | None,
+        counts: PairCounts | None,
     ) -> float:
         if not self._chooses_C():
             return float(self.C)
         C, self.C_scores_ = choose_C(
             Z,
-            self.pairs_,
+            known,
             # Without the constraint a solution is cheaper, and C is of the same order.
             lambda Z, pairs, C: self._problem(Z, pairs, C, prior, counts, psd=False),
             clip=self.psd != "none",
@@ -333,8 +368,9 @@ class IdealizedKernel(SpaceLearner):
         self.duality_gap_ = found.certificate.gap
         self.loss_ = found.certificate.primal
         self.n_iter_, self.converged_, self.solver_ = found.n_iter, found.converged, found.solver
-        self.support_pairs_ = self.pairs_.take(self.alpha_ > _AT_BOUND * self.upper_)
-        self.error_pairs_ = self.pairs_.take(self.alpha_ >= (1 - _AT_BOUND) * self.upper_)
+        if hasattr(self, "pairs_"):
+            self.support_pairs_ = self.pairs_.take(self.alpha_ > _AT_BOUND * self.upper_)
+            self.error_pairs_ = self.pairs_.take(self.alpha_ >= (1 - _AT_BOUND) * self.upper_)
         values = linalg.eigvalsh(found.matrix)
         total = float(np.sum(np.abs(values)))
         self.negative_mass_ = -float(np.sum(values[values < 0])) / total if total > 0 else 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 
-from kernelmetric.graphs import Pairs
+from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.solvers import PairDual, PairSolution, positive_part, solve_pairs
 
 GRID = tuple(10.0**k for k in range(1, 9))
@@ -25,7 +25,7 @@ _SETTLED = 100.0  # margin, in mean squared distances: beyond it a larger C only
 
 def choose_C(
     Z: np.ndarray,
-    pairs: Pairs,
+    pairs: Pairs | IndexTuples,
     make: Any,
     *,
     clip: bool,
@@ -45,8 +45,8 @@ def choose_C(
     ----------
     Z : ndarray of shape (n, r)
         Coordinates.
-    pairs : Pairs
-        Pairs of both kinds.
+    pairs : Pairs or IndexTuples
+        Pairs of both kinds, or comparisons, which are judged by the share of them that hold.
     make : callable
         From coordinates, pairs and C to a :class:`PairDual`.
     clip : bool
@@ -79,15 +79,32 @@ def choose_C(
             found = _solved(make(Z, teach, C), C, path)
             path.append((C, found.alpha, found.metric))
             M = positive_part(found.metric) if clip else found.metric
-            judged = Z[judge.rows[:, 0]] - Z[judge.rows[:, 1]]
-            q = np.einsum("pi,pi->p", judged @ M, judged)
-            weights = {} if counts is None else {"sample_weight": counts(judge)}
-            scores[-1].append(roc_auc_score(~judge.is_similar, q, **weights))
+            scores[-1].append(_score(Z, judge, M, counts))
             margins.append(found.certificate.gamma)
         if min(margins) > _SETTLED:
             break
     tried = np.array(scores)
     return grid[_largest_good(tried)], tried.mean(axis=1)
+
+
+def _score(Z: np.ndarray, judge: Pairs | IndexTuples, M: np.ndarray, counts: Any) -> float:
+    """How well a metric tells pairs apart, or orders what is compared."""
+
+    def squares(rows: np.ndarray) -> np.ndarray:
+        delta = Z[rows[:, 0]] - Z[rows[:, 1]]
+        return np.einsum("pi,pi->p", delta @ M, delta)
+
+    if isinstance(judge, IndexTuples):
+        return float(np.mean(squares(judge.near) < squares(judge.far)))
+    weights = {} if counts is None else {"sample_weight": counts(judge)}
+    return float(roc_auc_score(~judge.is_similar, squares(judge.rows), **weights))
+
+
+def _tells(part: Pairs | IndexTuples) -> bool:
+    """Whether there is something to learn from, or to judge by."""
+    if isinstance(part, IndexTuples):
+        return len(part) > 0
+    return bool(len(part.similar) and len(part.dissimilar))
 
 
 def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
@@ -108,14 +125,16 @@ def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
     return solve_pairs(problem, tol=_TOL, max_iter=300, sharp=False)
 
 
-def _folds(pairs: Pairs, most: int, rng: np.random.RandomState) -> Iterator[tuple[Pairs, Pairs]]:
+def _folds(
+    pairs: Pairs | IndexTuples, most: int, rng: np.random.RandomState
+) -> Iterator[tuple[Any, Any]]:
     """Pairs that teach and pairs that judge, both kinds in either; fewer folds where that fails."""
     fold_of = rng.permutation(pairs.n_samples) % _N_FOLDS
     for fold in range(_N_FOLDS):
         outside = np.any(fold_of[pairs.rows] == fold, axis=1)
         teach = pairs.take(_some(~outside, most, rng))
         judge = pairs.take(_some(outside, MOST_PAIRS, rng))
-        if all(len(part.similar) and len(part.dissimilar) for part in (teach, judge)):
+        if _tells(teach) and _tells(judge):
             yield teach, judge
 
 

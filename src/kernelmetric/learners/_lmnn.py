@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import (
     Triplets,
@@ -18,7 +19,12 @@ from kernelmetric.compute import (
     warn,
     widened,
 )
-from kernelmetric.graphs import counted_neighbors, target_neighbors, warn_small_classes
+from kernelmetric.graphs import (
+    IndexTuples,
+    counted_neighbors,
+    target_neighbors,
+    warn_small_classes,
+)
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import (
     LARGEST,
@@ -27,8 +33,10 @@ from kernelmetric.learners._checks import (
     check_elsewhere,
     check_number,
 )
+from kernelmetric.learners._comparison_learner import TakesComparisons
 from kernelmetric.learners._descent import Descent, Found, GradientLearner, in_float32, in_single
 from kernelmetric.learners._factors import truncated
+from kernelmetric.learners._listed_margins import ListedMargins
 from kernelmetric.learners._margin import (
     FEW_POINTS,
     FIRST_CORNER,
@@ -36,11 +44,12 @@ from kernelmetric.learners._margin import (
     descend,
     descend_convex,
 )
+from kernelmetric.learners._pair_learner import as_rows
 from kernelmetric.learners._progress import Iterations, with_callbacks
 from kernelmetric.spaces import Gram, orthonormal
 
 
-class LargeMargin(GradientLearner):
+class LargeMargin(TakesComparisons, GradientLearner):
     """The LMNN objective, and the life-cycle of those who minimise it."""
 
     def __init__(
@@ -74,19 +83,22 @@ class LargeMargin(GradientLearner):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         gram: Any = None,
         neighbors: Any = None,
+        triplets: Any = None,
+        quadruplets: Any = None,
         sample_weight: Any = None,
     ) -> GradientLearner:
-        """Learn the map from labelled points.
+        """Learn the map from labelled points, or from comparisons.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
+            Points; or triplets or quadruplets of points, of shape (n_tuples, 3, n_features) or
+            (n_tuples, 4, n_features).
+        y : array-like of shape (n_samples,), default=None
             Class labels.
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
@@ -94,6 +106,11 @@ class LargeMargin(GradientLearner):
             Where target neighbours come from: other coordinates of the same points (floats), or
             the row numbers of the target neighbours themselves (integers, -1 for none). None
             takes X.
+        triplets : Triplets or array-like of shape (n_triplets, 3), default=None
+            Row numbers (a, b, c), instead of labels: a is nearer to b than to c. The pairs (a, b)
+            are drawn together, and a margin of one parts them from (a, c).
+        quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
+            Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
         sample_weight : array-like of shape (n_samples,), default=None
             How many rows each row stands for, or, where these are not whole numbers, what it counts
             beside the others.
@@ -103,17 +120,41 @@ class LargeMargin(GradientLearner):
         object
             The fitted learner.
         """
+        given = {"triplets": triplets, "quadruplets": quadruplets}
+        X, y, given = as_rows(self, X, y, given)
+        others = {"y": y, "neighbors": neighbors, "sample_weight": sample_weight}
+        tuples = self._given_tuples(_num_samples(X), given, others)
+        if tuples is not None:
+            return self._fit(X, tuples, gram, None)
         return self._fit(X, y, gram, sample_weight, neighbors=neighbors)
+
+    def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
+        if not isinstance(y, IndexTuples):
+            return super()._check_training(X, y)
+        by_classes = {"class_weight": self.class_weight is not None}
+        by_classes["init"] = isinstance(self.init, str) and self.init == "lda"
+        for name in (name for name, wrong in by_classes.items() if wrong):
+            raise ValueError(
+                f"Got {name}={getattr(self, name)!r} with {y.kind}s, but expected class labels "
+                "for that: leave it out."
+            )
+        return self._check_points(X), y
 
     def _descent(
         self,
         X: Any,
-        codes: np.ndarray,
+        codes: Any,
         gram: Gram | None,
         neighbors: Any = None,
         weights: Weights | None = None,
     ) -> Descent:
         rank = self._check_n_components(X.shape[1])
+        if isinstance(codes, IndexTuples):
+            basis = orthonormal(X, gram, span=False)
+            reg = self.reg / basis.size**2
+            listed = ListedMargins(basis.Z, codes, self.c, reg)
+            # No classes: as if all points were of one, for the start.
+            return self._from_start(listed, basis, X, np.zeros(X.shape[0], int), gram, rank, None)
         self._warn_if_wide(X.shape)
         order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
         targets, parts = self._sorted_targets(X, codes, gram, neighbors, order, weights)
@@ -131,6 +172,18 @@ class LargeMargin(GradientLearner):
             self.reg / basis.size**2,
             weighed,
         )
+        return self._from_start(exact, basis, X, codes, gram, rank, weights)
+
+    def _from_start(
+        self,
+        exact: MarginProblem,
+        basis: Any,
+        X: Any,
+        codes: np.ndarray,
+        gram: Gram | None,
+        rank: int,
+        weights: Weights | None,
+    ) -> Descent:
         problem = exact.on(self._suited(exact.points))
         start = self._start(
             X,
@@ -229,6 +282,9 @@ class LMNN(LargeMargin):
     Minimises, over all metrics ``M = LᵀL``, the convex objective of section 2.2 of [1]_:
     ``Σ_ij w_ij d_ij + c Σ_ijl w_ij [y_l ≠ y_i] [1 + d_ij - d_il]_+ (+ reg tr M)``, where ``d`` are
     squared distances and ``w_ij`` marks the ``n_neighbors`` target neighbours of each point.
+
+    From triplets and quadruplets it is the same over what is given: near pairs are drawn together,
+    each once, and a margin of one parts them from the far ones.
 
     Parameters
     ----------

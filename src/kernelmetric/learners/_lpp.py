@@ -10,7 +10,7 @@ from scipy import linalg
 
 from kernelmetric.compute import (
     check_labels,
-    repeated_rows,
+    copies,
     rows_of,
     take_rows,
     to_numpy,
@@ -122,11 +122,10 @@ class LPP(SpectralLearner):
         check_number(self, "n_neighbors", Integral, low=1)
         check_shrinkage(self.shrinkage)
         X = self._check_points(X)
-        codes, weights = None if y is None else check_labels(y, X), sample_weight
-        if weights is not None and weights.own.any():
-            # Copies of a row have degrees of their own: counts are told apart by repeating.
-            times = repeated_rows(weights)
-            X, codes, weights = take_rows(X, times), None if codes is None else codes[times], None
+        codes = None if y is None else check_labels(y, X)
+        times, weights = copies(sample_weight)  # each has a degree of its own
+        if times is not None:
+            X, codes = take_rows(X, times), None if codes is None else codes[times]
             neighbors = rows_of(neighbors, times)
             self._require_memory(X)
         rank = self._check_n_components(X.shape[1])

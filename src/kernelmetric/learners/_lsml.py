@@ -110,10 +110,13 @@ class LSML(LogDetLearner, ComparisonLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
+    ) -> None:
         root = self._prior_root(Z, basis)
         Y = Z if root is None else Z @ root
-        problem = ComparedPairs(Y, self.tuples_.near, self.tuples_.far, float(self.gamma))
+        pairs = self.tuples_.near, self.tuples_.far
+        problem = ComparedPairs(Y, *pairs, float(self.gamma), counts)
         self._minimise(problem, newton, root, basis, X, y)
 
     def _check_parameters(self) -> None:

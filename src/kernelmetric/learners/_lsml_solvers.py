@@ -37,10 +37,14 @@ class ComparedPairs(LogDetDivergence):
         Pairs of row numbers.
     gamma : float
         γ.
+    counts : ndarray of shape (n_tuples,)
+        What the comparisons count, one in the mean.
     """
 
-    def __init__(self, Y: np.ndarray, near: np.ndarray, far: np.ndarray, gamma: float):
-        self.Y, self.near, self.far = Y, near, far
+    def __init__(
+        self, Y: np.ndarray, near: np.ndarray, far: np.ndarray, gamma: float, counts: np.ndarray
+    ):
+        self.Y, self.near, self.far, self.counts = Y, near, far, counts
         self._size = len(near), 6 * 8 * Y.shape[1]
         total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
         if not total > 1e-14 * max(float(np.mean(Y * Y)), 1e-300):
@@ -53,7 +57,8 @@ class ComparedPairs(LogDetDivergence):
 
     def _plain(self, block: slice) -> float:
         return sum(
-            float(np.sum(differences(self.Y, rows[block]) ** 2)) for rows in (self.near, self.far)
+            float(np.sum(self.counts[block] @ differences(self.Y, rows[block]) ** 2))
+            for rows in (self.near, self.far)
         )
 
     def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
@@ -65,8 +70,9 @@ class ComparedPairs(LogDetDivergence):
             wrong = x > y + self.floor
             ratio = np.sqrt((y[wrong] + self.floor) / x[wrong])
             delta, epsilon = delta[wrong], epsilon[wrong]
-            pull, push = 1.0 - ratio, 1.0 / ratio - 1.0
-            value = float(np.sum(x[wrong] * pull**2))
+            pull, push, each = 1.0 - ratio, 1.0 / ratio - 1.0, self.counts[block][wrong]
+            value = float(np.sum(each * x[wrong] * pull**2))
+            pull, push = each * pull, each * push
             A = (pull[:, None] * delta).T @ delta - (push[:, None] * epsilon).T @ epsilon
             return self.weight * value, self.weight * A
 
@@ -75,7 +81,8 @@ class ComparedPairs(LogDetDivergence):
     def part(self, n: int) -> ComparedPairs:
         """One of n comparisons for all."""
         some = copy(self)
-        some.near, some.far, some.weight = self.near[::n], self.far[::n], n * self.weight
+        some.near, some.far, some.counts = (a[::n] for a in (self.near, self.far, self.counts))
+        some.weight = n * self.weight
         some._size = len(some.near), self._size[1]
         return some
 
@@ -142,7 +149,7 @@ class _Seen(NamedTuple):
 
     Nearby metrics are ``I + S`` there. At S = 0 the divergence has the gradient ``LLᵀ - I`` and the
     curvature ``|S|²``. A comparison in wrong order adds to the latter ``h ⟨S, δδᵀ - c εεᵀ⟩²``, with
-    c = x / y and h = γ' √(y/x) / 2x: its cost is homogeneous, so that is all.
+    c = x / y and h = γ' √(y/x) / 2x, γ' its price: its cost is homogeneous, so that is all.
     """
 
     L: np.ndarray
@@ -157,14 +164,15 @@ class _Seen(NamedTuple):
 
     def moved(self, problem: ComparedPairs) -> _Seen | None:
         """One step further; None where no step is found."""
-        S = self._step(problem.weight)
+        weights = problem.weight * problem.counts
+        S = self._step(weights)
         if S is None:
             return None
         values, V = np.linalg.eigh(S)
         D, E = self.D @ V, self.E @ V
         growth = np.square(D) @ values, np.square(E) @ values
         slopes = float(np.sum(S * self.gradient)), float(np.sum(S * (self.L @ self.L.T)))
-        t = self._length(problem.weight, values, *slopes, *growth)
+        t = self._length(weights, values, *slopes, *growth)
         if t is None:
             return None
         roots = np.sqrt(1.0 + t * values)
@@ -173,7 +181,7 @@ class _Seen(NamedTuple):
         after = seen(problem, roots[:, None] * (V.T @ self.L), D, E)
         return after if after.value < self.value else None
 
-    def _step(self, weight: float) -> np.ndarray | None:
+    def _step(self, weights: np.ndarray) -> np.ndarray | None:
         """The S at which the gradient of the quadratic model is zero."""
         d, m = len(self.L), len(self.wrong)
         entries = d * (d + 1) // 2
@@ -182,14 +190,14 @@ class _Seen(NamedTuple):
         if not m:
             return -self.gradient
         D, E, x, y = (part[self.wrong] for part in (self.D, self.E, self.x, self.y))
-        c, h = x / y, 0.5 * weight * np.sqrt(y / x) / x
+        c, h = x / y, 0.5 * weights[self.wrong] * np.sqrt(y / x) / x
         solve = _by_entries if entries <= m else _by_comparisons
         S = solve(self.gradient, D, E, c, h)
         return S if np.all(np.isfinite(S)) else None
 
     def _length(
         self,
-        weight: float,
+        weights: np.ndarray,
         values: np.ndarray,
         slope: float,
         of_trace: float,
@@ -207,15 +215,15 @@ class _Seen(NamedTuple):
         for _ in range(_MOST_TRIED):
             x, y = self.x + t * u, self.y + t * v
             wrong = np.flatnonzero(x > y)
-            x, y, p, q = x[wrong], y[wrong], u[wrong], v[wrong]
+            x, y, p, q, each = (part[wrong] for part in (x, y, u, v, weights))
             ratio, shares = np.sqrt(y / x), values / (1.0 + t * values)
             there = of_trace - float(np.sum(shares))
-            there += weight * float(p @ (1.0 - ratio) + q @ (1.0 - 1.0 / ratio))
+            there += float(each @ (p * (1.0 - ratio) + q * (1.0 - 1.0 / ratio)))
             if abs(there) <= -0.2 * slope:
                 return t
             low, high = (t, high) if there < 0 else (low, t)
             curve = float(shares @ shares)
-            curve += 0.5 * weight * float((ratio / x) @ (p - q / ratio**2) ** 2)
+            curve += 0.5 * float((each * ratio / x) @ (p - q / ratio**2) ** 2)
             t -= there / curve
             if not low < t < high:
                 t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low + 1.0
@@ -231,11 +239,11 @@ def seen(problem: ComparedPairs, L: np.ndarray, D: np.ndarray, E: np.ndarray) ->
     y += problem.floor
     wrong = np.flatnonzero(x > y)
     ratio = np.sqrt(y[wrong] / x[wrong])
-    pull, push, near, far = 1.0 - ratio, 1.0 / ratio - 1.0, D[wrong], E[wrong]
-    cost = problem.weight * float(x[wrong] @ pull**2)
+    each, near, far = problem.weight * problem.counts[wrong], D[wrong], E[wrong]
+    pull, push = each * (1.0 - ratio), each * (1.0 / ratio - 1.0)
+    cost = float((x[wrong] * (1.0 - ratio)) @ pull)
     size = len(L) / (float(np.sum(L * L)) + cost)
     inside = (pull * near.T) @ near - (push * far.T) @ far
-    inside *= problem.weight
     inside += L @ L.T
     inside *= size
     for part in (D, E):

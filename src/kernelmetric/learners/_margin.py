@@ -123,7 +123,7 @@ class MarginProblem:
         """Value and gradient with respect to M, where the objective is convex."""
         X = self.points
         L = like(factor(M, _ROUNDING), X)
-        value, sums = lmnn_hinge(product(X, L.T), X, *self.there, self.c, corner, self.weighed)
+        value, sums = self._over_all(product(X, L.T), X, corner)
         identity = np.eye(len(M))
         gradient = to_numpy(product(X.T, sums)).astype(np.float64) + self.reg * identity
         return value + self.reg * float(np.trace(M)), gradient
@@ -131,13 +131,8 @@ class MarginProblem:
     def best_length(self, L: np.ndarray) -> float:
         """The multiple of L with the smallest objective, which is convex in its square."""
         E = self._embedded(L)
-        i, slot = np.nonzero(self.targets >= 0)
-        difference = take_rows(E, i) - take_rows(E, self.targets[i, slot])
-        lengths = self.xp.sum(difference * difference, axis=1)
-        if self.weighed is None:
-            pull = float(self.xp.mean(lengths))
-        else:
-            pull = float(np.average(to_numpy(lengths), weights=self.weighed.parts[i, slot]))
+        lengths, weights = self._pulled_lengths(E)
+        pull = float(np.average(lengths, weights=weights))
         if not pull > 0:
             return 1.0
         squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
@@ -156,17 +151,28 @@ class MarginProblem:
             best = lower
         return float(np.sqrt(squares[best]))
 
+    def _pulled_lengths(self, E: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Squared distances of target pairs, and what each counts."""
+        i, slot = np.nonzero(self.targets >= 0)
+        difference = take_rows(E, i) - take_rows(E, self.targets[i, slot])
+        lengths = to_numpy(self.xp.sum(difference * difference, axis=1))
+        return lengths, None if self.weighed is None else self.weighed.parts[i, slot]
+
+    def _over_all(self, E: Any, V: Any, corner: float = 0.0) -> tuple[float, Any]:
+        """The objective over all impostors, without the penalty, and its Laplacian times V."""
+        return lmnn_hinge(E, V, *self.there, self.c, corner, self.weighed)
+
     def _mined(self, E: Any, **options: Any) -> tuple[float, np.ndarray]:
         """Objective without the penalty, and pairs worth watching: none where all are looked at."""
         if self.few:
-            value, _ = lmnn_hinge(E, E[:, :0], *self.there, self.c, weighed=self.weighed)
+            value, _ = self._over_all(E, E[:, :0])
             return value, np.empty((0, 2), dtype=np.int32)
         return mine_impostors(E, self.targets, self.codes, self.c, weighed=self.weighed, **options)
 
     def _hinge(self, E: Any, V: Any, pairs: np.ndarray, corner: float) -> tuple[float, Any]:
         """The hinge over the listed impostors or, if many, over all, and its Laplacian times V."""
         if self.few or len(pairs) > self.most_pairs:
-            return lmnn_hinge(E, V, *self.there, self.c, corner, self.weighed)
+            return self._over_all(E, V, corner)
         return lmnn_hinge_on(pairs, E, V, self.targets, self.c, corner, self.weighed)
 
     def listed(self, pairs: np.ndarray, nearby: np.ndarray) -> np.ndarray:

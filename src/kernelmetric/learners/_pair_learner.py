@@ -73,18 +73,6 @@ class TupleLearner(IterativeLearner):
         """
         raise NotImplementedError
 
-    def _as_rows(self, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-        """Points, labels and tuples of row numbers, where X may be an array of tuples of points."""
-        if not are_tuples(X):
-            return X, y, given
-        if any(part is not None for part in given.values()):
-            names = ", ".join(name for name, part in given.items() if part is not None)
-            raise ValueError(
-                f"Got an array of tuples of points beside {names}, but expected one of the two."
-            )
-        X, rows = points_of_tuples(X)
-        return X, None, given | self.from_rows(rows, y, len(X))
-
     def _learned_on(self, X: Any, y: Any, given: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Validated points, the coordinates to learn on, and their basis in the features.
 
@@ -105,7 +93,8 @@ class TupleLearner(IterativeLearner):
                 "columns: set warm_start=False to start anew, or keep the features as they were."
             )
         L = L if basis is None else L @ basis.T
-        return L.T @ L
+        signs = vars(self).get("signature_")
+        return L.T @ (L if signs is None else to_numpy(signs)[:, None] * L)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -132,6 +121,22 @@ class TupleLearner(IterativeLearner):
                 "distances well inside the range of float64: try a multiple of it."
             )
         return P if basis is None else basis @ P @ basis.T
+
+
+def as_rows(learner: Any, X: Any, y: Any, given: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """Points, labels and tuples of row numbers, where X may be an array of tuples of points.
+
+    ``given`` are the tuples as the learner's ``fit`` got them, by the names of its arguments.
+    """
+    if not are_tuples(X):
+        return X, y, given
+    if any(part is not None for part in given.values()):
+        names = ", ".join(name for name, part in given.items() if part is not None)
+        raise ValueError(
+            f"Got an array of tuples of points beside {names}, but expected one of the two."
+        )
+    X, rows = points_of_tuples(X)
+    return X, None, given | learner.from_rows(rows, y, len(X))
 
 
 class PairLearner(TupleLearner):
@@ -194,11 +199,15 @@ class PairLearner(TupleLearner):
         """
         self._check_parameters()
         given = {"pairs": pairs, "similar": similar, "dissimilar": dissimilar}
-        X, y, given = self._as_rows(X, y, given)
-        pairs, similar, dissimilar = given.values()
-        X, Z, basis = self._learned_on(X, y, (pairs, similar, dissimilar))
-        weights = sample_weight
-        self.pairs_, codes, counts = self._check_pairs(Z, y, (pairs, similar, dissimilar), weights)
+        X, y, given = as_rows(self, X, y, given)
+        return self._fit_pairs(X, y, tuple(given.values()), sample_weight)
+
+    def _fit_pairs(
+        self, X: Any, y: Any, given: tuple[Any, Any, Any], weights: Weights | None
+    ) -> PairLearner:
+        """Learn from labels, or from pairs that are given."""
+        X, Z, basis = self._learned_on(X, y, given)
+        self.pairs_, codes, counts = self._check_pairs(Z, y, given, weights)
         self._learn(X, y, Z, basis, counts)
         if codes is not None:
             self._learned_labels(X, codes, weights)

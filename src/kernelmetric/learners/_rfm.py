@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import check_labels, one_thread, take_rows, to_numpy
+from kernelmetric.compute import (
+    check_labels,
+    copies,
+    one_thread,
+    rows_of,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.learners._base import Learner, as_gram
 from kernelmetric.learners._checks import check_choice, check_number
@@ -53,6 +60,9 @@ class RFM(Learner):
         spread over the target.
     random_state : int, RandomState or None, default=0
         For the sample.
+    class_weight : dict, 'balanced' or None, default=None
+        What the points of each class count, one where a dict has none; 'balanced' lets all classes
+        count alike. Only for classes.
 
     Attributes
     ----------
@@ -104,6 +114,7 @@ class RFM(Learner):
         max_iter=5,
         max_samples=1000,
         random_state=0,
+        class_weight=None,
     ):
         self.n_components = n_components
         self.regression = regression
@@ -111,13 +122,14 @@ class RFM(Learner):
         self.max_iter = max_iter
         self.max_samples = max_samples
         self.random_state = random_state
+        self.class_weight = class_weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True  # targets may be numbers, several for each point
         return tags
 
-    def fit(self, X: Any, y: Any, *, gram: Any = None) -> RFM:
+    def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> RFM:
         """Learn the map from points and their labels or targets.
 
         Parameters
@@ -128,6 +140,9 @@ class RFM(Learner):
             Class labels, or numbers to predict.
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what its
+            errors and gradients count beside the others.
 
         Returns
         -------
@@ -137,6 +152,8 @@ class RFM(Learner):
         check_choice(self, "regression", tuple(KERNELS))
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "max_samples", Integral, low=_LEAST_ROWS)
+        times, weights = copies(sample_weight)  # any of them may be left out
+        X, y = rows_of(X, times), rows_of(y, times)
         X = self._check_points(X)
         targets = _checked_targets(y, X)
         rank = self._check_n_components(X.shape[1])
@@ -148,12 +165,15 @@ class RFM(Learner):
         Y = targets.columns(rows)[np.ix_(order, columns)]
         # One thread, whatever there are: another number of them rounds differently.
         with np.errstate(under="ignore"), one_thread():
-            L = self._learn(Z[order], Y, rank)
+            roots = None if weights is None else np.sqrt(weights.shares[rows][order])
+            L = self._learn(Z[order], Y, rank, roots)
         self._store(coordinates.leave(L), X)
         return self
 
-    def _learn(self, Z: np.ndarray, Y: np.ndarray, rank: int) -> np.ndarray:
-        how = {"kernel": self.regression, "diagonal": bool(self.diagonal)}
+    def _learn(
+        self, Z: np.ndarray, Y: np.ndarray, rank: int, roots: np.ndarray | None
+    ) -> np.ndarray:
+        how: Any = {"kernel": self.regression, "diagonal": bool(self.diagonal), "roots": roots}
         curve = np.array([np.nan])
         self.n_iter_ = 1
         if len(Z) >= _LEAST_ROWS:

@@ -18,7 +18,7 @@ from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._comparison_learner import ComparisonLearner
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._pair_learner import differences
-from kernelmetric.solvers import right_singular
+from kernelmetric.solvers import nonnegative_qp, right_singular
 
 _NEAREST = 3, 5  # of a point's class, and of others: what its nearest neighbours are decided by
 _RIDGE = 1e-3  # of the mean eigenvalue of the near pairs' scatter
@@ -55,6 +55,9 @@ class SCML(ComparisonLearner):
         Duality gap to reach; the objective of the zero metric is one.
     max_iter : int, default=2000
         The most iterations of L-BFGS.
+    warm_start : bool, default=False
+        Whether a fit begins at the weights that come nearest to the metric of the last one: for
+        more comparisons of the same features. The optimum is the same.
     random_state : int, RandomState or None, default=0
         For directions, and for random triplets.
     verbose : bool, default=False
@@ -112,6 +115,7 @@ class SCML(ComparisonLearner):
         max_tuples=10_000,
         tol=1e-2,
         max_iter=2000,
+        warm_start=False,
         random_state=0,
         verbose=False,
     ):
@@ -121,6 +125,7 @@ class SCML(ComparisonLearner):
         self.max_tuples = max_tuples
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -147,10 +152,12 @@ class SCML(ComparisonLearner):
         rng = check_random_state(self.random_state)
         return found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
 
-    def _learn(self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None) -> None:
-        B = self._directions(Z, basis)
-        D, B = compared_squares(Z, self.tuples_, B)
-        problem = WeighedHinge(D, float(self.beta))
+    def _learn(
+        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
+    ) -> None:
+        B = self._directions(Z, basis, counts)
+        D, B = compared_squares(Z, self.tuples_, B, counts)
+        problem = WeighedHinge(D, float(self.beta), counts)
 
         def leave(w: np.ndarray) -> np.ndarray:
             kept = w > 0
@@ -158,10 +165,10 @@ class SCML(ComparisonLearner):
             L = factor(some.T @ some)
             return L if basis is None else L @ basis
 
-        with self._watched(
-            np.zeros(len(B)), lambda w: {"components_": like(leave(w), X)}, X, y
-        ) as report:
-            found = problem.minimise(self.tol, self.max_iter, report)
+        last = self._last_matrix(Z, basis)
+        start = np.zeros(len(B)) if last is None else nearest_weights(B, last)
+        with self._watched(start, lambda w: {"components_": like(leave(w), X)}, X, y) as report:
+            found = problem.minimise(start, self.tol, self.max_iter, report)
         w, self.loss_, self.duality_gap_, self.n_iter_ = found
         self.converged_ = self.duality_gap_ <= self.tol or report.stopped
         if not self.converged_:
@@ -179,11 +186,14 @@ class SCML(ComparisonLearner):
         self.weights_ = w[w > 0]
         self._store(leave(w), X)
 
-    def _directions(self, Z: np.ndarray, basis: np.ndarray | None) -> np.ndarray:
+    def _directions(
+        self, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray
+    ) -> np.ndarray:
         """Rows to choose from, of length one."""
         if self.basis is None:
             k = self._n_basis(Z.shape[1])
-            return local_directions(Z, self.tuples_, k, check_random_state(self.random_state))
+            rng = check_random_state(self.random_state)
+            return local_directions(Z, self.tuples_, k, rng, counts)
         B = np.asarray(self.basis, dtype=np.float64)
         d = Z.shape[1] if basis is None else basis.shape[1]
         good = B.ndim == 2 and B.shape[1] == d and len(B) > 0
@@ -198,7 +208,11 @@ class SCML(ComparisonLearner):
 
 
 def local_directions(
-    Z: np.ndarray, tuples: IndexTuples, n_basis: int, rng: np.random.RandomState
+    Z: np.ndarray,
+    tuples: IndexTuples,
+    n_basis: int,
+    rng: np.random.RandomState,
+    counts: np.ndarray,
 ) -> np.ndarray:
     """Directions that part far from near pairs: everywhere, and around some points.
 
@@ -212,6 +226,8 @@ def local_directions(
         Number of directions.
     rng : RandomState
         For the points.
+    counts : ndarray of shape (n_tuples,)
+        What the comparisons count, one in the mean.
 
     Returns
     -------
@@ -221,9 +237,15 @@ def local_directions(
     r, N = Z.shape[1], len(tuples)
     near, far = tuples.near, tuples.far
     anchors = Z[near[:, 0]]
+
+    def parting(chosen: Any, ridge: float) -> np.ndarray:
+        each = np.sqrt(counts[chosen])[:, None]
+        delta, epsilon = (each * differences(Z, rows[chosen]) for rows in (near, far))
+        return _parting(delta, epsilon, ridge)
+
     # Of all comparisons, which tell more than a few; and principal axes: with features of very
     # different scale nothing else sees the small ones.
-    found = [_parting(differences(Z, near), differences(Z, far), 1e-6 * _RIDGE)]
+    found = [parting(slice(None), 1e-6 * _RIDGE)]
     found.append(right_singular(Z)[1])
     total, each, most = sum(map(len, found)), max(1, r // 2), max(2 * r, 10)
     while total < n_basis:
@@ -233,8 +255,7 @@ def local_directions(
             away = np.sum((anchors - anchors[rng.randint(N)]) ** 2, axis=1)
             chosen = np.argpartition(away, most)[:most]
             most = 2 * most if 2 * most < N else max(2 * r, 10)
-        V = _parting(differences(Z, near[chosen]), differences(Z, far[chosen]), _RIDGE)
-        found.append(V[:each])
+        found.append(parting(chosen, _RIDGE)[:each])
         total += each
     return np.concatenate(found)[:n_basis]
 
@@ -250,7 +271,7 @@ def _parting(delta: np.ndarray, epsilon: np.ndarray, ridge: float) -> np.ndarray
 
 
 def compared_squares(
-    Z: np.ndarray, tuples: IndexTuples, B: np.ndarray
+    Z: np.ndarray, tuples: IndexTuples, B: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squares of near minus far pairs along every direction, whose lengths make them comparable.
 
@@ -262,6 +283,8 @@ def compared_squares(
         Comparisons.
     B : ndarray of shape (k, r)
         Directions, as rows of length one.
+    counts : ndarray of shape (n_tuples,)
+        What the comparisons count, one in the mean.
 
     Returns
     -------
@@ -279,7 +302,7 @@ def compared_squares(
     D, far = differences(Y, tuples.near), differences(Y, tuples.far)
     D *= D
     far *= far
-    sizes = 0.5 * (D.mean(axis=0) + far.mean(axis=0))
+    sizes = 0.5 * (counts @ D + counts @ far) / len(counts)
     if not np.max(sizes) > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
         raise ValueError(
             "Got tuples of points that coincide, but expected at least one pair of different "
@@ -289,6 +312,11 @@ def compared_squares(
     D -= far
     D /= sizes
     return D, B / np.sqrt(sizes)[:, None]
+
+
+def nearest_weights(B: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """The weights w >= 0 with which ``Σ w b bᵀ`` is nearest to a matrix."""
+    return nonnegative_qp((B @ B.T) ** 2, np.einsum("ki,ij,kj->k", B, M, B, optimize=True))[0]
 
 
 class Weights(NamedTuple):
@@ -303,7 +331,7 @@ class Weights(NamedTuple):
 class WeighedHinge:
     """The mean hinge of ``1 + D w`` and the price of weights ``w >= 0``.
 
-    The dual is ``max Σ α`` with ``0 <= α <= 1/N`` and ``-Dᵀα <= β``.
+    The dual is ``max Σ α`` with ``0 <= α <= c/N`` and ``-Dᵀα <= β``.
 
     Parameters
     ----------
@@ -311,10 +339,12 @@ class WeighedHinge:
         Squares of near minus far pairs along every direction.
     beta : float
         β.
+    counts : ndarray of shape (n_tuples,)
+        What the comparisons count, one in the mean: the c of the dual.
     """
 
-    def __init__(self, D: np.ndarray, beta: float):
-        self.D, self.beta, self.width = D, beta, 0.0
+    def __init__(self, D: np.ndarray, beta: float, counts: np.ndarray):
+        self.D, self.beta, self.width, self.counts = D, beta, 0.0, counts
 
     def objective(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient of the problem with rounded corners."""
@@ -323,25 +353,33 @@ class WeighedHinge:
 
     def bounds(self, w: np.ndarray) -> tuple[float, float]:
         """Value of the problem itself, and a value of its dual: the minimum lies between them."""
-        exact = float(np.mean(np.maximum(1.0 + self.D @ w, 0.0))) + self.beta * float(np.sum(w))
-        alpha = self._hinge(w)[1]
+        hinge = self.counts * np.maximum(1.0 + self.D @ w, 0.0)
+        return float(np.mean(hinge)) + self.beta * float(np.sum(w)), self._dual(w, self.width)
+
+    def _dual(self, w: np.ndarray, width: float) -> float:
+        """A value of the dual: at multipliers that corners of this width give."""
+        alpha = self.counts * np.clip((1.0 + self.D @ w) / width, 0.0, 1.0) / len(self.D)
         steepest = float(np.max(-(self.D.T @ alpha)))
         share = min(1.0, self.beta / steepest) if steepest > 0 else 1.0
-        return exact, share * float(np.sum(alpha))
+        return share * float(np.sum(alpha))
 
     def _hinge(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         excess = 1.0 + self.D @ w
         alpha = np.clip(excess / self.width, 0.0, 1.0)
-        value = float(np.mean(alpha * (excess - 0.5 * self.width * alpha)))
-        return value, alpha / len(excess)
+        value = float(np.mean(self.counts * alpha * (excess - 0.5 * self.width * alpha)))
+        return value, self.counts * alpha / len(excess)
 
     def minimise(
-        self, tol: float, max_iter: int, report: Callable[[np.ndarray, float], bool]
+        self,
+        w: np.ndarray,
+        tol: float,
+        max_iter: int,
+        report: Callable[[np.ndarray, float], bool],
     ) -> Weights:
-        """Weights whose gap is within the tolerance, if the iterations suffice."""
-        self.width, factor_, last = _SMOOTH
-        w, n_iter, stopped = np.zeros(self.D.shape[1]), 0, False
-        best, least, highest = w, 1.0, 0.0  # of the zero metric, and of no multipliers
+        """Weights whose gap is within the tolerance, if the iterations suffice; from w on."""
+        first, factor_, last = _SMOOTH
+        n_iter, stopped = 0, False
+        best, least, highest = np.zeros_like(w), 1.0, 0.0  # of the zero metric, no multipliers
 
         def look(w: np.ndarray) -> bool:
             """Whether what is known of the minimum is enough."""
@@ -359,6 +397,11 @@ class WeighedHinge:
             if stopped or (n_iter % _LOOK_EVERY == 0 and look(intermediate_result.x)):
                 raise StopIteration
 
+        if w.any():  # perhaps these weights are good enough, which a narrow corner would show
+            highest = max(self._dual(w, first * factor_**k) for k in range(8))
+        self.width = first
+        if w.any() and look(w):
+            max_iter = 0
         while n_iter < max_iter and not stopped:
             found = minimize(
                 self.objective,

@@ -48,6 +48,9 @@ class SDML(LogDetLearner, PairLearner):
         Duality gap to reach, for each feature.
     max_iter : int, default=1000
         The most iterations.
+    warm_start : bool, default=False
+        Whether a fit begins at the metric of the last one: for more pairs of the same features. The
+        optimum is the same.
     random_state : int, RandomState or None, default=0
         For random pairs.
     verbose : bool, default=False
@@ -105,6 +108,7 @@ class SDML(LogDetLearner, PairLearner):
         max_pairs=20_000,
         tol=1e-4,
         max_iter=1000,
+        warm_start=False,
         random_state=0,
         verbose=False,
     ):
@@ -114,6 +118,7 @@ class SDML(LogDetLearner, PairLearner):
         self.max_pairs = max_pairs
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
 
@@ -156,7 +161,12 @@ class SDML(LogDetLearner, PairLearner):
 
         with self._watched(np.diag(1.0 / np.diag(S)), attributes, X, y) as report:
             found = sparse_precision(
-                S, penalty, tol=self.tol, max_iter=self.max_iter, report=report
+                S,
+                penalty,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                start=self._last_definite(Z, size),
+                report=report,
             )
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         of_prior = 0.0 if root is None else 2.0 * float(np.sum(np.log(np.diag(root))))
@@ -170,6 +180,13 @@ class SDML(LogDetLearner, PairLearner):
                 ConvergenceWarning,
             )
         self._store(factor(self.sparse_matrix_), X)
+
+    def _last_definite(self, Z: np.ndarray, size: float) -> np.ndarray | None:
+        """The matrix of the last fit, unless it is none or singular in the last digits."""
+        M = self._last_matrix(Z, None)
+        if M is None or linalg.eigvalsh(M)[0] <= 1e-12 * np.max(np.diag(M)):
+            return None
+        return M * size
 
     def _weighed(
         self, Z: np.ndarray, root: np.ndarray | None, counts: PairCounts | None

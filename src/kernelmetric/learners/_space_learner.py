@@ -6,25 +6,103 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import Weights, check_points, like, to_numpy
 from kernelmetric.graphs import Pairs, as_pairs
 from kernelmetric.kernels import as_kernel, form_alignment, gram_alignment
 from kernelmetric.learners._checks import as_matrix
-from kernelmetric.learners._pair_learner import PairLearner
+from kernelmetric.learners._comparison_learner import TakesComparisons
+from kernelmetric.learners._pair_learner import PairLearner, as_rows
+from kernelmetric.learners._progress import with_callbacks
 from kernelmetric.spaces import PairKPCA, automatic_space
 
 
-class SpaceLearner(PairLearner):
+class SpaceLearner(TakesComparisons, PairLearner):
     """A linear learner on the points, or on the coordinates of a kernel's automatic space.
 
     Its ``fit`` begins with ``_learned_on``, which leaves ``space_``: None for the linear kernel.
+    Comparisons are ``tuples_``, where there are any, and then there are no ``pairs_``.
     """
 
     kernel: Any
     random_state: Any
     space_: Any
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        similar: Any = None,
+        dissimilar: Any = None,
+        pairs: Any = None,
+        triplets: Any = None,
+        quadruplets: Any = None,
+        sample_weight: Any = None,
+    ) -> SpaceLearner:
+        """Learn the metric from labels, from pairs, or from comparisons.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; or pairs, triplets or quadruplets of points, of shape
+            (n_tuples, 2, n_features), with 3 or with 4.
+        y : array-like of shape (n_samples,), default=None
+            Class labels, from which pairs are made: inside a class similar, others dissimilar. Of
+            pairs of points, 1 for every similar and -1 for every dissimilar one.
+        similar, dissimilar : array-like of shape (n_pairs, 2), default=None
+            Row numbers of pairs, instead of labels.
+        pairs : Pairs, default=None
+            Both kinds of pairs, instead of labels.
+        triplets : Triplets or array-like of shape (n_triplets, 3), default=None
+            Row numbers (a, b, c), instead of labels: a is nearer to b than to c.
+        quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
+            Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row stands for, or, where these are not whole numbers, what it counts
+            beside the others. A pair counts the product of its two.
+
+        Returns
+        -------
+        object
+            The fitted metric.
+        """
+        self._check_parameters()
+        given = {"pairs": pairs, "similar": similar, "dissimilar": dissimilar}
+        compared = {"triplets": triplets, "quadruplets": quadruplets}
+        X, y, given = as_rows(self, X, y, given | compared)
+        compared = {name: given.pop(name) for name in compared}
+        others = {"y": y, **given, "sample_weight": sample_weight}
+        tuples = self._given_tuples(_num_samples(X), compared, others)
+        if tuples is None:
+            return self._fit_pairs(X, y, tuple(given.values()), sample_weight)
+        X, Z, basis = self._learned_on(X, None, (None, None, None))
+        self.tuples_ = tuples
+        self._learn(X, None, Z, basis, None)
+        return self
+
+    def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
+        """Tuples of row numbers, as an argument of ``fit``.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_tuples, t)
+            Row numbers of pairs, triplets or quadruplets.
+        y : array-like of shape (n_tuples,) or None
+            Signs of pairs; None for the others, whose order says all.
+        n_samples : int
+            Number of points.
+
+        Returns
+        -------
+        dict
+            The argument ``pairs``, ``triplets`` or ``quadruplets``.
+        """
+        pairs = np.ndim(rows) != 2 or np.shape(rows)[1] == 2
+        kind: Any = PairLearner if pairs else TakesComparisons
+        return kind.from_rows(self, rows, y, n_samples)
 
     def idealized_kernels(self, A: Any, B: Any | None = None) -> Any:
         """The learned kernel of section 3.3 of Kwok and Tsang, about the origin of the space.
@@ -109,6 +187,7 @@ class SpaceLearner(PairLearner):
         self.space_ = self._space(X.shape[0], kernel, paired=pairs is not None)
         with config_context(transform_output="default"):
             Z = self.space_.fit_transform(X, pairs if isinstance(self.space_, PairKPCA) else y)
+        self.space_._settle()
         return X, to_numpy(Z).astype(np.float64), None
 
     def _coordinates(self, X: Any) -> Any:

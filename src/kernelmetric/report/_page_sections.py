@@ -128,7 +128,7 @@ def confusion_section(class_scores: Mapping[str, ClassScores], learned: str, lab
             + "".join(
                 f'<td class="n{" wrong" if i != j and value else ""}" style="background: '
                 f"color-mix(in srgb, var(--{'warn' if i != j else 'c0'}) "
-                f'{45 * value / max(sum(row), 1):.0f}%, transparent)">{value}</td>'
+                f'{45 * value / max(sum(row), 1):.0f}%, transparent)">{value:.6g}</td>'
                 for j, value in enumerate(row)
             )
             + "</tr>"

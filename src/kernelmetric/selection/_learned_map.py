@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
-from scipy import linalg
 
 from kernelmetric.learners._feature_rounds import feature_rounds, square_root
-from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, cholesky_factor, evenly
+from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, evenly, ridge_solution
 
 GAIN = 0.9  # a map must lower the error this far on points that it was not learned from
 _WON = 0.01  # and so many of the points, at least, must change to their right class
@@ -31,6 +30,7 @@ def learned_map(
     place: tuple[int, int],
     start: tuple[int, int],
     scales: Sequence[np.ndarray | None],
+    roots: np.ndarray | None = None,
 ) -> tuple[float | None, np.ndarray | None]:
     """A map under which ridge regression predicts others of the points better, if there is one.
 
@@ -52,6 +52,8 @@ def learned_map(
     scales : sequence of ndarray of shape (d,) or None
         Its scales, for each third: learned from the others; None: as the features are. So many
         thirds are looked at.
+    roots : ndarray of shape (n,), default=None
+        Square roots of what the points count, their mean square one.
 
     Returns
     -------
@@ -67,26 +69,28 @@ def learned_map(
     after, before = np.zeros(_ROUNDS), 0.0
     won, lost = np.zeros((2, _ROUNDS))
     maps = np.zeros((_ROUNDS, X.shape[1], X.shape[1]))
+    counts = np.ones(len(Y)) if roots is None else roots**2
     for k, s in enumerate(scales):
         judged = np.arange(k, len(Y), 3)
         others = np.delete(np.arange(len(Y)), judged)
         learn = others[evenly(len(others), _ROWS)]
         Z = X if s is None else X * s
-        plain = Y[judged] - _predicted(Z[learn], Y[learn], Z[judged], family, place)
-        before += np.sum(plain**2)
+        some, w = None if roots is None else roots[learn], counts[judged]
+        plain = Y[judged] - _predicted(Z[learn], Y[learn], Z[judged], family, place, some)
+        before += np.sum(w @ plain**2)
         classes = bool(np.all(np.abs(Y) == 1.0))
-        wrong = np.sum(~_right(Y[judged], plain))
+        wrong = np.sum(w * ~_right(Y[judged], plain))
         if k == 0 and classes and wrong < 0.5 * _WON * len(Y):
             return None, None  # there is nothing left to win
-        rounds = islice(feature_rounds(X[learn], Y[learn], "rbf", place=start), 1, _ROUNDS + 1)
-        for t, fit in enumerate(rounds):
+        rounds = feature_rounds(X[learn], Y[learn], "rbf", place=start, roots=some)
+        for t, fit in enumerate(islice(rounds, 1, _ROUNDS + 1)):
             mapped = Y[judged] - fit.predict(X[judged])
-            after[t] += np.sum(mapped**2)
+            after[t] += np.sum(w @ mapped**2)
             if k == t == 0 and not after[0] < _HOPELESS * before:
                 return float(after[0] / before) if before > 0 else 1.0, None
             right = [_right(Y[judged], residuals) for residuals in (mapped, plain)]
-            won[t] += np.sum(right[0] > right[1])
-            lost[t] += np.sum(right[0] < right[1])
+            won[t] += np.sum(w * (right[0] > right[1]))
+            lost[t] += np.sum(w * (right[0] < right[1]))
             maps[t] += fit.L.T @ fit.L
     after[after == 0] = np.inf  # a round that was not reached
     gains = after / before
@@ -106,13 +110,18 @@ def _right(Y: np.ndarray, residuals: np.ndarray) -> np.ndarray:
 
 
 def _predicted(
-    X: np.ndarray, Y: np.ndarray, X_new: np.ndarray, family: Family, place: tuple[int, int]
+    X: np.ndarray,
+    Y: np.ndarray,
+    X_new: np.ndarray,
+    family: Family,
+    place: tuple[int, int],
+    roots: np.ndarray | None,
 ) -> np.ndarray:
     """Targets of new points, with the width and ridge of a place."""
     gamma = float(Grid(X, Y, family).gammas[place[0]])
 
     def values(D: np.ndarray) -> np.ndarray:
-        return np.exp(-np.minimum(gamma * D, FARTHEST)) + 1.0
+        return np.exp(-np.minimum(gamma * D, FARTHEST))
 
-    factor = cholesky_factor(values(family.distances(X)), float(RIDGES[place[1]]))
-    return values(family.distances(X_new, X)) @ linalg.cho_solve((factor, True), Y)
+    alpha = ridge_solution(values(family.distances(X)), Y, float(RIDGES[place[1]]), roots)
+    return (values(family.distances(X_new, X)) + 1.0) @ alpha

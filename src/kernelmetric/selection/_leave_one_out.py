@@ -267,14 +267,14 @@ def choose(
     grid, racing = _best(grids)
     if scales is None:
         candidates |= {grid.name: grid.error for grid in racing}
-    if learned is not None and not grouped and roots is None:  # a map knows no weights
+    if learned is not None and not grouped:
         used = [None] * 2 if scales is None else [_scales(logs) for logs in learned.logs]
-        gain, L = learned_map(X, Y, grid.family, grid.best, coarse[0].best, used)
+        gain, L = learned_map(X, Y, grid.family, grid.best, coarse[0].best, used, roots)
         if gain is not None:
             candidates["mapped"] = grid.error * gain
         if L is not None:
             scales = L
-            grid, racing = _best(_looked_up(X @ L.T, Y, families, None)[1])
+            grid, racing = _best(_looked_up(X @ L.T, Y, families, roots)[1])
     return Choice(_with_ridge(grid, scales), candidates, grid, racing)
 
 

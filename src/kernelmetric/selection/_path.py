@@ -11,7 +11,15 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import clone
 
-from kernelmetric.compute import all_finite, namespace, squared_distances, widened, worth_keeping
+from kernelmetric.compute import (
+    Weighed,
+    all_finite,
+    namespace,
+    squared_distances,
+    unweighed,
+    widened,
+    worth_keeping,
+)
 from kernelmetric.kernels import Precomputed
 from kernelmetric.selection._automatic import automatic_kernel
 from kernelmetric.spaces import KPCA, Space
@@ -29,7 +37,8 @@ class KernelPath:
     X : array of shape (n, d)
         Training points, from which kernels and bases are learned.
     y : array of shape (n,)
-        Their labels, for kernels that look at them.
+        Their labels, for kernels that look at them; :class:`~kernelmetric.compute.Weighed` where
+        points have weights, which then count in the basis too.
     X_new : array of shape (m, d)
         Other points.
     space : Space
@@ -82,7 +91,12 @@ class KernelPath:
             space.set_params(kernel=Precomputed())
             blocks = [bound.of_squared_distances(D2) for D2 in self.distances]
         with config_context(transform_output="default"):
-            Z, Z_new = space.fit_transform(blocks[0]), space.transform(blocks[1])
+            weights = unweighed(self.y)[1]
+            if weights is None:
+                Z = space.fit_transform(blocks[0])
+            else:
+                Z = space._fit_checked(space._checked(blocks[0]), Weighed(None, weights))
+            Z_new = space.transform(blocks[1])
         xp = namespace(Z)
         dtype = self.X.dtype
         return xp.astype(Z, dtype, copy=False), xp.astype(Z_new, dtype, copy=False)

@@ -2,7 +2,8 @@
 
 L-BFGS on a matrix (:func:`minimize_lbfgs`), accelerated projected gradient for convex problems
 (:func:`minimize_projected`), quadratic programs over non-negative vectors
-(:func:`nonnegative_qp`), the program of metrics learned from pairs (:class:`PairDual`,
+(:func:`nonnegative_qp`), the program of metrics learned from pairs or comparisons
+(:class:`PairDual`, :class:`ComparisonDual`,
 :func:`solve_pairs`), the leading eigenvectors of a matrix known by its products
 (:func:`krylov_eigenpairs`), equations with one that fills the memory (:func:`solve_in_place`), the
 smallest ones of a large sparse matrix (:func:`smallest_eigenvectors`), and the positive part of a
@@ -19,7 +20,7 @@ from kernelmetric.solvers._leading_eigenvectors import (
     smallest_ritz_value,
 )
 from kernelmetric.solvers._nonnegative import kkt_residual, nonnegative_qp
-from kernelmetric.solvers._pair_dual import PairDual, PairSolution
+from kernelmetric.solvers._pair_dual import ComparisonDual, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
 from kernelmetric.solvers._refined import solve_in_place
@@ -34,6 +35,7 @@ from kernelmetric.solvers._ridge_grid import (
     inverse_of,
     leave_one_out_errors,
     left_out,
+    ridge_solution,
     with_intercept,
 )
 from kernelmetric.solvers._smallest_eigenvectors import Eigenpairs, smallest_eigenvectors
@@ -43,6 +45,7 @@ from kernelmetric.solvers._symmetric import column_signs, positive_part, right_s
 __all__ = [
     "FARTHEST",
     "RIDGES",
+    "ComparisonDual",
     "Eigenpairs",
     "Family",
     "Grid",
@@ -68,6 +71,7 @@ __all__ = [
     "pair_bytes",
     "positive_part",
     "refuse_start",
+    "ridge_solution",
     "right_singular",
     "smallest_eigenvectors",
     "smallest_ritz_value",

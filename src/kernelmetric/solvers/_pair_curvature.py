@@ -77,8 +77,8 @@ class Hessian:
         self.problem, self.free = problem, free
         self.scale = (root * problem.signs * problem.upper)[free]
         self.root, self.chosen = root, np.flatnonzero(free)
-        lengths = problem.forms(np.eye(problem.Z.shape[1]))[free]
-        self.diagonal = np.maximum((self.scale * lengths) ** 2, 1e-300)  # where all weights are 1
+        sizes = problem.sizes()[free]
+        self.diagonal = np.maximum((self.scale * sizes) ** 2, 1e-300)  # where all weights are 1
         self.gram: np.ndarray | None = None
         self.n_products = 0  # of the last solution
 
@@ -162,22 +162,39 @@ class Hessian:
         x[some] -= self.rows(E if Q is None else Q @ E @ Q.T)[some] / self.theta[some]
         return x
 
-    def _delta(self, rows: Any) -> np.ndarray:
-        chosen, problem = self.chosen[self.some[rows]], self.problem
-        delta = problem.Z[problem.first[chosen]] - problem.Z[problem.second[chosen]]
-        return delta if self.cone is None else delta @ self.cone.Q
+    def _parts(self, rows: Any) -> list[tuple[float, np.ndarray]]:
+        parts = self.problem.parts(self.chosen[self.some[rows]])
+        return parts if self.cone is None else [(sign, d @ self.cone.Q) for sign, d in parts]
+
+    def _products(self, rows: slice) -> np.ndarray:
+        """All products of two coordinates, summed over the parts of each of some comparisons."""
+        size = (np.abs(self.scale[self.some]) / np.sqrt(self.theta[self.some]))[rows]
+        parts = [(sign * size, np.ascontiguousarray(d.T)) for sign, d in self._parts(rows)]
+        total = sum(w * d[self.i] * d[self.j] for w, d in parts)
+        return np.asarray(total, dtype=self.dtype)
 
     def _small(self) -> np.ndarray:
         """Fourth moments of the differences: the same for every order of four coordinates.
 
-        Only those of i <= j <= k <= l are summed, a third of what a product FᵀF takes.
+        Only those of i <= j <= k <= l are summed, a third of what a product FᵀF takes, which it
+        takes for comparisons.
         """
         size = np.sqrt(np.abs(self.scale[self.some])) / self.theta[self.some] ** 0.25
         r, dtype = self.problem.Z.shape[1], self.dtype
+        n_bytes = 3 * 8 * len(self.i)
+        if len(self.problem.first) > len(self.problem):
+
+            def square(rows: slice) -> np.ndarray:
+                F = self._products(rows)
+                return F @ F.T
+
+            small = sum_rows(square, len(self.some), 2 * n_bytes, most=2048)
+            return small * np.outer(self.widths, self.widths).astype(dtype)
         starts, places = _moment_places(r)
 
         def product(rows: slice) -> np.ndarray:
-            delta = np.ascontiguousarray((self._delta(rows) * size[rows, None]).T, dtype=dtype)
+            ((_, delta),) = self._parts(rows)
+            delta = np.ascontiguousarray((delta * size[rows, None]).T, dtype=dtype)
             F = np.empty((len(self.i), delta.shape[1]), dtype=dtype)
             for k in range(r):  # all products of coordinate k with those that follow
                 np.multiply(delta[k:], delta[k], out=F[starts[k] : starts[k] + r - k])
@@ -188,7 +205,7 @@ class Hessian:
                 parts.append((both @ F[starts[j] :].T).ravel())
             return np.concatenate(parts)
 
-        moments = sum_rows(product, len(self.some), 3 * 8 * len(self.i), most=2048)
+        moments = sum_rows(product, len(self.some), n_bytes, most=2048)
         small = moments[places]
         small *= self.widths.astype(dtype)[:, None]
         small *= self.widths.astype(dtype)
@@ -199,18 +216,17 @@ class Hessian:
         some, scale = self.some, self.scale[self.some]
         if self.cone is None:
             if self.gram is None:
-                delta = self.problem.Z[self.problem.first] - self.problem.Z[self.problem.second]
-                delta = delta[self.free]
-                self.gram = (delta @ delta.T) ** 2
+                parts = self.problem.parts(self.chosen)
+                self.gram = sum(s * t * (a @ b.T) ** 2 for s, a in parts for t, b in parts)
             H = self.gram[np.ix_(some, some)]
         else:
-            delta = np.ascontiguousarray(self._delta(slice(None)).T)
+            parts = [(sign, np.ascontiguousarray(d.T)) for sign, d in self._parts(slice(None))]
             kept = np.flatnonzero(self.widths > 1e-5)
 
             def product(part: slice) -> np.ndarray:
                 columns = kept[part]
-                F = delta[self.i[columns]]
-                F *= delta[self.j[columns]]
+                i, j = self.i[columns], self.j[columns]
+                F = sum(sign * delta[i] * delta[j] for sign, delta in parts)
                 F *= self.widths[columns, None]
                 return F.T @ F
 

@@ -130,13 +130,14 @@ class PairDual:
         self.apart = self.signs > 0
         n, r = self.Z.shape
         # With many pairs per point and many coordinates, M = Zᵀ (Laplacian) Z has fewer products.
-        self._by_points = r > 256 and len(self) > 2 * n
+        self._by_points = r > 256 and len(self.first) > 2 * n
         self._kept: np.ndarray | None = None
-        n_bytes = 8.0 * r * len(self)
+        n_bytes = 8.0 * r * len(self.first)
         if not self._by_points and n_bytes <= _CACHED_BYTES and worth_keeping(n_bytes, share=0.5):
             self._kept = self._of_pairs(self.differences)
         self.prior = np.eye(r) if prior is None else np.asarray(prior, dtype=np.float64)
         self.d2 = self.forms(self.prior)
+        self.reach = self._reach()
         if not (np.all(np.isfinite(self.upper * self.d2)) and np.isfinite(self.least)):
             raise ValueError(
                 "Got a problem of pairs with NaN or infinity, but expected finite coordinates and "
@@ -146,10 +147,22 @@ class PairDual:
     @property
     def least_scale(self) -> float:
         """What counts as nothing: where the optimum is zero, no gap is relative to it."""
-        return 1e-9 * float(np.sum(self.upper * self.d2))
+        return 1e-9 * float(np.sum(self.upper * self.reach))
 
     def __len__(self) -> int:
-        return len(self.first)
+        return len(self.signs)
+
+    def _reach(self) -> np.ndarray:
+        """Prior squared distances of all that a constraint is about: what is large beside them."""
+        return self.d2
+
+    def sizes(self) -> np.ndarray:
+        """Norms of the matrices δδᵀ of all pairs."""
+        return self.forms(np.eye(self.Z.shape[1]))
+
+    def parts(self, rows: np.ndarray) -> list[tuple[float, np.ndarray]]:
+        """Differences of some pairs, with the sign of their product in the matrix of each."""
+        return [(1.0, self.Z[self.first[rows]] - self.Z[self.second[rows]])]
 
     def in_single(self) -> PairDual:
         """The same with passes in float32, twice as fast: for steps, not for the certificate."""
@@ -161,7 +174,7 @@ class PairDual:
     def in_units(self, size: float) -> PairDual:
         """The same with coordinates in other units: α times ``size²`` has the same metric there."""
         scaled, square = copy(self), size**2
-        scaled.Z, scaled.d2 = self.Z / size, self.d2 / square
+        scaled.Z, scaled.d2, scaled.reach = self.Z / size, self.d2 / square, self.reach / square
         scaled._kept = None if self._kept is None else self._kept / size
         scaled.upper, scaled.least = self.upper * square, self.least * square
         return scaled
@@ -175,11 +188,14 @@ class PairDual:
         return delta
 
     def _of_pairs(self, work: Callable[[slice], np.ndarray], reduction: Any = map_rows) -> Any:
-        return reduction(work, len(self), 6 * 8 * self.Z.shape[1], most=_BLOCK_ROWS)
+        return reduction(work, len(self.first), 6 * 8 * self.Z.shape[1], most=_BLOCK_ROWS)
 
     def matrix(self, alpha: np.ndarray) -> np.ndarray:
         """The matrix ``M(α) = Σ s α δδᵀ``, eq. (11)."""
-        weights = self.signs * alpha
+        return self._weighed(self.signs * alpha)
+
+    def _weighed(self, weights: np.ndarray) -> np.ndarray:
+        """The sum of ``δδᵀ`` with weights."""
         n = len(self.Z)
         if self._by_points:
             W = sparse.csr_array((weights, (self.first, self.second)), shape=(n, n))
@@ -299,6 +315,65 @@ class PairDual:
         order = np.argsort(margins)
         k = int(np.searchsorted(np.cumsum(upper[order]), self.least * (1.0 - 1e-12)))
         return max(0.0, float(margins[order[min(k, len(order) - 1)]]))
+
+
+class ComparisonDual(PairDual):
+    """The same for comparisons: ``εεᵀ - δδᵀ`` of a far and a near pair stands for δδᵀ.
+
+    All of them are as dissimilar pairs. What shall exceed its value in the prior metric by γ is the
+    difference of two squared distances.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r)
+        Coordinates of the points.
+    near, far : ndarray of shape (n_tuples, 2)
+        Row numbers in Z: the first pairs shall be nearer than the second ones.
+    upper, least, prior, psd : object
+        As in :class:`PairDual`.
+    """
+
+    def __init__(
+        self,
+        Z: np.ndarray,
+        near: np.ndarray,
+        far: np.ndarray,
+        upper: np.ndarray,
+        least: float,
+        *,
+        prior: np.ndarray | None = None,
+        psd: bool = True,
+    ):
+        both = np.concatenate([far, near])
+        super().__init__(Z, both, np.ones(len(near)), upper, least, prior=prior, psd=psd)
+
+    def _reach(self) -> np.ndarray:
+        far, near = np.split(super().forms(self.prior), 2)
+        return far + near
+
+    def sizes(self) -> np.ndarray:
+        """Norms of the matrices ``εεᵀ - δδᵀ``."""
+        (_, far), (_, near) = self.parts(np.arange(len(self)))
+        squares = np.sum(far * far, axis=1) ** 2 + np.sum(near * near, axis=1) ** 2
+        return np.sqrt(np.maximum(squares - 2.0 * np.sum(far * near, axis=1) ** 2, 0.0))
+
+    def parts(self, rows: np.ndarray) -> list[tuple[float, np.ndarray]]:
+        """Differences of the far pairs of some comparisons, and of the near ones."""
+        far = super().parts(rows)[0][1]
+        return [(1.0, far), (-1.0, super().parts(rows + len(self))[0][1])]
+
+    def matrix(self, alpha: np.ndarray) -> np.ndarray:
+        """The matrix ``M(α) = Σ α (εεᵀ - δδᵀ)``."""
+        return self._weighed(np.concatenate([alpha, -alpha]))
+
+    def forms(self, M: np.ndarray) -> np.ndarray:
+        """Differences of squared distances, ``εᵀ M ε - δᵀ M δ``, of all comparisons."""
+        far, near = np.split(super().forms(M), 2)
+        return far - near
+
+    def learned_forms(self, M: np.ndarray) -> np.ndarray:
+        """The same under the metric that M stands for."""
+        return self.forms(self.metric(M))
 
 
 def project_box_half_space(

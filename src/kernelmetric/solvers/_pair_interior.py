@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from scipy.optimize import brentq, minimize_scalar
 
 from kernelmetric.solvers._pair_curvature import MOST_DENSE, Cone, Hessian
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
@@ -25,6 +26,8 @@ _CORRECTIONS = 3  # of a Newton step, at most
 _FAR, _FURTHER = 0.9, 0.3  # a step so long needs none; so much longer shall a corrected one be
 _CHEAP = 5  # products of a solution: with more, a correction costs as much as a step
 _SOLVED = 1e-2  # of μ: slopes need be no better in the next point
+_NEAR, _NEAR_BARRIER = 0.99, 0.1  # share of a known metric in a first point, and its products
+_MULTIPLES = np.log(1e6)  # of a known metric, up to which the best one is looked for
 
 
 def interior_flops(problem: PairDual) -> float:
@@ -70,19 +73,44 @@ def affordable(problem: PairDual) -> bool:
     return interior_flops(problem) <= _MOST_FLOPS
 
 
-def interior_point(problem: PairDual, *, tol: float, max_iter: int, report: Any) -> PairSolution:
+def start_near(problem: PairDual, metric: np.ndarray) -> np.ndarray:
+    """Multipliers that suit a metric near the solution, feasible up to rounding."""
+    free, level = _free(problem)
+    if not free.any():
+        return problem.upper
+    newton = _Newton(problem, free, level, _FIRST_BARRIER)
+    newton.near(metric)
+    return problem.upper * newton.beta
+
+
+def _free(problem: PairDual) -> tuple[np.ndarray, float]:
+    """The pairs whose α is to be found, and the least mean of it over dissimilar ones."""
+    total = float(np.sum(problem.upper[problem.apart]))
+    if problem.least >= total * (1 - 1e-12):  # ν = 1: dissimilar pairs are at their bound
+        return ~problem.apart, 0.0
+    return np.ones(len(problem), dtype=bool), problem.least / max(total, 1e-300)
+
+
+def interior_point(
+    problem: PairDual,
+    *,
+    tol: float,
+    max_iter: int,
+    report: Any,
+    metric: np.ndarray | None = None,
+) -> PairSolution:
     """Mehrotra's predictor and corrector on ``β = α / upper``, from the middle of the box.
 
-    ``report`` is called after every step. The point with the smallest gap is returned; what is
-    zero or at its bound there is exactly so.
+    It begins near ``metric`` where one is known. ``report`` is called after every step. The point
+    with the smallest gap is returned; what is zero or at its bound there is exactly so.
     """
-    total = float(np.sum(problem.upper[problem.apart]))
-    whole = problem.least >= total * (1 - 1e-12)  # ν = 1: dissimilar pairs are at their bound
-    free = ~problem.apart if whole else np.ones(len(problem), dtype=bool)
+    free, level = _free(problem)
     if not free.any():
         return problem.solution(problem.upper, 0, tol, "interior")
-    level, size = 0.0 if whole else problem.least / max(total, 1e-300), _FIRST_BARRIER
+    size = _FIRST_BARRIER
     newton = _Newton(problem, free, level, size)
+    if metric is not None:
+        newton.near(metric)
     best, best_metric, least_gap, stalled, short, length = newton.beta, None, np.inf, 0, 0, 1.0
     # Where the last digits are asked for, a step more parts the pairs at a bound from others.
     aim = 0.1 * tol if tol <= _SHARP else tol
@@ -119,9 +147,9 @@ class _Newton:
     def __init__(self, problem: PairDual, free: np.ndarray, level: float, size: float):
         self.problem, self.free = problem, free
         upper, apart = problem.upper, problem.apart
-        self.unit = 1.0 / max(float(np.mean(upper * problem.d2)), 1e-300)
+        self.unit = 1.0 / max(float(np.mean(upper * problem.reach)), 1e-300)
         self.root = np.sqrt(self.unit)
-        self.tied = level > 0
+        self.tied, self.level = level > 0, level
         total = max(float(np.sum(upper[apart])), 1e-300)
         self.a = np.where(apart & self.tied, upper, 0.0)[free] / total
         self.beta = np.ones(len(problem))
@@ -142,6 +170,39 @@ class _Newton:
         self.low = self.high = np.full(len(self.room), size)
         self.multiplier = size if self.tied else 0.0
         self.hessian = Hessian(problem, free, self.root)
+
+    def near(self, metric: np.ndarray) -> None:
+        """Begin near a metric, at the α for which all products are μ.
+
+        The slopes at a metric and μ say what α is, pair by pair. Multipliers of an earlier problem
+        would not do: with a large C their sum cancels, and a few pairs more spoil it. What the
+        pairs do not add up to is made good as in any first point.
+        """
+        problem, mu = self.problem, _NEAR_BARRIER
+        self.M = self.root * _best_multiple(problem, metric) * _NEAR + (1.0 - _NEAR) * self.M
+        if problem.psd:
+            values, V = np.linalg.eigh(self.M)
+            values = np.maximum(values, 1e-8 * values[-1])
+            self.M, self.S = (V * values) @ V.T, (V * (mu / values)) @ V.T
+        self._look()
+
+        def centred(multiplier: float) -> np.ndarray:  # β and 1 - β: μ/β - μ/(1 - β) is the slope
+            k = (self.gradient - multiplier * self.a) / mu
+            k = np.stack([k, -k])
+            return 2.0 / (k + 2.0 + np.sqrt(k * k + 4.0))
+
+        if self.tied:
+            missing: Any = lambda m: m * (float(self.a @ centred(m)[0]) - self.level) - mu  # noqa: E731
+            high = 1.0
+            while missing(high) < 0:
+                high *= 4.0
+            self.multiplier = float(brentq(missing, 0.0, high, xtol=1e-14 * high))
+            self.slack = mu / self.multiplier
+        self.beta[self.free], self.room = centred(self.multiplier)
+        self.low, self.high = mu / self.beta[self.free], mu / self.room
+        self.missing = self.M - self.root * problem.matrix(problem.upper * self.beta)
+        if problem.psd:
+            self.missing -= self.S
 
     def _look(self) -> None:
         """Slopes at the metric."""
@@ -249,6 +310,18 @@ class _Newton:
         return t
 
 
+def _best_multiple(problem: PairDual, metric: np.ndarray) -> np.ndarray:
+    """The multiple of a metric that is best for the problem, which has another C perhaps."""
+    q, half = problem.forms(metric), 0.5 * float(np.sum(metric * metric))
+    found = minimize_scalar(
+        lambda t: problem.primal(np.exp(2.0 * t) * half, np.exp(t) * q)[0],
+        bounds=(-_MULTIPLES, _MULTIPLES),
+        method="bounded",
+        options={"xatol": 1e-2},
+    )
+    return np.exp(found.x) * metric
+
+
 def _inwards(products: Any, target: float) -> Any:
     """How products far from their target, or eigenvalues of a matrix of them, shall change [1]_.
 
@@ -280,7 +353,7 @@ def _cleaned(problem, beta, metric, free, n_iter, tol) -> PairSolution:
     q, gamma = problem.forms(found.metric), found.certificate.gamma
     pull = problem.signs * (q - problem.d2) - np.where(problem.apart, gamma, 0.0)
     # With C grow the learned distances and γ, and the rounding of pulls with them.
-    pull /= max(float(np.mean(problem.d2)), gamma, float(np.mean(np.abs(q))), 1e-300)
+    pull /= max(float(np.mean(problem.reach)), gamma, float(np.mean(np.abs(q))), 1e-300)
     weights = np.maximum(problem.upper, 1e-150) ** -2.0  # whose squares are numbers
     for margin in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10):
         zero = free & (beta < margin * np.minimum(1.0, 1e4 * pull))

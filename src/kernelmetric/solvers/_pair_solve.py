@@ -9,7 +9,12 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
-from kernelmetric.solvers._pair_interior import affordable, interior_flops, interior_point
+from kernelmetric.solvers._pair_interior import (
+    affordable,
+    interior_flops,
+    interior_point,
+    start_near,
+)
 
 _CHECK_EVERY = 10  # steps between two certificates
 _POWER_STEPS = 12  # for the largest curvature, to a few per cent
@@ -26,7 +31,7 @@ def solve_pairs(
     *,
     tol: float = 1e-3,
     max_iter: int = 2000,
-    start: np.ndarray | None = None,
+    metric: np.ndarray | None = None,
     solver: str = "auto",
     sharp: bool = True,
     report: Report | None = None,
@@ -41,8 +46,9 @@ def solve_pairs(
         Relative duality gap that is good enough.
     max_iter : int, default=2000
         The most steps of a first-order method; an interior-point method needs tens.
-    start : ndarray of shape (n_pairs,), default=None
-        Where a first-order method begins.
+    metric : ndarray of shape (r, r), default=None
+        A metric near that of the solution, where to begin: that of fewer pairs, for instance. The
+        solution is the same.
     solver : {"auto", "interior", "first-order"}, default="auto"
         "auto" takes the interior-point method while a step of it takes about a second at most:
         up to some 2,000 pairs, or 100,000 pairs in 30 coordinates.
@@ -75,9 +81,13 @@ def solve_pairs(
     if solver == "interior" or (solver == "auto" and affordable(problem)):
         quick = interior_flops(problem) <= _QUICK_FLOPS
         goal = min(tol, _INTERIOR_TOL if quick else _LONG_TOL) if sharp else tol
-        found = interior_point(problem, tol=goal, max_iter=min(max_iter, 100), report=report)
+        most = min(max_iter, 100)
+        found = interior_point(problem, tol=goal, max_iter=most, report=report, metric=metric)
+        if metric is not None and not found.certificate.gap <= tol and found.n_iter < most:
+            found = interior_point(problem, tol=goal, max_iter=most, report=report)
         found.converged = found.certificate.gap <= tol
         return found
+    start = None if metric is None else start_near(problem, metric)
     return first_order(problem, tol=tol, max_iter=max_iter, start=start, report=report)
 
 
@@ -95,14 +105,15 @@ def first_order(
     much in common, their mean B, and along it the Hessian is steeper than elsewhere by a factor
     of hundreds: that part is kept in the step exactly, and only the rest replaced by a multiple
     of the diagonal. As M is linear in α, the curvature along a step is known before the gradient
-    is, and the matrix at an extrapolated point is an extrapolation of matrices. Without a start it
-    begins at the feasible point nearest to zero; ``report`` is called whenever a gap is known.
+    is, and the matrix at an extrapolated point is an extrapolation of matrices. It begins at the
+    feasible point nearest to zero, or at ``start`` where that is better; ``report`` is called
+    whenever a gap is known.
     """
     # In units of the coordinates, a power of two so that nothing is rounded, fourth powers of
     # distances stay in range; the size of the metric decides whether its squares do.
     size = 2.0 ** int(np.frexp(float(np.max(np.abs(problem.Z))) or 1.0)[1])
     exact = problem.in_units(size)
-    largest = float(np.sum(exact.upper * exact.forms(np.eye(exact.Z.shape[1]))))
+    largest = float(np.sum(exact.upper * exact.sizes()))
     if not np.isfinite(largest * largest):
         raise ValueError(
             f"Got bounds that allow a metric of size {largest:.3g}, but expected squares in the "
@@ -111,8 +122,13 @@ def first_order(
     problem = exact.in_single() if tol >= _SINGLE_TOL and largest < _SINGLE_RANGE else exact
     steps = _Steps(problem, 1e-6 * tol)
     weights = steps.weights
-    x = problem.project(np.zeros(len(problem)) if start is None else start * size**2, weights)
+    x = problem.project(np.zeros(len(problem)), weights)
     Mx = problem.matrix(x)
+    if start is not None:
+        other = problem.project(start * size**2, weights)
+        Mo = exact.matrix(other)
+        if exact.dual(other, exact.metric(Mo)) > exact.dual(x, exact.metric(Mx)):
+            x, Mx = other, Mo
     y, My, momentum, step = x, Mx, 1.0, steps.longest()
     record, iteration = _Record(exact), 0
     for iteration in range(1, max_iter + 1):
@@ -193,7 +209,7 @@ class _Steps:
 
     def __init__(self, problem: PairDual, precision: float):
         self.problem, self.precision = problem, max(precision, 1e-12)
-        lengths = problem.forms(np.eye(problem.Z.shape[1]))
+        lengths = problem.sizes()
         lengths = np.maximum(lengths, 1e-3 * max(float(np.mean(lengths)), 1e-300))
         self.weights = lengths**2
         common = problem.matrix(problem.signs / lengths)

@@ -222,6 +222,33 @@ def with_intercept(K: np.ndarray, roots: np.ndarray | None = None) -> np.ndarray
     return roots[:, None] * (K + K.dtype.type(1.0)) * roots
 
 
+def ridge_solution(
+    K: np.ndarray, Y: np.ndarray, ridge: float, roots: np.ndarray | None = None
+) -> np.ndarray:
+    """Coefficients of ridge regression: predictions are ``(K + 1) alpha``.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    Y : ndarray of shape (n, p)
+        Targets.
+    ridge : float
+        The ridge λ, positive.
+    roots : ndarray of shape (n,), default=None
+        Square roots of what the errors of the points count.
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+        The coefficients.
+    """
+    factor = cholesky_factor(with_intercept(K, roots), ridge), True
+    if roots is None:
+        return linalg.cho_solve(factor, Y)
+    return roots[:, None] * linalg.cho_solve(factor, roots[:, None] * Y)
+
+
 def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> np.ndarray:
     """Mean squared error of ridge regression on points left out, for each ridge.
 

@@ -40,6 +40,7 @@ def sparse_precision(
     *,
     tol: float = 1e-4,
     max_iter: int = 1000,
+    start: np.ndarray | None = None,
     report: Callable[[np.ndarray, float], bool] | None = None,
 ) -> SparsePrecision:
     r"""Minimise ``tr SM - log det M - d + λ Σ_{i≠j} |M_ij|`` over positive definite matrices.
@@ -59,6 +60,8 @@ def sparse_precision(
         Duality gap for each row of S that is good enough.
     max_iter : int, default=1000
         The most iterations.
+    start : ndarray of shape (d, d), default=None
+        Positive definite, where to begin; None is the inverse of the diagonal of S.
     report : callable, default=None
         Called with M and the objective after every iteration; a true answer stops.
 
@@ -87,10 +90,16 @@ def sparse_precision(
     both = np.outer(units, units)
     S, weights, shift = S * both, penalty * both, -2.0 * float(np.sum(np.log(units)))
     np.fill_diagonal(weights, 0.0)
-    M = W = np.eye(d)
-    smooth = 0.0
+    M: np.ndarray = np.eye(d)
+    W: np.ndarray = M
+    smooth = value = 0.0
+    if start is not None:
+        M = start / both
+        W = np.linalg.inv(M)
+        smooth = float(np.sum(S * M) - np.linalg.slogdet(M)[1]) - d
+        value = smooth + float(np.sum(weights * np.abs(M)))
     step, n_iter, stopped = 1.0, 0, False
-    value, gap = smooth, _gap(S, W, weights, smooth)
+    gap = _gap(S, W, weights, value)
     while gap > tol and n_iter < max_iter and not stopped:
         G = S - W
         for _ in range(60):

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from kernelmetric.compute import (
     Weights,
+    check_points,
+    column_products,
     in_library_of,
     is_single,
     like,
@@ -16,6 +19,8 @@ from kernelmetric.compute import (
     sum_rows,
     symmetric_eigenpairs,
     to_numpy,
+    unchanged_on_failure,
+    unweighed,
     wide_is_fast,
     widened,
     within_budget,
@@ -48,6 +53,7 @@ class FeatureMapSpace(Space):
     eigenvalues_: np.ndarray
     rank_: int
     explained_variance_ratio_: float
+    moments_: dict[str, Any]
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         m = self._n_map_features(n_samples)
@@ -71,20 +77,125 @@ class FeatureMapSpace(Space):
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
 
-    def _rotate(
+    def partial_fit(self, X: Any, y: Any = None) -> FeatureMapSpace:
+        """Learn from further rows: the axes become those of all rows so far.
+
+        The first call chooses kernel and features as ``fit`` does. Later calls keep them, and add
+        the rows to the mean and the scatter of the features. So the result is that of one fit on
+        all rows with the kernel and the features of the first ones. Coordinates change with the
+        axes. Where new rows differ from the first ones, ``explained_variance_ratio_`` falls: then
+        it is time to fit anew.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows that were not seen before.
+        y : array-like of shape (n_samples,), default=None
+            In the first call passed to the kernel's ``bind``; ignored later.
+
+        Returns
+        -------
+        self
+            The space.
+        """
+        first = not hasattr(self, "projection_")
+        if as_kernel(self.kernel).pairwise:
+            raise ValueError(
+                "Got partial_fit with a precomputed kernel, but expected points: kernel values of "
+                "further rows with each other are not known."
+            )
+        if not first and not hasattr(self, "moments_"):
+            raise ValueError(
+                f"Got {type(self).__name__} without sums of its rows, as a metric keeps it, whose "
+                "map would not fit other axes, but expected one that was fitted by itself: fit a "
+                "space, and the learner on its coordinates."
+            )
+        with unchanged_on_failure(self):
+            if first:
+                X = self._begin(self._checked(X), y)
+                P, m, cut_off = self._feature_map(X, y)
+                seen: dict[str, Any] = {"count": 0.0, "norms": 0.0, "cut_off": cut_off}
+            else:
+                self._check_parameters()
+                sparse = self.kernel_.accepts_sparse
+                X = check_points(self, X, reset=False, accept_sparse=sparse)
+                seen = self.moments_
+                m, P = seen["projection"].shape[0], in_library_of(seen["projection"], X)
+            self._add(X, P, m, seen)
+        return self
+
+    def _add(self, X: Any, P: Any | None, m: int, seen: dict[str, Any]) -> None:
+        """Turn the axes to those of the rows seen and of X, and keep what later ones need.
+
+        ``moments_`` are those of all features, also of directions that are not kept: P takes
+        features to coordinates in which the scatter is diagonal.
+        """
+        mean, scatter = self._moments(X, P, m, None)
+        scatter, n = to_numpy(scatter), float(X.shape[0])
+        if seen["count"]:
+            before, count = seen["mean"], seen["count"]
+            between = (mean - before) * np.sqrt(count * n / (count + n))
+            scatter = scatter + np.diag(seen["scatter"]) + np.outer(between, between)
+            mean, n = before + (n / (count + n)) * (mean - before), count + n
+        norms = seen["norms"] + self._squared_norms(X, None)
+        values, V = symmetric_eigenpairs(scatter)
+        axes = mean, values[::-1], np.ascontiguousarray(V[:, ::-1])
+        P = None if P is None else to_numpy(P)
+        self._keep(X, axes, P, (n, norms), seen["cut_off"])
+        self._remember(axes, P, (n, norms), seen["cut_off"])
+
+    def _remember(
+        self,
+        axes: tuple[np.ndarray, np.ndarray, Any],
+        W: Any | None,
+        sums: tuple[float, float],
+        cut_off: float,
+    ) -> None:
+        mean, values, V = (to_numpy(part) for part in axes)
+        missing = V.shape[0] - V.shape[1]
+        if missing:  # of fewer rows than features: they do not vary along the other axes
+            V = np.hstack([V, linalg.qr(V)[0][:, -missing:]])
+            values = np.append(values, np.zeros(missing))
+        self.moments_ = {
+            "projection": V if W is None else to_numpy(W) @ V,
+            "mean": mean @ V,
+            "scatter": np.array(values),
+            "count": float(sums[0]),
+            "norms": float(sums[1]),
+            "cut_off": float(cut_off),
+        }
+
+    def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
+        """Choose the features; the map W to f or None, their number, and the relative cut-off."""
+        raise NotImplementedError(f"{type(self).__name__} must define _feature_map.")
+
+    def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
+        """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
+        weights = unweighed(y)[1]
+        W, m, cut_off = self._feature_map(X, y)
+        axes = self._principal_axes(X, W, m, weights)
+        sums = X.shape[0] if weights is None else weights.total, self._squared_norms(X, weights)
+        self._keep(X, axes, W, sums, cut_off)
+        if not self.kernel_.pairwise:
+            self._remember(axes, W, sums, cut_off)
+        return lambda: self._coordinates(X)
+
+    def _settle(self) -> None:
+        if hasattr(self, "moments_"):
+            del self.moments_
+
+    def _keep(
         self,
         X: Any,
+        axes: tuple[np.ndarray, np.ndarray, Any],
         W: Any | None,
-        n_features: int,
+        sums: tuple[float, float],
         cut_off: float,
-        weights: Weights | None = None,
-    ) -> Callable[[], Any]:
-        """Set ``projection_`` and ``offset_`` from the streamed moments of f on X."""
-        n = X.shape[0] if weights is None else weights.total
-        mean, values, V = self._principal_axes(X, W, n_features, weights)
+    ) -> None:
+        """Keep the leading axes, of so many rows with such a sum of squared norms."""
+        (mean, values, V), (n, norms) = axes, sums
         # ‖mean‖² in the span of f bounds that of the feature space from below, so this total is
         # an upper bound, and the fraction of variance kept a lower one.
-        norms = self._squared_norms(X, weights)
         total = max(norms - n * float(mean @ mean), float(values.clip(0).sum()))
         eps = float(np.finfo(np.float32 if is_single(X) else np.float64).eps)
         # As in KPCA: what the round-off of centring leaves of identical points is no direction.
@@ -100,7 +211,6 @@ class FeatureMapSpace(Space):
         self.explained_variance_ratio_ = float(self.eigenvalues_.sum() / total)
         self.projection_ = _finite_like(V if W is None else W @ V, X)
         self.offset_ = _finite_like((mean @ host_V)[None, :], X)
-        return lambda: self._coordinates(X)
 
     def _principal_axes(
         self, X: Any, W: Any | None, m: int, weights: Weights | None
@@ -144,7 +254,8 @@ class FeatureMapSpace(Space):
             F = mapped(rows) - shift
             xp = namespace(F)
             G = F if counts is None else like(counts[rows], F)[:, None] * F
-            scatter = xp.astype(F.T @ G, xp.float64, copy=False)
+            scatter = column_products(F) if counts is None else F.T @ G
+            scatter = xp.astype(scatter, xp.float64, copy=False)
             return xp.sum(xp.astype(G, xp.float64, copy=False), axis=0), scatter
 
         total, scatter = sum_rows(moments, X.shape[0], **block_size(X, 2 * m if wide else m))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -17,7 +16,6 @@ from kernelmetric.compute import (
     namespace,
     symmetric_eigenpairs,
     to_numpy,
-    unweighed,
     widened,
 )
 from kernelmetric.kernels import FunctionKernel
@@ -91,6 +89,8 @@ class Nystroem(FeatureMapSpace):
         Fraction of the variance in the feature space that they keep; a lower bound.
     basis_gram_ : None
         The basis is orthonormal.
+    moments_ : dict
+        Mean and scatter of all features, for :meth:`partial_fit`; a metric keeps none.
     n_features_in_ : int
         Number of features seen in ``fit``.
 
@@ -149,7 +149,7 @@ class Nystroem(FeatureMapSpace):
                 f"Got n_landmarks={self.n_landmarks!r}, but expected a positive integer: try 500."
             )
 
-    def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
+    def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         self.anchors_ = self._chosen_landmarks(X)
         if self.anchors_.shape[0] == 0:  # every point has norm zero in the feature space
             refuse_rank_zero(X.shape[0], self.kernel_)
@@ -165,7 +165,7 @@ class Nystroem(FeatureMapSpace):
         if not len(kept):
             refuse_rank_zero(X.shape[0], self.kernel_)
         W = U[:, m - len(kept) :] / in_library_of(np.sqrt(kept), U)
-        return self._rotate(X, W, m, cut_off, unweighed(y)[1])
+        return W, m, cut_off
 
     def _landmark_gram(self, X: Any) -> Any:
         if self.kernel_.pairwise:

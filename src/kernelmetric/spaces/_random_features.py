@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -16,7 +16,6 @@ from kernelmetric.compute import (
     is_sparse,
     like,
     namespace,
-    unweighed,
 )
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
 from kernelmetric.spaces._base import times
@@ -72,6 +71,8 @@ class RandomFeatures(FeatureMapSpace):
         Fraction of the features' variance that they keep.
     basis_gram_ : None
         The basis is orthonormal.
+    moments_ : dict
+        Mean and scatter of all features, for :meth:`partial_fit`; a metric keeps none.
     n_features_in_ : int
         Number of features seen in ``fit``.
 
@@ -120,8 +121,8 @@ class RandomFeatures(FeatureMapSpace):
                 "try 1000."
             )
 
-    def _learn(self, X: Any, y: Any) -> Callable[[], Any]:
-        rng, weights = check_random_state(self.random_state), unweighed(y)[1]
+    def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
+        rng = check_random_state(self.random_state)
         terms = [(weight, kernel) for weight, kernel in _terms(self.kernel_) if weight > 0]
         if not terms:
             raise ValueError("Got a sum with weights 0 only, but expected a positive weight.")
@@ -135,7 +136,7 @@ class RandomFeatures(FeatureMapSpace):
         with np.errstate(over="ignore"):  # of float32: angles that overflow are refused
             self.frequencies_ = like(np.hstack(drawn), X)
         self.amplitudes_ = like(np.hstack(amplitudes)[None, :], X)
-        return self._rotate(X, None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT, weights)
+        return None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT
 
     def _features(self, X: Any) -> Any:
         frequencies, amplitudes = (
