@@ -100,7 +100,7 @@ DEFAULTS = {
     },
     RFM: {
         "n_components": None, "diagonal": False, "regression": "laplace", "max_samples": 1000,
-        "max_iter": 5, "random_state": 0,
+        "max_iter": 5, "class_weight": None, "random_state": 0,
     },
     NCA: {
         **_REGRESSION, "tol": 5e-6, "solver": "lbfgs", "eps": 1e-2, "batch_size": 1000,
