@@ -36,6 +36,7 @@ from kernelmetric.selection._ridge_solution import (
     centred,
     solution,
     solution_in_place,
+    telling_rows,
 )
 from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem, Space
@@ -43,9 +44,12 @@ from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zer
 from kernelmetric.spaces._centred_gram import CentredGram
 
 N_COMPONENTS = 32
-ALL_ROWS = 4_000  # up to here ridge regression is solved in float64
-HELD_ROWS = 12_000  # up to here in float32, and refined; every point is an anchor
+DOUBLE_ROWS = 2_000  # up to here ridge regression is solved in float64
+ALL_ROWS = 4_000  # up to here always, in float32 where that is refined
+HELD_ROWS = 12_000  # up to here where the memory has room; every point is an anchor
 N_LANDMARKS = 2_000
+EASY_ROWS = 2_000, 1_000  # of easy classes: rows that resemble all, and those that tell them apart
+_FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
 _DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
 _LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies most
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
@@ -69,11 +73,19 @@ class RidgeKPCA(Space):
     coordinates is that in the whole feature space, and a learner of metrics has what it needs to
     set noisy labels aside.
 
-    Up to 4,000 points that is exact, in O(n³) time. Up to 12,000 it is so in single precision, with
-    one n × n array, where the kernel has a ridge and the memory budget room for it. Beyond, the
-    kernel without its ridge is that of landmarks, O(n m²) time, and the ridge of the training
-    points is remembered with them: a point is known again where it lies within 1e-5 of the typical
-    distance. Sparse points are not.
+    Up to 2,000 points that is exact, in O(n³) time; up to 4,000 it is so, too, where the kernel has
+    no ridge. With one, up to 12,000 it is exact in single precision, with one n × n array, where
+    the memory budget has room for it. Beyond, the kernel without its ridge is that of landmarks,
+    O(n m²) time, and the ridge of the training points is remembered with them: a point is known
+    again where it lies within 1e-5 of the typical distance. Sparse points are not.
+
+    Of more than 4,000 points whose classes are easily told apart, ridge regression takes 3,000:
+    2,000 that resemble all, and the 1,000 that it predicts least surely from these. That is so
+    where :class:`LeaveOneOutRidge` gave another class to at most one in a hundred points left out,
+    its ``loo_mistakes_``; ``anchors_`` are these points then.
+
+    Points that almost coincide share their ridge, which is a narrow Gaussian. Copies of a point
+    count as one with their mean label.
 
     Parameters
     ----------
@@ -91,7 +103,8 @@ class RidgeKPCA(Space):
     kernel_ : Kernel
         The kernel, bound to the training points.
     anchors_ : array of shape (n, d) or (m + n', d)
-        The training points; where there are landmarks, these before them, and no copies.
+        The training points, or those that ridge regression took; where there are landmarks, these
+        before them, and no copies.
     n_landmarks_ : int
         Number m of landmarks; 0 where every training point is an anchor.
     projection_ : array of as many rows as there are anchors, and rank_ columns
@@ -175,10 +188,20 @@ class RidgeKPCA(Space):
         self.__dict__.pop("_known_points", None)  # of an earlier fit
         n = X.shape[0]
         has_ridge = without_ridge(self.kernel_)[1] > 0
-        held = has_ridge and not is_sparse(X) and weights is None and self._held(n)
+        plain = not (is_sparse(X) or self.kernel_.pairwise) and weights is None
+        held = has_ridge and plain and self._held(n)
+        rows = None
+        if n > ALL_ROWS and plain and self._easy:
+            smooth, ridge, _ = without_ridge(self.kernel_)
+            rows = telling_rows(smooth, ridge, X, Y, *EASY_ROWS)
+        if rows is not None:
+            with calm_if_small(_CALM * len(rows) ** 3):
+                narrow = len(rows) > DOUBLE_ROWS
+                self._learn_exactly(take_rows(X, rows), Y[rows], None, narrow=narrow)
+            return lambda: self._coordinates(X)
         if n <= ALL_ROWS or held:
             with calm_if_small(_CALM * n**3):
-                return self._learn_exactly(X, Y, weights)
+                return self._learn_exactly(X, Y, weights, narrow=held and n > DOUBLE_ROWS)
         if self.kernel_.pairwise:
             raise ValueError(
                 f"Got the Gram matrix of {X.shape[0]} points, but RidgeKPCA expected at most "
@@ -186,14 +209,21 @@ class RidgeKPCA(Space):
             )
         return self._learn_by_landmarks(X, Y, weights)
 
+    @property
+    def _easy(self) -> bool:
+        """Whether next to no point left out of ridge regression was given another class."""
+        mistakes = getattr(self.kernel_, "loo_mistakes_", np.nan)
+        return without_ridge(self.kernel_)[1] > 0 and mistakes <= _FEW_MISTAKES
+
     @staticmethod
     def _held(n: int) -> bool:
         """Whether K of more points is kept in float32, and ridge regression solved with it."""
         return n <= HELD_ROWS and worth_keeping(_HELD_BYTES * n * n)
 
-    def _learn_exactly(self, X: Any, Y: np.ndarray, weights: Weights | None) -> Callable[[], Any]:
+    def _learn_exactly(
+        self, X: Any, Y: np.ndarray, weights: Weights | None, *, narrow: bool
+    ) -> Callable[[], Any]:
         single = is_single(X) and self.kernel_.pairwise
-        narrow = X.shape[0] > ALL_ROWS
         X = widened(X)
         smooth, ridge, delta = without_ridge(self.kernel_)
         norms = to_numpy(smooth.diag(X))

@@ -1,28 +1,30 @@
 """Ridge regression on the Gram matrix of a kernel whose ridge is a narrow Gaussian, ``λ Delta()``.
 
 Points that almost coincide share that ridge, and the difference of their labels has next to none:
-the fewer the other points between them, the wilder a regression by K + λΔ becomes. So the regression
-is one by K + λC, with the row sums C of Δ on the diagonal. For points by themselves that is the
-ridge λ. For c copies of a point it is the regression of one point with their mean label. And
-between the two nothing is singular. The solution then has its place in the feature space of
-the kernel as it is, Δ and all.
+where they differ, a regression by K + λΔ becomes wild. So the regression is one by K + λC, with the
+row sums C of Δ on the diagonal. For points by themselves that is the ridge λ. For copies of a point
+it is the regression of one point with their mean label. Between the two nothing is singular. The
+solution then has its place in the feature space of the kernel as it is, Δ and all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
-from kernelmetric.compute import Weights, over_rows, take_rows, to_numpy
+from kernelmetric.compute import Weights, map_rows, over_rows, take_rows, to_numpy
 from kernelmetric.kernels import Kernel
-from kernelmetric.solvers import solve_in_place
+from kernelmetric.solvers import cholesky_factor, evenly, solve_in_place
+from kernelmetric.spaces._base import block_size
 from kernelmetric.spaces._centred_gram import CentredGram
 
 JITTER = 1e-8  # of the mean eigenvalue: for copies of a point, which make K singular
 _TILE_ROWS = 512
-_CROWDED = 1e-6  # of Delta: a point that others give less than this is by itself
+_NEAR = 1e-9  # of Delta: points that give each other less are apart
+_MOST_NEAR = 64  # of a point, on average; of more, Delta is computed again for every product
 _RELATIVE_CUT = 1e-10
 
 
@@ -52,17 +54,23 @@ class SharedRidge:
         n = X.shape[0]
         self._ridge, self._delta = ridge, delta
         self._counts = np.ones(n) if weights is None else weights.counts
+        self._X, self._near = X, None
         sums = np.zeros(n)
+        found: list[Any] = []
 
-        def add(rows: slice) -> None:  # below the diagonal it is the same again
-            tile = to_numpy(delta(X[rows, :], delta.anchors(X)[rows.start :, :]))
-            size = rows.stop - rows.start
+        def add(rows: slice) -> None:
+            tile = self._tile(rows)
             sums[rows] += tile @ self._counts[rows.start :]
-            sums[rows.stop :] += self._counts[rows] @ tile[:, size:]
+            sums[rows.stop :] += self._counts[rows] @ tile[:, rows.stop - rows.start :]
+            if sum(part.nnz for part in found) <= _MOST_NEAR * n:
+                found.append(sparse.csr_array(np.where(tile > _NEAR, tile, 0.0)))
 
-        over_rows(add, n, 8 * (3 * n + X.shape[1]), most=_TILE_ROWS)
-        crowd = np.flatnonzero(sums - self._counts > _CROWDED)
-        self._crowd, self._points = crowd, take_rows(X, crowd)
+        self._over_tiles(add)
+        if sum(part.nnz for part in found) <= _MOST_NEAR * n:
+            padded = [
+                sparse.hstack([sparse.csr_array((p.shape[0], n - p.shape[1])), p]) for p in found
+            ]
+            self._near = sparse.triu(sparse.vstack(padded), 1, format="csr")
         self.diagonal = ridge * sums
         total = float(self._counts.sum())
         self.means = self.diagonal[None, :] / total
@@ -78,18 +86,28 @@ class SharedRidge:
         return self.centre(self._times(self.centre(B)))
 
     def _times(self, B: np.ndarray) -> np.ndarray:
-        product, crowd = (self._ridge * self._counts)[:, None] * B, self._crowd
-        roots = np.sqrt(self._counts[crowd])[:, None]
-        some = roots * B[crowd]
+        roots = np.sqrt(self._counts)[:, None]
+        B = roots * B
+        if self._near is not None:
+            return self._ridge * roots * (B + self._near @ B + self._near.T @ B)
+        product = np.zeros_like(B)
 
-        def part(rows: slice) -> None:
-            tile = to_numpy(self._delta(self._points[rows, :], self._delta.anchors(self._points)))
-            product[crowd[rows]] = self._ridge * roots[rows] * (tile @ some)
+        def add(rows: slice) -> None:
+            tile = self._tile(rows)
+            product[rows] += tile @ B[rows.start :]
+            product[rows.stop :] += tile[:, rows.stop - rows.start :].T @ B[rows]
 
-        if len(crowd):
-            width = 8 * (3 * len(crowd) + self._points.shape[1])
-            over_rows(part, len(crowd), width, most=_TILE_ROWS)
-        return product
+        self._over_tiles(add)
+        return self._ridge * roots * product
+
+    def _tile(self, rows: slice) -> np.ndarray:
+        """Some rows of Δ from the diagonal on; below it, it is the same again."""
+        anchors = self._delta.anchors(self._X)
+        return to_numpy(self._delta(self._X[rows, :], anchors[rows.start :, :]))
+
+    def _over_tiles(self, work: Callable[[slice], None]) -> None:
+        n, d = self._X.shape
+        over_rows(work, n, 8 * (3 * n + d), most=_TILE_ROWS)
 
     def centre(self, B: np.ndarray) -> np.ndarray:
         """Columns less their means, by weights where there are any."""
@@ -159,3 +177,44 @@ def solution_in_place(
     K += np.float32(level / gram.n**2)
     alpha, image = solve_in_place(K, Y)
     return alpha, image - shared.centre(shared.diagonal[:, None] * alpha)
+
+
+def telling_rows(
+    smooth: Kernel, ridge: float, X: Any, Y: np.ndarray, n_evenly: int, n_nearest: int
+) -> np.ndarray:
+    """Rows that ridge regression needs where classes are easily told apart, ascending.
+
+    Rows that resemble all are taken first. Those of the others that a regression of the first
+    predicts worst, or least surely, come beside them. What is left is predicted right by far.
+
+    Parameters
+    ----------
+    smooth : Kernel
+        The kernel without its ridge.
+    ridge : float
+        The ridge.
+    X : array of shape (n, d)
+        Training points.
+    Y : ndarray of shape (n, p)
+        Columns of targets, by which classes are told apart.
+    n_evenly, n_nearest : int
+        How many to take of the ones and of the others.
+
+    Returns
+    -------
+    ndarray of int
+        Row numbers.
+    """
+    n = len(Y)
+    order = np.lexsort(Y.T)  # by class; within one, in the order of the rows
+    first = order[evenly(n, n_evenly)]
+    some = take_rows(X, first)
+    factor = cholesky_factor(to_numpy(smooth(some)).astype(np.float64) + 1.0, ridge)
+    alpha = linalg.cho_solve((factor, True), Y[first], check_finite=False)
+
+    def squares(rows: slice) -> np.ndarray:
+        return np.sum((Y[rows] - (to_numpy(smooth(X[rows, :], some)) + 1.0) @ alpha) ** 2, axis=1)
+
+    wrong = map_rows(squares, n, **block_size(X, n_evenly))
+    wrong[first] = np.inf
+    return np.sort(np.argpartition(wrong, n - n_evenly - n_nearest)[-n_evenly - n_nearest :])
