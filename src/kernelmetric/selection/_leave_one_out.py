@@ -34,7 +34,7 @@ _CLEAR, _HOPELESS = 0.83, 0.94  # gains after which no second judgement is asked
 _FEW_ROWS = 160  # to find out where to look
 _JUDGED = 400  # rows that tell widths and ridges apart, each predicted from all others
 _ROWS_FOR_SCALES = 250  # to find out whether scales help
-_FIRST_STEPS, _STEPS_OF_SCALES, _LAST_STEPS = 4, 8, 5  # of the descent on scales
+_FIRST_STEPS, _MORE_STEPS, _LAST_STEPS = 4, 6, 5  # of the descent on scales
 _STEPS = 2  # over the grid, with all rows
 _SHARE = 8  # of many points an eighth is looked at in the end, at most four times max_samples
 _MORE = 4
@@ -365,10 +365,10 @@ def _learned_scales(
         others = np.delete(np.arange(len(Y)), judge)
         learn = others[evenly(len(others), _ROWS_FOR_SCALES)]
         block = [(X[learn], Y[learn], _of(roots, learn))]
-        if len(starts) > 1:
-            ends = [relevances(block, start, _FIRST_STEPS, groups)[0] for start in starts]
-            starts = [starts[int(np.argmin(ends))]]
-        logs = relevances(block, starts[0], _STEPS_OF_SCALES, groups)[1]
+        ends = [relevances(block, start, _FIRST_STEPS, groups) for start in starts]
+        lead = int(np.argmin([loss for loss, _ in ends]))
+        starts = [starts[lead]]
+        logs = relevances(block, ends[lead][1], _MORE_STEPS, groups)[1]
         found.append(logs)
         ridge = int(np.argmin(np.abs(np.log(RIDGES) - logs[-1])))
         scaled = X[judge] * _scales(logs)

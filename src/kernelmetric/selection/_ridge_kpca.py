@@ -239,7 +239,7 @@ class RidgeKPCA(Space):
         )
         shared = None if delta is None else SharedRidge(ridge, delta, X, weights)
         total = gram.centred_trace + (0.0 if shared is None else shared.variance)
-        U = self._leading(gram)
+        U = self._leading(gram, shared)
         try:
             if narrow:
                 image = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
@@ -269,15 +269,24 @@ class RidgeKPCA(Space):
         self.projection_, self.offset_ = like(projection, X), like(means @ projection, X)
         return lambda: like(gram.unscaled(image @ T), X)
 
-    def _leading(self, gram: CentredGram) -> np.ndarray:
+    def _leading(self, gram: CentredGram, shared: SharedRidge | None) -> np.ndarray:
         """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
         rank = min(int(self.n_components), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                _, U = linalg.eigh(centred(gram), overwrite_a=True, check_finite=False)
+                K = centred(gram)
+                K += 0.0 if shared is None else shared.centred_times(np.eye(gram.n))
+                _, U = linalg.eigh(K, overwrite_a=True, check_finite=False)
             return U[:, : -rank - 1 : -1]
         rng = check_random_state(self.random_state)
-        A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
+
+        def multiply(M: Any) -> Any:
+            product = gram.centred_times(M)
+            if shared is None:
+                return product
+            return product + gram.array(shared.centred_times(to_numpy(M)))
+
+        A = OnSubspace(multiply, gram.centre, gram.n - 1)
         found = krylov_eigenpairs(
             A, rank, lambda width: gram.sketch(width, rng), tol=_LEADING_TOL, floor=gram.round_off
         )

@@ -24,7 +24,7 @@ from kernelmetric.spaces._centred_gram import CentredGram
 JITTER = 1e-8  # of the mean eigenvalue: for copies of a point, which make K singular
 _TILE_ROWS = 512
 _NEAR = 1e-9  # of Delta: points that give each other less are apart
-_MOST_NEAR = 64  # of a point, on average; of more, Delta is computed again for every product
+_MOST_NEAR = 256  # of a point, on average; of more, Delta is computed again for every product
 _RELATIVE_CUT = 1e-10
 
 
@@ -70,7 +70,10 @@ class SharedRidge:
             padded = [
                 sparse.hstack([sparse.csr_array((p.shape[0], n - p.shape[1])), p]) for p in found
             ]
-            self._near = sparse.triu(sparse.vstack(padded), 1, format="csr")
+            half = sparse.triu(sparse.vstack(padded), 1, format="csr")
+            # In one matrix, its columns in order, copies have rows of the same bits.
+            self._near = (half + half.T + sparse.eye_array(n)).tocsr()
+            self._near.sort_indices()
         self.diagonal = ridge * sums
         total = float(self._counts.sum())
         self.means = self.diagonal[None, :] / total
@@ -89,7 +92,7 @@ class SharedRidge:
         roots = np.sqrt(self._counts)[:, None]
         B = roots * B
         if self._near is not None:
-            return self._ridge * roots * (B + self._near @ B + self._near.T @ B)
+            return self._ridge * roots * (self._near @ B)
         product = np.zeros_like(B)
 
         def add(rows: slice) -> None:
