@@ -1,9 +1,13 @@
 """What a CUDA device does in what time: ``python benchmarks/gpu.py [NAME ...]``.
 
-Every row is run three times after a first run that compiles; the page
-``docs/measurements/gpu.md`` is made of the last run of this program, with ``--page FILE``.
+Every row is run three times after a first run that compiles. ``--page docs/measurements/gpu.md``
+writes the rows into the table of that page, and leaves its other rows as they are::
+
+    python benchmarks/gpu.py "KPCA fit" "Nystroem fit" --page docs/measurements/gpu.md
+
 With the data folder (``KERNELMETRIC_DATA``) the points are MNIST's, else random ones of as many
-classes. ``million`` takes minutes and is run only where it is named.
+classes. Two further names are run only where they are given: ``million`` takes minutes, and
+``shapes`` compares tiles for the step of NCA.
 """
 
 import argparse
@@ -29,6 +33,7 @@ from kernelmetric import (
 )
 from kernelmetric.compute import lmnn_hinge, nca_loss, nearest_neighbors
 from kernelmetric.compute.backends import cuda
+from kernelmetric.compute.backends.cuda import _halves
 from kernelmetric.graphs import target_neighbors
 from kernelmetric.transductive import tangent_neighbors
 
@@ -50,7 +55,13 @@ def row(goal=None, flops=None, n_bytes=None, after=None):
 class Data:
     """The points, made when they are first asked for."""
 
-    def __init__(self):
+    def __getattr__(self, name):
+        if "images" in vars(self):
+            raise AttributeError(name)
+        self._make()
+        return getattr(self, name)
+
+    def _make(self):
         try:
             everything = datasets.load("mnist")
             self.images, self.labels = np.asarray(everything.data), np.asarray(everything.target)
@@ -327,6 +338,21 @@ def million(data):
     )
 
 
+def shapes(data):
+    """The step of NCA with tiles of other shapes: rows, columns, warps, stages."""
+    usual, _halves._FAST_STAGES = _halves._SHAPES[64], {}
+    others = [(64, 128, 4, 3), (128, 64, 4, 2), (128, 128, 8, 2), (64, 64, 4, 3), (64, 256, 8, 2)]
+    for shape in (usual, *others):
+        _halves._SHAPES[64] = shape
+        for step in (NCA_step, NCA_step_in_TF32):
+            try:
+                told = f"{statistics.median(timed(step(data), 5)[0]):.5f} s"
+            except Exception as error:  # a shape may ask for more than a device has
+                told = f"{type(error).__name__}: {str(error)[:60]}"
+            print(f"{step.__name__.replace('_', ' ')}, {shape}: {told}", flush=True)
+    _halves._SHAPES[64] = usual
+
+
 def timed(run, repeats):
     result = run()
     torch.cuda.synchronize()
@@ -339,51 +365,78 @@ def timed(run, repeats):
     return seconds, result
 
 
+HEAD = [
+    "| work | seconds, median of 3 | least – most | goal | of fp32 peak | of bandwidth "
+    "| memory, GB | |",
+    "|---|---|---|---|---|---|---|---|",
+]
+
+
+def measured(work, data, peak):
+    """The line of one row, as a list of its cells."""
+    make, goal, flops, n_bytes, after = ROWS[work]
+    try:
+        torch.cuda.empty_cache()
+        run = make(data)
+        torch.cuda.reset_peak_memory_stats()
+        held = torch.cuda.memory_allocated()
+        seconds, result = timed(run, 3)
+    except Exception as error:
+        return [work, f"{type(error).__name__}: {str(error)[:80]}", *[""] * 6]
+    memory = (torch.cuda.max_memory_allocated() - held) / 1e9
+    median = statistics.median(seconds)
+    share = f"{100 * flops / median / peak[0]:.0f} %" if flops and peak else ""
+    width = f"{100 * n_bytes / median / peak[1]:.1f} %" if n_bytes and peak else ""
+    note = after(data, result) if after else ""
+    extent = f"{min(seconds):.4g} – {max(seconds):.4g}"
+    return [work, f"{median:.4g}", extent, f"{goal or ''}", share, width, f"{memory:.2f}", note]
+
+
+def into_page(page, title, rows):
+    """Put rows into the table of a page; those that are not measured, and notes, stay."""
+    path = Path(page)
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    before, start, rest = text.partition("<!-- table -->\n")
+    table, end, after = rest.partition("<!-- end -->")
+    if not (start and end):
+        before, start, end, after = text, "<!-- table -->\n", "<!-- end -->", "\n"
+    kept = {}
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if line.startswith("|") and line not in HEAD:
+            kept[cells[0]] = cells
+    for row in rows:
+        note = row[-1] or kept.get(row[0], [""])[-1]
+        kept[row[0]] = [*row[:-1], note]
+    order = [*(work for work in ROWS if work in kept), *(work for work in kept if work not in ROWS)]
+    lines = [title, "", *HEAD, *(f"| {' | '.join(kept[work])} |" for work in order)]
+    path.write_text(before + start + "\n".join(lines) + "\n" + end + after, encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("rows", nargs="*", help="names of rows, all where none is given")
-    parser.add_argument("--page", help="write the table into this file")
+    parser.add_argument("--page", help="write the rows into the table of this page")
     options = parser.parse_args()
+    further = {"million": million, "shapes": shapes}
+    unknown = sorted(set(options.rows) - set(ROWS) - set(further))
+    if unknown:
+        parser.error(f"Got {unknown}, but expected some of {[*ROWS, *further]}.")
     warnings.simplefilter("ignore")  # fifty iterations are not meant to converge
     name = torch.cuda.get_device_name()
     peak = next((peaks for card, peaks in PEAKS.items() if card in name), None)
-    data = Data()
-    lines = [
-        f"{name}, torch {torch.__version__}; points: {'MNIST' if data.real else 'random ones'}.",
-        "",
-        "| work | seconds, median of 3 | least – most | goal | of fp32 peak | of bandwidth "
-        "| memory, GB | |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    print("\n".join(lines))
-    for work, (make, goal, flops, n_bytes, after) in ROWS.items():
-        if options.rows and work not in options.rows:
-            continue
-        try:
-            torch.cuda.empty_cache()
-            run = make(data)
-            torch.cuda.reset_peak_memory_stats()
-            held = torch.cuda.memory_allocated()
-            seconds, result = timed(run, 3)
-        except Exception as error:
-            lines.append(f"| {work} | {type(error).__name__}: {str(error)[:80]} | | | | | | |")
-            print(lines[-1], flush=True)
-            continue
-        memory = (torch.cuda.max_memory_allocated() - held) / 1e9
-        median = statistics.median(seconds)
-        share = f"{100 * flops / median / peak[0]:.0f} %" if flops and peak else ""
-        width = f"{100 * n_bytes / median / peak[1]:.1f} %" if n_bytes and peak else ""
-        note = after(data, result) if after else ""
-        lines.append(
-            f"| {work} | {median:.4g} | {min(seconds):.4g} – {max(seconds):.4g} | {goal or ''} | "
-            f"{share} | {width} | {memory:.2f} | {note} |"
-        )
-        del result
-        print(lines[-1], flush=True)
-    if "million" in options.rows:
-        million(data)
-    if options.page:
-        Path(options.page).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data, rows = Data(), []
+    title = f"{name}, torch {torch.__version__}."
+    print("\n".join([title, "", *HEAD]))
+    for work in [work for work in ROWS if not options.rows or work in options.rows]:
+        rows.append(measured(work, data, peak))
+        print(f"| {' | '.join(rows[-1])} |", flush=True)
+        if options.page:  # after every row: what was measured stays if the time runs out
+            random = "" if vars(data).get("real", True) else " Points: random ones."
+            into_page(options.page, title + random, rows)
+    for work in further:
+        if work in options.rows:
+            further[work](data)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Two workers of one core each against one, and against a fit without Dask on two threads.
 
-``python benchmarks/many_machines.py`` runs all parts, minutes in all; ``--only nca`` runs one.
+``python benchmarks/many_machines.py`` runs all parts, a quarter of an hour in all; ``--only
+knn,lmnn`` runs some, and the page keeps what it says of the others. ``--who one`` runs a part on
+one worker only, where all three are too long at once: it is done when each of them has run.
 Every run adds its times to a file of JSON lines. ``--page docs/measurements/many_machines.md``
 writes the tables of that page from it. The parts are those that the guide speaks of::
 
@@ -24,6 +26,7 @@ import sys
 import time
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -164,6 +167,37 @@ def on_cluster(part, shape, repeats, n_workers):
         timed(estimator(part, 2_000), *small)
         data = on_workers(client, *shape)
         return [timed(estimator(part, shape[0]), *data) for _ in range(repeats)]
+
+
+RUNS = {
+    "plain": in_two_threads,
+    "one": partial(on_cluster, n_workers=1),
+    "two": partial(on_cluster, n_workers=2),
+}
+
+
+def times_before(path, part, shape):
+    """What was measured of a part on this machine, by whoever ran it, of as many points."""
+    found = {}
+    for record in records(path):
+        alike = record["part"] in (part, f"{part}, unfinished") and record["machine"] == machine()
+        if alike and record["shape"] == list(shape):
+            found |= {who: record[who] for who in WHO if who in record}
+    return found
+
+
+def among(names):
+    """An option that is some of these names, with commas between them."""
+    known = names.split(",")
+
+    def parsed(text):
+        wanted = text.split(",")
+        unknown = [name for name in wanted if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"Got {unknown[0]!r}, but expected some of {names}.")
+        return wanted
+
+    return parsed
 
 
 @contextmanager
@@ -319,25 +353,31 @@ def main():
         print(json.dumps(plain(part, (int(n_rows), int(n_features)), int(repeats))))
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", choices=[*SHAPES, "constants"], action="append")
+    parts = ",".join([*SHAPES, "constants"])
+    parser.add_argument("--only", type=among(parts), default=parts, help=f"some of {parts}")
+    parser.add_argument(
+        "--who", type=among(",".join(WHO)), default=",".join(WHO),
+        help="plain, one, two: which of these run; times of the others are those of the last run",
+    )  # fmt: skip
     parser.add_argument("--rows", type=int, help="points of each part, if not those of the page")
     parser.add_argument("--features", type=int, help="features of each part, likewise")
     parser.add_argument("--repeats", type=int, default=1, help="fits of each; the fastest counts")
     parser.add_argument("--out", type=Path, default=HERE / "many_machines.jsonl")
     parser.add_argument("--page", type=Path, help="write the tables of this page")
     options = parser.parse_args()
-    for part in options.only or [*SHAPES, "constants"]:
+    for part in options.only:
         if part == "constants":
             record = constants()
             print(json.dumps(record, indent=1), flush=True)
         else:
             shape = (options.rows or SHAPES[part][0], options.features or SHAPES[part][1])
-            record = {
-                "shape": shape,
-                "one": on_cluster(part, shape, options.repeats, 1),
-                "two": on_cluster(part, shape, options.repeats, 2),
-                "plain": in_two_threads(part, shape, options.repeats),
-            }
+            record = {"shape": list(shape)} | times_before(options.out, part, shape)
+            for who in options.who:
+                record[who] = RUNS[who](part, shape, options.repeats)
+                print(part, who, record[who], flush=True)
+            if not all(who in record for who in WHO):
+                keep(options.out, {"part": f"{part}, unfinished"} | record)
+                continue
             print(table({part: record})[-1], flush=True)
         keep(options.out, {"part": part} | record)
     if options.page:

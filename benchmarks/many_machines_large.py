@@ -57,7 +57,7 @@ def draw(folder, n_rows, rows_per_file):
         X = hidden @ mix + rng.standard_normal((n, N_FEATURES), dtype=np.float32)
         table = pa.table({name: X[:, j] for j, name in enumerate(names)} | {"y": y})
         half = path.with_suffix(".half")
-        pq.write_table(table, half, compression="none")
+        pq.write_table(table, half, compression="none", use_dictionary=False)
         half.rename(path)
 
 

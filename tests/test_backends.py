@@ -136,7 +136,7 @@ def reductions(n=90, d=6, classes=4):
     listed = mine_softmax(E, codes, 0.01)[1]
     S = np.linalg.qr(rng.standard_normal((n, d, 3)))[0].transpose(0, 2, 1).copy()
     first, second = np.repeat(np.arange(n), 5), rng.randint(0, n, 5 * n)
-    W = sparse.random_array((n, n), density=0.2, rng=np.random.default_rng(0)).tocsr()
+    W = sparse.random_array((n, n), density=0.2, random_state=0).tocsr()
     for array in (X, L, E, S, targets, pairs, codes):
         array.flags.writeable = False
     return {

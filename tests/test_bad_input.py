@@ -1,6 +1,8 @@
 """Bad input: a sentence that says what was got, what was expected, what to try; never a NaN."""
 
+import array_api_strict
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -12,6 +14,7 @@ from kernelmetric import (
     KPCA,
     LMCA,
     LMNN,
+    MLKR,
     NCA,
     RBF,
     Cosine,
@@ -19,9 +22,12 @@ from kernelmetric import (
     KernelTrick,
     Laplacian,
     Linear,
+    MetricRegressor,
     Nystroem,
+    Pairs,
     Polynomial,
     RandomFeatures,
+    Triplets,
 )
 from tested_learners import robust
 
@@ -435,3 +441,60 @@ def test_lmnn_warns_of_more_features_than_points_and_kernels_do_not():
     LMNN().fit(X[:, :20], y)  # warnings are errors here
     LMCA(2).fit(X, y)
     Kernelized(LMNN()).fit(X, y)
+
+
+@each
+def test_what_a_mask_hides_is_not_learned_from(estimator, labelled):
+    X, y = labelled
+    hidden = np.ma.masked_where(X > 1, X)
+    with pytest.raises(ValueError, match=r"masked array with \d+ masked entries of \d+"):
+        estimator.fit(hidden, y)
+    with pytest.raises(ValueError, match="masked array"):
+        estimator.fit(X, np.ma.masked_where(np.arange(len(X)) < 3, y))
+    estimator.fit(np.ma.masked_where(X > np.inf, X), y)  # it hides nothing
+    with pytest.raises(ValueError, match="masked array"):
+        estimator.transform(hidden)
+
+
+@pytest.mark.parametrize("make", [Pairs, lambda *given, **n: Triplets(given[0], **n)])
+def test_what_a_mask_hides_is_no_row_number(make):
+    rows = np.ma.masked_where(np.eye(2, 3) > 0, np.arange(6).reshape(2, 3))
+    with pytest.raises(ValueError, match="masked array with 2 masked entries of 6"):
+        make(rows, [], n_samples=6)
+
+
+@pytest.mark.parametrize("unit", ["datetime64[D]", "timedelta64[s]"])
+@pytest.mark.parametrize("frame", [False, True])
+@pytest.mark.parametrize("estimator", [NCA(), KPCA()], ids=repr)
+def test_times_without_a_unit_are_refused(estimator, frame, unit, labelled):
+    y = labelled[1]
+    times = np.arange(2 * len(y)).reshape(-1, 2).astype(unit)
+    with pytest.raises(ValueError, match=rf"Got X of type {unit[:8]}.*say what counts as one"):
+        estimator.fit(pd.DataFrame(times.astype(unit[:-3] + "[s]")) if frame else times, y)
+
+
+@pytest.mark.parametrize("regressor", [MLKR(), MetricRegressor()], ids=repr)
+def test_targets_that_are_times_are_refused(regressor, labelled):
+    X = labelled[0]
+    with pytest.raises(ValueError, match=r"Got y of type datetime64\[D\]"):
+        regressor.fit(X, np.arange(len(X)).astype("datetime64[D]"))
+
+
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        (lambda n: np.ma.masked_where(np.arange(n) < 2, np.ones(n)), "masked array"),
+        (lambda n: np.ones(n).astype("timedelta64[s]"), "Got sample_weight of type timedelta"),
+    ],
+    ids=["masked", "times"],
+)
+def test_weights_that_are_no_numbers_are_refused(weights, match, labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=match):
+        NCA().fit(X, y, sample_weight=weights(len(X)))
+
+
+def test_complex_points_of_other_libraries_are_refused(labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=r"Complex data not supported: got X of .*complex"):
+        NCA().fit(array_api_strict.asarray(X + 1j), y)

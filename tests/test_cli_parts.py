@@ -292,15 +292,15 @@ def test_bad_input_is_refused_in_a_sentence(
     given = [value for argument in arguments for value in known.get(argument, [argument])]
     result = run(*given)
     assert result.exit_code == 1, result.output
-    assert sentence in result.output
-    assert "Traceback" not in result.output
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_scheduler_that_does_not_answer_is_a_sentence(run, files):
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
         result = run("fit", *files, "--label", "fruit", "--dask", "tcp://127.0.0.1:9")
     assert result.exit_code == 1
-    assert "no scheduler answers there" in result.output
+    assert "no scheduler answers there" in result.stderr
 
 
 def test_without_dask_the_missing_extra_is_named(run, files, monkeypatch):
@@ -309,7 +309,7 @@ def test_without_dask_the_missing_extra_is_named(run, files, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     result = run("fit", *files, "--label", "fruit", "--workers", "2")
     assert result.exit_code == 2
-    assert "kernelmetric[dask]" in result.output
+    assert "kernelmetric[dask]" in result.stderr
 
 
 def test_a_cell_that_is_no_number_is_named_with_its_file(run, address, files, fitted, tmp_path):
@@ -321,5 +321,5 @@ def test_a_cell_that_is_no_number_is_named_with_its_file(run, address, files, fi
     for where in ([], ["--dask", address]):
         result = run(*given, str(tmp_path / f"z{len(where)}"), *where)
         assert result.exit_code == 1
-        assert "Got 'many' in column 'm2'" in result.output
-        assert "text.parquet" in result.output
+        assert "Got 'many' in column 'm2'" in result.stderr
+        assert "text.parquet" in result.stderr

@@ -247,7 +247,7 @@ def test_ctrl_c_at_any_time_of_a_fit_is_one_sentence(
     monkeypatch.setattr(where, ctrl_c)
     result = run("fit", table, "--label", "kind", *FAST, "--out", out, "--report", page)
     assert result.exit_code == 130
-    assert result.stderr == "Interrupted: no file was left half written.\n"
+    assert result.stderr.strip() == "Interrupted: no file was left half written."
     assert {p.name for p in tmp_path.iterdir()} <= {"trees.csv", "model.km", "page.html"}
     written = where.endswith("_farewell")
     assert page.read_text(encoding="utf-8").startswith("<!doctype" if written else "old")
@@ -281,7 +281,7 @@ def test_ctrl_c_ends_every_command_alike(run, table, tmp_path, monkeypatch, ctrl
     monkeypatch.setattr(module, first.get(command, "load_model"), ctrl_c)
     result = run(command, *arguments)
     assert (result.exit_code, result.stdout) == (130, "")
-    assert result.stderr == "Interrupted: no file was left half written.\n"
+    assert result.stderr.strip() == "Interrupted: no file was left half written."
 
 
 def test_ctrl_c_before_the_commands_are_made_ends_the_program(monkeypatch, ctrl_c):

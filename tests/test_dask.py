@@ -40,6 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:.*Port 8787.*"),
     pytest.mark.filterwarnings("ignore:.*large graph.*"),
+    pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler"),  # until 2024
 ]
 
 
@@ -218,6 +219,21 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(workers, moment)
     finally:
         killer.join()
         workers.wait_for_workers(2, timeout=120)  # the third one is being started
+        workers.run(send_everything)
+    nothing_left(workers)
+
+
+def test_a_worker_added_in_the_middle_of_a_fit_changes_nothing(workers):
+    estimator = NCA(4, max_iter=25, tol=0)
+    here = quietly(clone(estimator).fit, X, Y)
+    there = len(workers.nthreads())
+    added = threading.Timer(0.2, workers.cluster.scale, (there + 1,))
+    added.start()
+    try:
+        same(here, quietly(clone(estimator).fit, DX, DY))
+    finally:
+        added.join()
+        workers.wait_for_workers(there + 1, timeout=120)
         workers.run(send_everything)
     nothing_left(workers)
 
@@ -445,7 +461,7 @@ def test_a_kernel_metric_adds_up_in_its_coordinates_where_the_rows_are(workers, 
     same(clone(metric).fit(X, Y), there)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "aligned"])
+@pytest.mark.parametrize("kernel", ["rbf", "aligned", "auto"])
 def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
     learner = NCA(2, solver="minibatch", max_iter=1, batch_size=250, random_state=0)
     metric = Kernelized(learner, kernel, Nystroem(25, random_state=0))

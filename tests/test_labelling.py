@@ -1,5 +1,7 @@
 """What to label next: the choice of pairs, sessions of questions, and the command that asks."""
 
+from importlib.metadata import version
+
 import numpy as np
 import pytest
 
@@ -193,7 +195,8 @@ def test_answers_are_saved_one_by_one_and_a_session_goes_on(label):
     assert "3 answers (1 yes, 1 no, 1 unsure)" in said.output
     assert "F1" in said.output
     before = saved(out)
-    said = label("y\n", "--out", out, "--id", "id")  # the input ends without q
+    # The input ends without q, except for the runner of click 8.1: it reads empty lines then.
+    said = label("y\n" if version("click") >= "8.2" else "y\nq\n", "--out", out, "--id", "id")
     assert said.exit_code == 0, said.output
     assert "Read 3 answers" in said.output
     assert saved(out)[:3] == before

@@ -60,6 +60,20 @@ def test_one_and_two_workers_and_no_dask_give_the_same_answer(tmp_path, page):
     assert page.read_text(encoding="utf-8").count("No run yet.") == 3
 
 
+def test_a_part_may_be_measured_in_several_runs(monkeypatch, tmp_path):
+    benchmark = load("many_machines", monkeypatch)
+    monkeypatch.setattr(benchmark, "RUNS", {who: lambda *_, n=n: [[n, 1.0]] for n, who in
+                                            enumerate(benchmark.WHO, 2)})  # fmt: skip
+    out = tmp_path / "found.jsonl"
+    for who in ("one", "plain,two"):
+        arguments = ["--only", "knn", "--rows", "600", "--who", who, "--out", str(out)]
+        monkeypatch.setattr(sys, "argv", ["many_machines.py", *arguments])
+        benchmark.main()
+    last = benchmark.latest(out)["knn"]
+    assert [last[who][0][0] for who in benchmark.WHO] == [2, 3, 4]
+    assert len(benchmark.table(benchmark.latest(out))) == 3
+
+
 @pytest.mark.slow
 def test_a_table_larger_than_memory_in_small(tmp_path, page):
     size = ["--rows", 8_000, "--rows-per-file", 2_000, "--landmarks", 30, "--kernel", "rbf"]

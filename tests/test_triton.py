@@ -13,9 +13,10 @@ pytest.importorskip("triton")
 
 from kernelmetric.compute import class_neighbors, lmnn_hinge, nca_loss, nearest_neighbors  # noqa: E402
 from kernelmetric.compute.backends import cuda  # noqa: E402
+from kernelmetric.compute.backends.cuda import _halves  # noqa: E402
 from kernelmetric.compute.backends.cuda._halves import halves, plan  # noqa: E402
 from kernelmetric.compute.backends.cuda._hinge import hinge_sums  # noqa: E402
-from kernelmetric.compute.backends.cuda._nearest import pair_squares, ranked  # noqa: E402
+from kernelmetric.compute.backends.cuda._nearest import pair_squares, ranked, smallest  # noqa: E402
 from kernelmetric.compute.backends.cuda._softmax import softmax_sums  # noqa: E402
 from kernelmetric.compute.reductions import _softmax  # noqa: E402
 
@@ -56,6 +57,15 @@ def test_the_softmax_is_numpys(n, r, classes):
     found, product = softmax_sums(single(E), torch.as_tensor(codes, device=DEVICE))
     assert float(found) == pytest.approx(total, rel=1e-5, abs=1e-6)
     close(product, sums, 2e-5)
+
+
+def test_one_product_instead_of_three_is_good_to_three_digits(monkeypatch):
+    monkeypatch.setattr(_halves, "precise", lambda: False)
+    E, codes = points(300, 20, 3)
+    total, sums = _softmax._softmax(E, codes)
+    found, product = softmax_sums(single(E), torch.as_tensor(codes, device=DEVICE))
+    assert float(found) == pytest.approx(total, rel=1e-3)
+    close(product, sums, 5e-3)
 
 
 def test_a_row_far_from_all_others_has_its_own_softmax():
@@ -118,12 +128,14 @@ def test_a_missing_target_costs_nothing():
 
 def test_two_halves_are_the_whole():
     E = np.random.RandomState(0).standard_normal((33, 7)) * np.logspace(-9, 9, 33)[:, None]
-    parts = halves(single(E))
+    codes = torch.arange(33, device=DEVICE)
+    parts = halves(single(E), codes)
     whole = (parts.high.double() + parts.low.double() / 2048) * parts.scale.double()[:, None]
     whole = whole.cpu().numpy()[:33, :7]
     size = np.abs(E).max(axis=1, keepdims=True)
     assert np.all(np.abs(whole - E) <= 2.0**-22 * size)
     assert np.all(np.isinf(parts.squares.cpu().numpy()[33:]))
+    np.testing.assert_array_equal(parts.codes.cpu().numpy()[:34], [*range(33), -1])
 
 
 @pytest.mark.parametrize("n", [1, 2, 128, 129, 10_000, 60_000, 1_000_000])
@@ -147,6 +159,21 @@ def test_candidates_are_ranked_by_differences_and_then_by_row():
     settled = np.setdiff1d(np.arange(9), left)
     np.testing.assert_array_equal(rows[settled], order[settled])
     np.testing.assert_array_equal(squares, np.take_along_axis(D2, order, axis=1))
+
+
+@pytest.mark.parametrize("n", [40, 4000, 4037])
+def test_the_smallest_of_a_long_row_are_found_by_groups(n):
+    low = np.random.RandomState(0).standard_normal((7, n)).astype(np.float32)
+    low[0, ::3] = np.inf
+    low[1, 5:] = np.inf  # fewer than are asked for
+    low[2] = np.sort(low[2])
+    low[3] = np.sort(low[3])[::-1]
+    low[4, -9:] -= 100.0
+    values, found = smallest(single(low), 9)
+    np.testing.assert_array_equal(values.cpu().numpy(), np.sort(low, axis=1)[:, :9])
+    at = np.take_along_axis(low, found.cpu().numpy(), axis=1)
+    np.testing.assert_array_equal(at, values.cpu().numpy())
+    assert all(len(set(row)) == 9 for row in found.tolist())
 
 
 def test_forbidden_points_are_infinitely_far():

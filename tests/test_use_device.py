@@ -18,11 +18,13 @@ from kernelmetric import (
     RBF,
     IdealizedKernel,
     Kernelized,
+    KernelTrick,
     Nystroem,
     TransductiveDistance,
     use_device,
 )
-from kernelmetric.compute import home, there
+from kernelmetric.compute import current_budget, home, memory_budget, there
+from kernelmetric.compute.backends import cuda
 from kernelmetric.compute.reductions import _centres
 from kernelmetric.graphs import laplacian, neighbor_graph
 from kernelmetric.solvers import smallest_eigenvectors
@@ -205,3 +207,127 @@ def test_the_command_line_computes_on_a_device(run, tmp_path):
     refused = run(*fit, "--device", "no such device")
     assert refused.exit_code == 1
     assert "expected a device of this machine" in refused.output
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("n", "m"), [(3, 5), (90, 7), (101, 6), (40, 1)])
+def test_half_of_the_products_of_columns_are_the_others(n, m):
+    torch = pytest.importorskip("torch")
+    from kernelmetric.compute.backends.cuda._dense import column_products
+
+    F = np.random.RandomState(0).standard_normal((n, m))
+    found = column_products(torch.as_tensor(F)).numpy()
+    np.testing.assert_allclose(found, F.T @ F, atol=1e-12 * n)
+    np.testing.assert_array_equal(found[: m // 2, m // 2 :], found[m // 2 :, : m // 2].T)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_columns_become_orthonormal_by_products_alone(dtype):
+    torch = pytest.importorskip("torch")
+    from kernelmetric.compute.backends.cuda._dense import orthonormal_columns
+
+    rng = np.random.RandomState(0)
+    U, V = (np.linalg.qr(rng.standard_normal((rows, 9)))[0] for rows in (300, 9))
+    for condition in (1.0, 1e3, 1e6):
+        B = (U * np.geomspace(1.0, 1.0 / condition, 9)) @ V.T * np.geomspace(1e-9, 1e9, 9)
+        B = torch.as_tensor(B.astype(dtype))
+        Q = orthonormal_columns(B).numpy()
+        assert Q.dtype == dtype
+        eps, wide = np.finfo(dtype).eps, B.double().numpy()
+        np.testing.assert_allclose(Q.T @ Q, np.eye(9), atol=20 * eps)
+        part = np.linalg.qr(wide / np.linalg.norm(wide, axis=0))[0]
+        np.testing.assert_allclose(Q @ (Q.T @ part), part, atol=20 * eps * condition)
+    for column in (0.0, np.nan, B[:, 1]):  # none, no number, one twice
+        B[:, 0] = torch.as_tensor(column, dtype=B.dtype)
+        assert orthonormal_columns(B) is None
+    assert orthonormal_columns(B[:4]) is None
+
+
+GB = 10**9
+
+
+@pytest.fixture
+def small_device(monkeypatch):
+    """A device of one gigabyte, of which a fifth is free."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(cuda, "room", lambda device: cuda.Room(GB, GB // 5))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("metric", "n"),
+    [
+        (KPCA(kernel=RBF(gamma=0.3)), 3000),
+        (KernelTrick(kernel=RBF(gamma=0.3)), 3000),
+        (Nystroem(3000, kernel=RBF(gamma=0.3)), 4000),
+        (Kernelized(LMNN(), RBF(gamma=0.3), KPCA()), 3000),
+    ],
+    ids=repr,
+)
+def test_what_does_not_fit_the_device_is_refused_before_it_starts(metric, n, small_device):
+    X = np.random.RandomState(0).standard_normal((n, 2))
+    with use_device("cpu"), pytest.raises(MemoryError, match=r"GB are free on the device: try"):
+        metric.fit(X, np.arange(n) % 2)
+    assert not hasattr(metric, "n_features_in_")
+
+
+@pytest.mark.torch
+def test_values_of_all_pairs_are_refused_where_the_device_does_not_hold_them(small_device):
+    torch = pytest.importorskip("torch")
+    X = np.random.RandomState(0).standard_normal((60, 2))
+    metric = NCA(2, max_iter=2, tol=1.0).fit(torch.as_tensor(X), np.arange(60) % 2)
+    many = torch.zeros((4000, 2), dtype=torch.float64)
+    for values in (metric.pairwise_distances, metric.pairwise_kernels):
+        with pytest.raises(MemoryError, match="free on the device"):
+            values(many)
+
+
+@pytest.mark.torch
+def test_blocks_are_a_share_of_the_device_and_never_more_than_is_free(monkeypatch):
+    torch = pytest.importorskip("torch")
+    seen = []
+
+    class Looking(RBF):
+        def __call__(self, X, Y=None):
+            seen.append(current_budget())
+            return super().__call__(X, Y)
+
+    X = torch.as_tensor(np.random.RandomState(0).standard_normal((30, 2)))
+    for free, expected in ((4 * GB, GB), (GB, 3 * GB // 4)):
+        monkeypatch.setattr(cuda, "room", lambda device, free=free: cuda.Room(4 * GB, free))
+        KPCA(kernel=Looking(gamma=0.3)).fit(X)
+        assert set(seen) == {expected}
+        seen.clear()
+    with memory_budget("100MB"):
+        KPCA(kernel=Looking(gamma=0.3)).fit(X)
+    assert set(seen) == {10**8}
+    assert current_budget() != 10**8
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "words",
+    [
+        "CUDA error: out of memory\nCUDA kernel errors might be reported elsewhere",
+        "cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`",
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1 GiB",
+    ],
+    ids=["driver", "library", "torch"],
+)
+def test_a_device_that_runs_out_of_memory_says_so_in_a_sentence(words, monkeypatch, labelled):
+    torch = pytest.importorskip("torch")
+    kind = torch.OutOfMemoryError if words.startswith("CUDA out") else RuntimeError
+
+    class Full(RBF):
+        def __call__(self, X, Y=None):
+            raise kind(words)
+
+    X, _ = labelled
+    with pytest.raises(MemoryError, match="The device has not so much memory") as caught:
+        KPCA(kernel=Full(gamma=0.3)).fit(torch.as_tensor(X))
+    assert "\n" not in str(caught.value)
+    assert caught.value.__suppress_context__
+    kind, words = RuntimeError, "another fault"
+    with pytest.raises(RuntimeError, match="another fault"):
+        KPCA(kernel=Full(gamma=0.3)).fit(torch.as_tensor(X))

@@ -26,6 +26,8 @@ from kernelmetric.compute._arrays import (
     as_points,
     check_labels,
     check_points,
+    coded_labels,
+    column_products,
     device_of,
     fewer_rows,
     in_library_of,
@@ -70,6 +72,7 @@ from kernelmetric.compute._execute import (
     within_budget,
     worth_keeping,
 )
+from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
     available_threads,
@@ -138,6 +141,8 @@ __all__ = [
     "check_points",
     "checked_weights",
     "class_neighbors",
+    "coded_labels",
+    "column_products",
     "counted_squared_distances",
     "current_budget",
     "deprecated",
@@ -176,7 +181,9 @@ __all__ = [
     "overflow_error",
     "pair_squares",
     "product",
+    "refuse_masked",
     "refuse_streams",
+    "refuse_unsaid",
     "repeated_quantiles",
     "repeated_rows",
     "require_memory",

@@ -13,7 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from kernelmetric.compute._device import there
+from kernelmetric.compute._refusals import refuse_unsaid
 from kernelmetric.compute.backends import backend_of
+
+_LABELS_AT_ONCE = 2**20  # that are sorted together
 
 
 def is_sparse(X: Any) -> bool:
@@ -97,6 +100,11 @@ def orthonormal_columns(B: Any) -> Any:
     return backend_of(B).orthonormal_columns(B)
 
 
+def column_products(F: Any) -> Any:
+    """The products of all pairs of columns, ``Fᵀ F``."""
+    return backend_of(F).column_products(F)
+
+
 def fewer_rows(A: Any) -> np.ndarray:
     """A matrix R with ``RᵀR = AᵀA``: A itself on the host, no more rows than columns elsewhere."""
     return to_numpy(backend_of(A).fewer_rows(A))
@@ -140,6 +148,7 @@ def check_points(
         return _check_streamed(estimator, X, reset=reset)
     if is_array_api_obj(X) and not is_numpy_array(X) and not is_sparse(X):
         return _check_foreign(estimator, X, reset=reset, **options)
+    refuse_unsaid(X, "X")
     with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
         return there(
             validate_data(
@@ -180,7 +189,7 @@ def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.n
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
     check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, _, codes = coded_labels(y)
     if not len(classes):
         raise ValueError(f"Got no labels, but expected {needs}.")
     if len(classes) < 2:
@@ -189,6 +198,38 @@ def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.n
             "a metric is learned from what tells classes apart."
         )
     return codes
+
+
+def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sorted labels, each once, where each is met first, and the number of every one.
+
+    ``np.unique`` sorts all of them, which takes forty bytes a label; piece by piece it takes eight.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels that can be sorted.
+
+    Returns
+    -------
+    classes : ndarray of shape (p,)
+        The labels.
+    first : ndarray of shape (p,)
+        Rows.
+    codes : ndarray of shape (n,), dtype intp
+        Numbers of classes.
+    """
+    starts = range(0, len(y), _LABELS_AT_ONCE)
+    if len(starts) < 2:
+        return np.unique(y, return_index=True, return_inverse=True)
+    found = [np.unique(y[i : i + _LABELS_AT_ONCE], return_index=True) for i in starts]
+    classes = np.unique(np.concatenate([some for some, _ in found]))
+    first, codes = np.empty(len(classes), dtype=np.intp), np.empty(len(y), dtype=np.intp)
+    for start, (some, rows) in zip(reversed(starts), reversed(found), strict=True):
+        piece = slice(start, start + _LABELS_AT_ONCE)
+        first[np.searchsorted(classes, some)] = start + rows
+        codes[piece] = np.searchsorted(classes, y[piece])
+    return classes, first, codes
 
 
 def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: int = 1, **_) -> Any:
@@ -203,6 +244,11 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
         raise ValueError(
             f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s), while a minimum "
             f"of {ensure_min_samples} sample(s) and 1 feature is required by {name}."
+        )
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(
+            f"Complex data not supported: got X of {X.dtype}, but {name} expected real numbers. "
+            "Try the real and the imaginary parts side by side."
         )
     if not xp.isdtype(X.dtype, "real floating"):
         X = xp.astype(X, xp.float64)
@@ -234,5 +280,6 @@ def as_points(X: Any) -> Any:
     """Points of no estimator, checked as scikit-learn does; those of other libraries stay."""
     if is_array_api_obj(X) and not is_numpy_array(X):
         return X
+    refuse_unsaid(X, "X")
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for NaN
         return check_array(X, dtype=[np.float64, np.float32], input_name="X")

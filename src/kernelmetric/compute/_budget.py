@@ -8,7 +8,8 @@ in, unless the caller says otherwise::
 
 It decides how large blocks are, so how fast the work is, and nothing else: precision, rank and
 algorithm follow from the data and the parameters. What needs an array in full, and the budget or
-the free memory does not hold it, is refused before it starts (:func:`require_memory`).
+the free memory does not hold it, is refused before it starts (:func:`require_memory`). While a
+method works on a CUDA device (:func:`working_on`), the same holds for the memory of that device.
 
 A context variable carries the budget, so threads and tasks do not disturb each other. The
 environment variable ``KERNELMETRIC_MEMORY`` sets it for a whole process.
@@ -18,21 +19,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache, partial
 from itertools import pairwise
 from numbers import Real
 from typing import Any
 
 from kernelmetric.compute._machine import free_memory as _free_memory
 from kernelmetric.compute._machine import total_memory
-from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.backends import backend_of, cuda
 
 _BUDGET: ContextVar[int | None] = ContextVar("kernelmetric_memory_budget", default=None)
 _BLOCKS: ContextVar[int | None] = ContextVar("kernelmetric_block_budget", default=None)
+_ROOM: ContextVar[Callable[[], cuda.Room | None]] = ContextVar("kernelmetric_room")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _FRACTION_OF_TOTAL = 0.25
+_USABLE_THERE = 0.75  # of what is free on a device, whose eigensolvers want larger workspaces
 _ALWAYS_ALLOWED = 64 * 10**6  # so little is not worth an estimate
 _ALWAYS_IN_BUDGET = 8 * 10**6  # nor this, of arrays in full, however small a block should be
 
@@ -94,12 +98,45 @@ def block_budget(n_bytes: int) -> Iterator[int]:
         _BLOCKS.reset(token)
 
 
+@contextmanager
+def working_on(device: Any) -> Iterator[None]:
+    """Count the memory of a device too, inside the ``with`` block.
+
+    Parameters
+    ----------
+    device : torch.device or None
+        Where the work is done. For None, and for all but CUDA, nothing changes.
+
+    Yields
+    ------
+    None
+        Once.
+    """
+    if device is None:
+        yield
+        return
+    token = _ROOM.set(lru_cache(maxsize=1)(partial(cuda.room, device)))  # asked once, and if at all
+    try:
+        yield
+    finally:
+        _ROOM.reset(token)
+
+
 def current_budget() -> int:
     """Bytes that the working arrays of one step may take together."""
-    chosen = _chosen_budget()
-    budget = int(_FRACTION_OF_TOTAL * total_memory()) if chosen is None else chosen
+    budget, room = _chosen_budget(), _room()
+    if budget is None:
+        budget = int(_FRACTION_OF_TOTAL * (total_memory() if room is None else room.total))
+    if room is not None:
+        budget = min(budget, int(_USABLE_THERE * room.free))
     blocks = _BLOCKS.get()
-    return budget if blocks is None else min(budget, blocks)
+    return max(1, budget if blocks is None else min(budget, blocks))
+
+
+def _room() -> cuda.Room | None:
+    """The memory of the device that works, if one does and tells."""
+    ask = _ROOM.get(None)
+    return None if ask is None else ask()
 
 
 def _chosen_budget() -> int | None:
@@ -173,7 +210,8 @@ def require_memory(n_bytes: float, who: str, advice: str, *, in_full: float = 0.
     Parameters
     ----------
     n_bytes : float
-        What the work takes; refused when the machine, or the container, has not so much free.
+        What the work takes; refused when the machine, the container, or the device that works has
+        not so much free.
     who : str
         Who asks, for the message.
     advice : str
@@ -182,11 +220,13 @@ def require_memory(n_bytes: float, who: str, advice: str, *, in_full: float = 0.
         How much of it are arrays that no block size makes smaller; refused when a budget that
         the user chose is smaller.
     """
-    free = _free_memory()
+    free, where, room = _free_memory(), "", _room()
+    if room is not None and _USABLE_THERE * room.free < free:
+        free, where = int(_USABLE_THERE * room.free), " on the device"
     if n_bytes > max(free, _ALWAYS_ALLOWED):
         raise MemoryError(
-            f"{who} would take about {n_bytes / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free: "
-            f"{advice}"
+            f"{who} would take about {n_bytes / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free"
+            f"{where}: {advice}"
         )
     budget = _chosen_budget()
     if budget is not None and in_full > max(budget, _ALWAYS_IN_BUDGET):

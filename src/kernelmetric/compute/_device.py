@@ -25,6 +25,7 @@ import numpy as np
 from array_api_compat import is_torch_array
 from scipy import sparse
 
+from kernelmetric.compute._budget import working_on
 from kernelmetric.compute._elsewhere import CollectionsMixin
 from kernelmetric.compute.backends import backend_of
 
@@ -180,13 +181,14 @@ def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **options: Any) -> Any:
         if _INSIDE.get():
             return method(self, *args, **options)
-        tensors = any(is_torch_array(part) for part in (*args, *options.values()))
+        tensors = [part for part in (*args, *options.values()) if is_torch_array(part)]
         token = _INSIDE.set(_DEVICE.get() is not None and not tensors)
         try:
-            result = method(self, *args, **options)
-        except Exception as error:
-            if type(error).__name__ == "OutOfMemoryError":  # of torch, which need not be there
-                raise MemoryError(_too_much(error)) from error
+            with working_on(tensors[0].device if tensors else _DEVICE.get()):
+                result = method(self, *args, **options)
+        except RuntimeError as error:
+            if _ran_out(error):
+                raise MemoryError(_too_much(error)) from None
             raise
         finally:
             moved = _INSIDE.get()
@@ -198,8 +200,16 @@ def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _ran_out(error: RuntimeError) -> bool:
+    """Whether the memory of a device did not suffice: torch says so, or one of its libraries."""
+    words = str(error)
+    return type(error).__name__ == "OutOfMemoryError" or any(
+        sign in words for sign in ("CUDA error: out of memory", "_ALLOC_FAILED")
+    )
+
+
 def _too_much(error: Exception) -> str:
-    reason = str(error).partition(". ")[0]
+    reason = str(error).partition("\n")[0].partition(". ")[0]
     return (
         f"The device has not so much memory ({reason}): expected work that fits. Try points of "
         "float32, a space of lower rank such as Nystroem(500), or the CPU."

@@ -13,6 +13,8 @@ from importlib import import_module
 from inspect import isfunction
 from typing import Any
 
+from kernelmetric.compute._refusals import refuse_masked
+
 _LIBRARIES = {"dask", "dask_expr"}
 _METHODS = (
     "fit", "transform", "fit_transform", "inverse_transform", "predict", "fit_predict",
@@ -72,7 +74,7 @@ class CollectionsMixin:
 
 
 def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that takes Dask collections too.
+    """A method that takes Dask collections too, and no masked arrays.
 
     Parameters
     ----------
@@ -89,6 +91,7 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **options: Any) -> Any:
         if is_collection(*args, *options.values()):
             return on_cluster(self, method.__name__, args, options)
+        refuse_masked(*args, *options.values())
         return method(self, *args, **options)
 
     return call

@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute._arrays import is_sparse, streamed, take_rows, to_numpy
+from kernelmetric.compute._refusals import refuse_unsaid
 
 _ROUNDING = 1e-9  # of a weight: so near to each other they are equal, so near to a whole number one
 _MOST = 1e100  # sums of products of weights stay in range
@@ -269,6 +270,7 @@ def _of_classes(class_weight: Any, classes: np.ndarray, sizes: np.ndarray) -> np
 
 def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
     """Weights of n rows as a new array of float64, refused where they cannot be weights."""
+    refuse_unsaid(sample_weight, "sample_weight")
     given = to_numpy(sample_weight) if is_array_api_obj(sample_weight) else sample_weight
     try:
         w = np.array(given, dtype=np.float64)

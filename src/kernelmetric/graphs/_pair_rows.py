@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from kernelmetric.compute import pair_squares, to_numpy
+from kernelmetric.compute import pair_squares, refuse_masked, to_numpy
 
 _SHOWN = 5  # offending rows that a message names
 
@@ -34,6 +34,7 @@ def check_rows(rows: Any, name: str, n_samples: int, width: int = 2) -> np.ndarr
         A copy.
     """
     kind, count = (f"{name} pair", "two") if width == 2 else (name, str(width))
+    refuse_masked(rows)
     array = np.asarray([] if rows is None else rows)
     if array.size == 0:
         return np.empty((0, width), dtype=np.intp)

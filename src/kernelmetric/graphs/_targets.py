@@ -9,8 +9,16 @@ from array_api_compat import is_array_api_obj
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
-from kernelmetric.compute import repeated_rows, rows_of, take_rows, to_numpy, unweighed
+from kernelmetric.compute import (
+    coded_labels,
+    repeated_rows,
+    rows_of,
+    take_rows,
+    to_numpy,
+    unweighed,
+)
 
+_SORTED = 2**20  # rows that a sample is spread over, however many more there are
 _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no classes
 
 
@@ -39,9 +47,9 @@ class Targets(NamedTuple):
         n = len(self.key)
         if most >= n:
             return np.arange(n)
-        shuffled = check_random_state(random_state).permutation(n)
+        shuffled = check_random_state(random_state).permutation(n)[: max(_SORTED, most)]
         by_key = shuffled[np.argsort(self.key[shuffled], kind="stable")]
-        return by_key[np.linspace(0, n - 1, most).round().astype(np.intp)]
+        return by_key[np.linspace(0, len(by_key) - 1, most).round().astype(np.intp)]
 
     def spread(self, X: Any, rows: Any = slice(None)) -> tuple[np.ndarray, np.ndarray]:
         """:func:`spread_rows` of some rows, whose points are X."""
@@ -65,7 +73,7 @@ def coded_targets(y: Any, X: Any) -> Targets:
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
     table = y.reshape(len(y), -1)
-    classes, first, codes = np.unique(table[:, 0], return_index=True, return_inverse=True)
+    classes, first, codes = coded_labels(table[:, 0])
     if table.shape[1] > 1 or _is_continuous(table[:, 0], len(classes)):
         table = table.astype(np.float64)
         spread = table.std(axis=0)

@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from kernelmetric.compute import check_labels, check_points, require_memory, to_numpy
+from kernelmetric.compute import check_labels, check_points, refuse_unsaid, require_memory, to_numpy
 from kernelmetric.kernelized._arguments import search_arguments
 from kernelmetric.kernelized._candidates import (
     check_search,
@@ -347,6 +347,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             check_labels(y, points)
             y = column_or_1d(y)
         elif is_regressor(self._judge):
+            refuse_unsaid(y, "y")
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         return points, y
 

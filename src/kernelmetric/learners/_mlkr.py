@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import Weights, like, product, softmax_reduction, to_numpy
+from kernelmetric.compute import Weights, like, product, refuse_unsaid, softmax_reduction, to_numpy
 from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._nca import softmax_start
@@ -160,15 +160,15 @@ class MLKR(GradientLearner):
         start = self._start(
             X, no_classes, gram, rank, lambda L: softmax_start(L, X, weights), weights
         )
-        points, unit = centered(X), _SMALL_ERROR * X.shape[0]
+        points, unit, reg = centered(X), _SMALL_ERROR * X.shape[0], float(self.reg)
         if weights is not None:
             Y, unit = like(_unit_variance(to_numpy(Y), weights), X), _SMALL_ERROR * weights.total
 
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = mlkr_loss(like(L, points), points, Y, weights)
             penalty, penalty_gradient = frobenius(L, gram)
-            gradient = to_numpy(gradient) + self.reg * penalty_gradient
-            return (value + self.reg * penalty) / unit, gradient / unit
+            gradient = to_numpy(gradient) + reg * penalty_gradient
+            return (value + reg * penalty) / unit, gradient / unit
 
         def minimise(report: Iterations) -> Found:
             # To L-BFGS values below one are as small as one: errors beside which nothing is gained.
@@ -219,6 +219,7 @@ def _standardized(y: Any, X: Any) -> np.ndarray:
             "MLKR requires y to be passed, but the target y is None: expected one number, or one "
             "row of numbers, per row of X."
         )
+    refuse_unsaid(y, "y")
     Y = check_array(to_numpy(y), ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(X, Y)
     Y = Y.reshape(len(Y), -1)

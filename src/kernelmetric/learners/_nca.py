@@ -253,6 +253,8 @@ class NCA(GradientLearner):
         self.validation_scores_ = None if held_out is None else held_out.scores
         if held_out is None:
             return found
+        if self.solver == "minibatch":  # never all pairs: its points may be millions
+            return held_out.best, *found[1:]
         return held_out.best, problem.objective(held_out.best)[0], found[2]
 
     def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:

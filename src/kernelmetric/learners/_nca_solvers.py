@@ -65,7 +65,7 @@ class NCAProblem:
         gram: Gram | None,
         weights: Weights | None = None,
     ):
-        self.points, self.codes, self.reg, self.gram = points, codes, reg, gram
+        self.points, self.codes, self.reg, self.gram = points, codes, float(reg), gram
         self.weights = weights
         self.there = in_library_of(codes, points)
 

@@ -9,6 +9,9 @@ from scipy import linalg
 
 from kernelmetric.compute import namespace
 
+_LARGE = 2**26  # bytes of a matrix of which copies count
+_BLOCKS = 4  # times as many rows as columns
+
 
 def positive_eigenpairs(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The positive eigenvalues of a symmetric matrix, and their eigenvectors in columns."""
@@ -33,6 +36,14 @@ def column_signs(V: Any) -> Any:
 
 def right_singular(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Singular values of A, largest first, and the right singular vectors in rows."""
+    n, d = A.shape
+    if A.nbytes > _LARGE and n > 2 * _BLOCKS * d:
+        # The triangular factor has the same ones; by blocks of rows, A is not copied as a whole.
+        R = A[:0]
+        for start in range(0, n, _BLOCKS * d):
+            rows = np.concatenate([R, A[start : start + _BLOCKS * d]])
+            R = linalg.qr(rows, mode="r", overwrite_a=True, check_finite=False)[0][:d]
+        A = R
     try:
         return linalg.svd(A, full_matrices=False, check_finite=False)[1:]
     except linalg.LinAlgError:  # divide and conquer fails now and then; the older method is slower

@@ -9,6 +9,7 @@ import numpy as np
 
 from kernelmetric.compute import (
     Weights,
+    column_products,
     in_library_of,
     is_single,
     like,
@@ -144,7 +145,8 @@ class FeatureMapSpace(Space):
             F = mapped(rows) - shift
             xp = namespace(F)
             G = F if counts is None else like(counts[rows], F)[:, None] * F
-            scatter = xp.astype(F.T @ G, xp.float64, copy=False)
+            scatter = column_products(F) if counts is None else F.T @ G
+            scatter = xp.astype(scatter, xp.float64, copy=False)
             return xp.sum(xp.astype(G, xp.float64, copy=False), axis=0), scatter
 
         total, scatter = sum_rows(moments, X.shape[0], **block_size(X, 2 * m if wide else m))

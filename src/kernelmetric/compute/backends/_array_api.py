@@ -122,6 +122,10 @@ class ArrayAPI:
         """Orthonormal columns with the span of B."""
         return array_namespace(B).linalg.qr(B)[0]
 
+    def column_products(self, F: Any) -> Any:
+        """``Fᵀ F``."""
+        return F.T @ F
+
     def fewer_rows(self, A: Any) -> Any:
         """The triangular factor of A: what is small enough to leave a device."""
         return array_namespace(A).linalg.qr(A)[1] if A.shape[0] > A.shape[1] else A

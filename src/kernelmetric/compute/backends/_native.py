@@ -93,7 +93,7 @@ def exponentials(
     return K @ ones[: K.shape[1]], ones[: len(K)] @ K
 
 
-def weigh(K: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+def weigh(K: np.ndarray, a: np.ndarray, b: np.ndarray, scratch: np.ndarray | None = None) -> None:
     """Let ``K_ij`` become ``K_ij (a_i + b_j)``.
 
     Parameters
@@ -104,10 +104,12 @@ def weigh(K: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
         Weights of the rows, of the type of K.
     b : ndarray of shape (n,)
         Weights of the columns.
+    scratch : ndarray of shape (m, n), default=None
+        Overwritten too: memory that is new for every tile has to be cleared by the system.
     """
     library = _suited(K, a, b)
     if library is None:
-        K *= a[:, None] + b
+        K *= np.add(a[:, None], b, out=scratch)
         return
     library.kernelmetric_weigh(K.ctypes.data, *K.shape, a.ctypes.data, b.ctypes.data)
 

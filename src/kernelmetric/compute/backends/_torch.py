@@ -19,9 +19,10 @@ class Torch(ArrayAPI):
 
     def tile_bytes(self, cache_bytes: int, X: Any = None) -> int:
         """A gigabyte, or an eighth of what is free on the device."""
-        if X is None or not X.is_cuda:
-            return self._tile_bytes
-        return min(self._tile_bytes, max(cuda.free_bytes(X) // 8, 2**24))
+        room = None if X is None else cuda.room(X.device)
+        return (
+            self._tile_bytes if room is None else min(self._tile_bytes, max(room.free // 8, 2**24))
+        )
 
     def to_numpy(self, X: Any) -> np.ndarray:
         """NumPy copy or view, off the graph and the device."""
@@ -44,6 +45,24 @@ class Torch(ArrayAPI):
     def wide_is_fast(self, X: Any) -> bool:
         """On the cards of data centres."""
         return X.is_cuda and cuda.wide_is_fast(X)
+
+    def orthonormal_columns(self, B: Any) -> Any:
+        """By Cholesky's factor on a CUDA device, whose Householder reflections are slow."""
+        if B.is_cuda:
+            from kernelmetric.compute.backends.cuda._dense import orthonormal_columns
+
+            Q = orthonormal_columns(B)
+            if Q is not None:
+                return Q
+        return super().orthonormal_columns(B)
+
+    def column_products(self, F: Any) -> Any:
+        """On a CUDA device, half of it by symmetry."""
+        if not F.is_cuda:
+            return super().column_products(F)
+        from kernelmetric.compute.backends.cuda._dense import column_products
+
+        return column_products(F)
 
     def softmax_sums(self, E: Any, codes: Any) -> tuple[Any, Any] | None:
         """Fused, where Triton is."""

@@ -96,7 +96,8 @@ def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tupl
         E = E - robust_center(E)
         total, sums = _softmax(E, codes)
         gradient_E = 2.0 * (sums[:, -1:] * E - sums[:, :-1])
-        return -float(total), product(gradient_E.T, X)
+        gradient = product(gradient_E.T, X)  # on a device it is on its way before the value is read
+        return -float(total), gradient
 
 
 def _softmax(E: Any, codes: Any) -> tuple[Any, Any]:

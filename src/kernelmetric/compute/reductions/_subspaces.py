@@ -123,4 +123,4 @@ def _from_products(grams: Any, own_a: Any, own_b: Any) -> Any:
         factor = B[j + 1 :, j] / pivot
         B[j + 1 :, j + 1 :] -= factor[:, None] * B[j, j + 1 :]
         w[j + 1 :] -= factor * w[j]
-    return xp.clip(squared, 0, None)
+    return xp.clip(squared, 0.0, None)

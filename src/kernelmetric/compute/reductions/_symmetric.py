@@ -25,6 +25,7 @@ Block = tuple[Any, slice]  # rows of one class, as a slice or by number; the col
 TILE_ROWS = 256  # a tile of float32 takes two megabytes: smaller ones slow the products down
 _TILE_COLUMNS = 2048
 _MOST_HELD = 2**29  # bytes of tiles kept from the first pass for the second, at most
+_SHARE, _SHARE_THERE = 8, 2  # parts of the budget: a worker does little else
 _OWN, _OTHER, _MIXED = 0, 1, 2  # kinds of tiles: columns of the rows' class, of others, of both
 
 
@@ -102,7 +103,7 @@ def by_symmetry(
 
 def softmax_bytes(n: int) -> int:
     """Bytes that :func:`nca_loss` keeps of the softmax of n points."""
-    return int(min(_MOST_HELD, current_budget() // 8, 4 * n * n // 2))
+    return int(min(_MOST_HELD, current_budget() // _SHARE, 4 * n * n // 2))
 
 
 def _sums(tiles: _Tiles, held: _Held, cut: list[Tile]) -> tuple[np.ndarray]:
@@ -128,7 +129,8 @@ def _products(
 ) -> tuple[np.ndarray]:
     """``(W + Wᵀ) [E, 1]`` from some of the tiles."""
     augmented = tiles.augmented
-    product, scratch = np.zeros_like(augmented), held.scratch()
+    product, scratch, sums = np.zeros_like(augmented), held.scratch(), held.scratch()
+    below = np.empty((max(tile.shape[1] for tile in cut), augmented.shape[1]), augmented.dtype)
     for tile in cut:
         rows, columns, beyond = tile.rows, tile.columns, tile.beyond
         kept = held.pop(tile)
@@ -140,9 +142,11 @@ def _products(
             K *= np.where(_alike(tiles.codes, tile), same, other)
         else:
             a = weights[tile.kind]
-            weigh(K, a[rows], a[columns])
+            weigh(K, a[rows], a[columns], tile.of(sums))
         product[rows] += K @ augmented[columns]
-        product[beyond] += K[:, beyond.start - columns.start :].T @ augmented[rows]
+        first = beyond.start - columns.start
+        part = below[: tile.shape[1] - first]
+        product[beyond] += np.matmul(K[:, first:].T, augmented[rows], out=part)
     return (product,)
 
 
@@ -191,11 +195,13 @@ class _Held:
         Entries of the largest tile.
     points : ndarray
         What the tiles are made of.
+    share : int, default=8
+        One of so many parts of the memory budget is theirs.
     """
 
-    def __init__(self, largest: int, points: np.ndarray):
+    def __init__(self, largest: int, points: np.ndarray, share: int = _SHARE):
         self._largest, self._points = largest, points
-        self._room = min(_MOST_HELD, current_budget() // 8) // points.itemsize
+        self._room = min(_MOST_HELD, current_budget() // share) // points.itemsize
         self._kept: dict[tuple[int, int], np.ndarray] = {}
         self._name = uuid4().hex
 
@@ -225,7 +231,7 @@ _HERE: dict[str, _Held] = {}  # tiles of fits that another process runs, by thei
 def _held_here(name: str, largest: int, points: np.ndarray) -> _Held:
     """Tiles that this process keeps of a fit that runs elsewhere, as long as it has the points."""
     if name not in _HERE:
-        _HERE[name] = _Held(largest, np.empty(0, dtype=points.dtype))
+        _HERE[name] = _Held(largest, np.empty(0, dtype=points.dtype), _SHARE_THERE)
         owner = points if points.base is None else points.base
         weakref.finalize(owner, _HERE.pop, name, None)
     return _HERE[name]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 WIDEST = 256  # coordinates that a program has room for
 _WIDE = ((8, 0), (9, 0), (10, 0))  # compute capabilities with tensor cores for float64
@@ -47,11 +47,32 @@ def single_there(X: Any) -> bool:
     return X.is_cuda and str(X.dtype) == "torch.float32"
 
 
-def free_bytes(X: Any) -> int:
-    """Memory of the device of a tensor that is free, or that torch holds and nobody uses."""
+class Room(NamedTuple):
+    """Memory of a device, in bytes."""
+
+    total: int
+    free: int  # or held by torch, and used by nobody
+
+
+def room(device: Any) -> Room | None:
+    """What memory a device has now.
+
+    Parameters
+    ----------
+    device : torch.device
+        Any device.
+
+    Returns
+    -------
+    Room or None
+        Asked of the driver and of torch; None for what is not a CUDA device.
+    """
+    if device.type != "cuda":
+        return None
     torch = import_module("torch")
-    free, _ = torch.cuda.mem_get_info(X.device)
-    return free + torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
+    free, total = torch.cuda.mem_get_info(device)
+    held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return Room(total, free + held)
 
 
 def wide_is_fast(X: Any) -> bool:

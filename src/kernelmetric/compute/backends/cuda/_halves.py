@@ -17,6 +17,7 @@ _SHAPES = {
     128: (64, 64, 4, 2),
     256: (64, 32, 4, 2),
 }
+_FAST_STAGES = {64: 3}  # where a product of halves is one instead of three, room for one more
 
 
 class Halves(NamedTuple):
@@ -26,6 +27,7 @@ class Halves(NamedTuple):
     low: Any
     scale: Any
     squares: Any
+    codes: Any  # -1 beyond the last point
     largest: Any  # of the scales
 
 
@@ -49,13 +51,15 @@ def padded(values: Any, rows: int, fill: float) -> Any:
     return out.contiguous()
 
 
-def halves(E: Any, factor: float = 1.0) -> Halves:
+def halves(E: Any, codes: Any, factor: float = 1.0) -> Halves:
     """Split points into halves.
 
     Parameters
     ----------
     E : torch.Tensor of shape (n, r)
         Points in float32.
+    codes : torch.Tensor of shape (n,)
+        Their class codes.
     factor : float, default=1.0
         What they are multiplied with first.
 
@@ -68,14 +72,19 @@ def halves(E: Any, factor: float = 1.0) -> Halves:
     rows, width = padded_rows(n), max(16, triton.next_power_of_2(r))
     high, low = torch.empty((2, rows, width), dtype=torch.float16, device=E.device)
     scale, squares = torch.empty((2, rows), dtype=torch.float32, device=E.device)
+    kinds = torch.empty((rows,), dtype=torch.int32, device=E.device)
     _split[(rows // 32,)](
-        E.contiguous(), high, low, scale, squares, n, r, factor, WIDTH=width, ROWS=32, num_warps=4
-    )
-    return Halves(high, low, scale, squares, torch.amax(scale))
+        E.contiguous(), codes.contiguous(), high, low, scale, squares, kinds, n, r, factor,
+        WIDTH=width, ROWS=32, num_warps=4,
+    )  # fmt: skip
+    return Halves(high, low, scale, squares, kinds, torch.amax(scale))
 
 
 @triton.jit(do_not_specialize=["n", "r", "factor"])
-def _split(E, high, low, scale, squares, n, r, factor, WIDTH: tl.constexpr, ROWS: tl.constexpr):
+def _split(
+    E, codes, high, low, scale, squares, kinds, n, r, factor,
+    WIDTH: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     """Some rows in halves."""
     i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     k = tl.arange(0, WIDTH)[None, :]
@@ -85,6 +94,7 @@ def _split(E, high, low, scale, squares, n, r, factor, WIDTH: tl.constexpr, ROWS
     bits = (largest.to(tl.int32, bitcast=True) + 0x007FFFFF) & 0x7F800000
     size = bits.to(tl.float32, bitcast=True)
     tl.store(scale + i, size)
+    tl.store(kinds + i, tl.load(codes + i, mask=i < n, other=-1).to(tl.int32))
     tl.store(squares + i, tl.where(i < n, tl.sum(x * x, axis=1), float("inf")))
     x = x / size[:, None]
     first = x.to(tl.float16)
@@ -95,6 +105,9 @@ def _split(E, high, low, scale, squares, n, r, factor, WIDTH: tl.constexpr, ROWS
 def plan(n: int, width: int) -> Plan:
     """Programs for n points: some rows each, and a share of the columns where rows are few."""
     tile_rows, tile_columns, warps, stages = _SHAPES[width]
+    products = 3 if precise() else 1
+    if products == 1:
+        stages = _FAST_STAGES.get(width, stages)
     down = -(-n // tile_rows)
     columns = padded_rows(n)
     across = max(1, min(-(-_PROGRAMS // down), columns // tile_columns))
@@ -106,7 +119,7 @@ def plan(n: int, width: int) -> Plan:
             "WIDTH": width,
             "ROWS": tile_rows,
             "COLUMNS": tile_columns,
-            "PRODUCTS": 3 if precise() else 1,
+            "PRODUCTS": products,
             "num_warps": warps,
             "num_stages": stages,
         },
@@ -136,10 +149,12 @@ def inner(high_i, low_i, high_j, low_j, PRODUCTS: tl.constexpr):
 def accumulate(W, high_j, low_j, total, rest, one, PRODUCTS: tl.constexpr):
     """Add W times rows j to a total, and what is 2048 times as small to the rest."""
     high = W.to(tl.float16)
-    # Tensor cores cut off what does not fit when they add to a sum: a bias that grows with its
-    # length. The factor keeps the compiler from letting them.
-    total += tl.dot(high, high_j) * one
-    if PRODUCTS == 3:
+    if PRODUCTS == 1:
+        total = tl.dot(high, high_j, total)
+    else:
+        # Tensor cores cut off what does not fit when they add to a sum: a bias that grows with its
+        # length. The factor keeps the compiler from letting them.
+        total += tl.dot(high, high_j) * one
         low = ((W - high.to(tl.float32)) * 2048.0).to(tl.float16)
         rest = tl.dot(high, low_j, rest)
         rest = tl.dot(low, high_j, rest)

@@ -43,9 +43,8 @@ def hinge_sums(
     O(n² r) time, O(n r) memory.
     """
     (n, r), k = E.shape, thresholds.shape[1]
-    points = halves(E)
+    points = halves(E, codes)
     rows, width = points.high.shape
-    codes = padded(codes.to(torch.int32), rows, -1)
     margins = padded(thresholds.to(torch.float32), rows, float("-inf"))
     reach = torch.amax(margins, dim=1)
     grid, share, options = plan(n, width)
@@ -53,7 +52,7 @@ def hinge_sums(
     per_target = E.new_zeros((grid[1], rows, k))
     out = E.new_empty((grid[1], n, r + 1) if gradient else (1,))
     _hinge[grid](
-        *points, codes, margins, reach, loss, per_target, out,
+        *points, margins, reach, loss, per_target, out,
         n, r, rows, share, 1.0, float(smoothing), 1.0 / smoothing if smoothing > 0 else 0.0,
         TARGETS=k, SMOOTH=smoothing > 0, GRADIENT=gradient, **options,
     )  # fmt: skip
@@ -80,7 +79,7 @@ def _costs(margin, smoothing, inverse, SMOOTH: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n", "r", "n_rows", "share", "one", "smoothing", "inverse"])
 def _hinge(
-    high, low, scale, squares, largest, codes, margins, reach, out_loss, out_target, out,
+    high, low, scale, squares, codes, largest, margins, reach, out_loss, out_target, out,
     n, r, n_rows, share, one, smoothing, inverse,
     TARGETS: tl.constexpr, SMOOTH: tl.constexpr, GRADIENT: tl.constexpr,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,

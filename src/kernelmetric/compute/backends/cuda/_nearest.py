@@ -11,6 +11,8 @@ import triton.language as tl
 
 _SPARE = 8  # further candidates: with so many, hardly a row is left in doubt
 _PAIRS, _FEATURES = 16, 64  # of a step of a program
+_GROUP = 32  # columns that share one minimum
+_WORTH_GROUPS = 4  # times as many groups as are looked into
 
 
 def ranked(
@@ -41,7 +43,7 @@ def ranked(
         Queries for which some other point may be nearer.
     """
     n_candidates = min(k + _SPARE, points.shape[0])
-    least, found = low.topk(n_candidates, dim=1, largest=False)
+    least, found = smallest(low, n_candidates)
     last = least[:, -1].double() + torch.as_tensor(base, device=Q.device)
     forbidden = torch.isinf(least)
     found, order = torch.sort(found, dim=1)  # of equal distances the earlier row comes first
@@ -54,6 +56,39 @@ def ranked(
         settled[:] = True
     left = torch.nonzero(~settled)[:, 0]
     return found.cpu().numpy(), exact.cpu().numpy(), left.cpu().numpy()
+
+
+def smallest(low: Any, k: int) -> tuple[Any, Any]:
+    """The k smallest entries of each row, ascending, and their columns.
+
+    They lie in the k groups of columns whose minima are smallest, so a long row is read once. To
+    select from it as a whole would take several passes.
+
+    Parameters
+    ----------
+    low : torch.Tensor of shape (m, n)
+        Numbers.
+    k : int
+        At most n.
+
+    Returns
+    -------
+    values, columns : torch.Tensor of shape (m, k)
+        As of ``topk``.
+    """
+    n = low.shape[1]
+    n_groups = n // _GROUP
+    if n_groups < _WORTH_GROUPS * k:
+        return low.topk(k, dim=1, largest=False)
+    # Group g are the columns g, g + n_groups, ...: neighbouring threads read neighbouring numbers.
+    minima = torch.amin(low[:, : _GROUP * n_groups].unflatten(1, (_GROUP, n_groups)), dim=1)
+    groups = minima.topk(k, dim=1, largest=False, sorted=False)[1]
+    steps = n_groups * torch.arange(_GROUP, device=low.device)
+    columns = (groups[:, :, None] + steps).flatten(1)
+    rest = torch.arange(_GROUP * n_groups, n, device=low.device)
+    columns = torch.cat([columns, rest.expand(len(low), -1)], dim=1)
+    values, places = torch.gather(low, 1, columns).topk(k, dim=1, largest=False)
+    return values, torch.gather(columns, 1, places)
 
 
 def pair_squares(Q: Any, points: Any, found: Any) -> Any:

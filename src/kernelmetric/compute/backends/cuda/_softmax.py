@@ -13,13 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelmetric.compute.backends.cuda._halves import (
-    accumulate,
-    halves,
-    inner,
-    padded,
-    plan,
-)
+from kernelmetric.compute.backends.cuda._halves import accumulate, halves, inner, plan
 
 _LOG2_E = 1.4426950408889634
 
@@ -46,16 +40,15 @@ def softmax_sums(E: Any, codes: Any) -> tuple[Any, Any]:
     O(n² r) time, O(n r) memory.
     """
     n, r = E.shape
-    points = halves(E, _LOG2_E**0.5)  # exponents of two are cheaper than those of e
+    points = halves(E, codes, _LOG2_E**0.5)  # exponents of two are cheaper than those of e
     rows, width = points.high.shape
-    codes = padded(codes.to(torch.int32), rows, -1)
     grid, share, options = plan(n, width)
     parts = E.new_empty((3, grid[1], rows))
-    _sums[grid](*points[:4], codes, *parts, n, rows, share, **options)
+    _sums[grid](*points[:5], *parts, n, rows, share, **options)
     logs, p = E.new_empty((2, rows))
     _joined[(rows // 128,)](*parts, logs, p, n, rows, grid[1], ROWS=128, num_warps=4)
     out = E.new_empty((grid[1], n, r + 1))
-    _products[grid](*points, codes, logs, p, out, n, r, rows, share, 1.0, _LOG2_E**-0.5, **options)
+    _products[grid](*points, logs, p, out, n, r, rows, share, 1.0, _LOG2_E**-0.5, **options)
     return torch.sum(p, dtype=torch.float64), torch.sum(out, dim=0)
 
 
@@ -120,7 +113,7 @@ def _sums(
 
 @triton.jit(do_not_specialize=["n", "r", "n_rows", "share", "one", "factor"])
 def _products(
-    high, low, scale, squares, largest, codes, logs, p, out, n, r, n_rows, share, one, factor,
+    high, low, scale, squares, codes, largest, logs, p, out, n, r, n_rows, share, one, factor,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     PRODUCTS: tl.constexpr,
 ):  # fmt: skip

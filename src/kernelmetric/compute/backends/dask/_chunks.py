@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import dask
@@ -10,7 +12,11 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
+from kernelmetric.compute._budget import block_budget
+from kernelmetric.compute._machine import total_memory
+
 _NUMBERS = "fiub"
+_SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
 
 
 class Pieces(NamedTuple):
@@ -174,7 +180,8 @@ def checked_partition(part: Any, number: int, name: str, columns: list[Any] | No
             f"Got partition {number} of {name} with the columns {list(part.columns)}, but expected "
             f"{columns}."
         )
-    return part
+    # Of labels, the index may be larger than they are, and nobody asks for it.
+    return part.reset_index(drop=True) if columns is None else part
 
 
 def together(parts: list[Any]) -> Any:
@@ -195,7 +202,28 @@ def together(parts: list[Any]) -> Any:
     if hasattr(first, "iloc"):
         import pandas as pd
 
-        return pd.concat(filled)
+        return pd.concat(filled, ignore_index=True)
     if sparse.issparse(first):
         return sparse.vstack(filled, format="csr")
     return np.concatenate(filled) if len(filled) > 1 else np.asarray(first)
+
+
+@contextmanager
+def share_of_worker() -> Iterator[None]:
+    """Blocks that suit the memory limit and the threads of the worker that runs this.
+
+    Yields
+    ------
+    None
+        Once. Where no worker runs this, blocks are as everywhere.
+    """
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+    except ValueError:
+        yield
+        return
+    limit = worker.memory_manager.memory_limit or total_memory()
+    with block_budget(int(limit * _SHARE / worker.state.nthreads)):
+        yield

@@ -18,8 +18,8 @@ from dask.utils import format_bytes
 from kernelmetric.compute._device import device_in_use
 from kernelmetric.compute._elsewhere import is_collection
 from kernelmetric.compute._execute import run_elsewhere
-from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, together
-from kernelmetric.compute.backends.dask._tiles import Cluster, share_of_worker
+from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, share_of_worker, together
+from kernelmetric.compute.backends.dask._tiles import Cluster
 
 _logger = logging.getLogger("kernelmetric")
 _COPIES = 3.0  # of the points on the worker of a fit: the chunks, the array, what travels

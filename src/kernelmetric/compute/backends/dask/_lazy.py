@@ -13,7 +13,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute._elsewhere import is_collection
-from kernelmetric.compute.backends.dask._chunks import checked_chunk, pieces_of, require_rows
+from kernelmetric.compute.backends.dask._chunks import (
+    checked_chunk,
+    pieces_of,
+    require_rows,
+    share_of_worker,
+)
 from kernelmetric.compute.reductions._differences import pair_squares
 
 _BY_ROWS = (
@@ -121,7 +126,9 @@ def _rows_of(
     """What a method gives for some rows, also for none."""
     if block.shape[0] == 0:
         return np.empty((0, *shape), dtype=dtype)
-    return _plain(getattr(estimator, method)(block, *rest, **options)).astype(dtype, copy=False)
+    with share_of_worker():
+        values = _plain(getattr(estimator, method)(block, *rest, **options))
+    return values.astype(dtype, copy=False)
 
 
 def _plain(values: Any) -> np.ndarray:
@@ -217,7 +224,8 @@ def _of_all_pairs(estimator: Any, fitted: Any, method: str, A: Any, B: Any) -> A
 def _between_chunks(estimator: Any, method: str, a: Any, b: Any, dtype: Any) -> np.ndarray:
     if a.shape[0] == 0 or (b is not None and b.shape[0] == 0):
         return np.empty((a.shape[0], a.shape[0] if b is None else b.shape[0]), dtype=dtype)
-    return _plain(getattr(estimator, method)(a, b)).astype(dtype, copy=False)
+    with share_of_worker():
+        return _plain(getattr(estimator, method)(a, b)).astype(dtype, copy=False)
 
 
 def _blocks(points: Any) -> list[tuple[Any, Any]]:

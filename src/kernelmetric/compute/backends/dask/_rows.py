@@ -21,6 +21,7 @@ from kernelmetric.compute._budget import row_blocks
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._threads import in_threads
 from kernelmetric.compute.backends._numpy import NumPy
+from kernelmetric.compute.backends.dask._chunks import share_of_worker
 from kernelmetric.compute.backends.dask._pickles import loads
 
 _BRANCHES = 4  # sums that are added up at once
@@ -267,6 +268,6 @@ def _added(a: Any, b: Any) -> Any:
 def _calmly(work: Callable[[Any], Any]) -> Any:
     """What some work gives on one thread, here."""
     results: list[Any] = []
-    with run_elsewhere(None):
+    with run_elsewhere(None), share_of_worker():
         in_threads(work, [None], 0.0, results.append)
     return results[0]

@@ -12,8 +12,8 @@ import pickle
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -22,11 +22,9 @@ import dask
 import numpy as np
 from distributed import get_worker, wait
 
-from kernelmetric.compute._budget import block_budget
 from kernelmetric.compute._execute import run_elsewhere
-from kernelmetric.compute._machine import total_memory
 from kernelmetric.compute._threads import in_threads
-from kernelmetric.compute.backends.dask._chunks import pieces_of
+from kernelmetric.compute.backends.dask._chunks import pieces_of, share_of_worker
 from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
 from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
 
@@ -35,7 +33,6 @@ _BYTES = 4e8  # that reach a worker in a second
 _SECONDS = 0.05  # of work, below which it stays: a task takes some milliseconds to get there
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
-_SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
 _SURELY_KNOWN = 5.0  # seconds after which the scheduler knows of a task
 _LOOK = 1.0  # seconds between two looks whether the fit is still wanted
 _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
@@ -64,6 +61,7 @@ class Cluster:
         self._sent: dict[int, _Sent] = {}
         self._threads, self._asked = 1, -math.inf
         self._streams = False
+        self._where: dict[int, list[Any]] = {}  # by the number of tasks
 
     def share(
         self,
@@ -108,16 +106,33 @@ class Cluster:
             return False
         arrays = [self._future(array) for array in parts.arrays]
         key = f"{self._name}-{uuid4().hex}"
+        # Who did a share in the first of two passes may have kept some of its tiles for the second.
+        second = n_tasks in self._where
+        before = self._where.pop(n_tasks, [None] * n_tasks)
         futures = [
-            self._client.submit(run_tiles, function, some, arrays, key=f"{key}-{i}", pure=False)
+            self._client.submit(
+                run_tiles,
+                function,
+                some,
+                arrays,
+                key=f"{key}-{i}",
+                pure=False,
+                workers=before[i],
+                allow_other_workers=second,
+            )
             for i, some in enumerate(shares)
         ]
         futures.reverse()
+        where: list[Any] = []
         try:
             while futures:
-                for result in self._result(futures[-1]):
+                worker, results = self._result(futures[-1])
+                for result in results:
                     take(result)
+                where.append(worker)
                 futures.pop()
+            if not second:
+                self._where = {n_tasks: where}
         finally:
             self._let_go(futures)
         return True
@@ -284,7 +299,7 @@ def _checksum(array: np.ndarray) -> int:
     return zlib.crc32(flat.reshape(-1).view(np.uint8))
 
 
-def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[Any]:
+def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> tuple[str, list[Any]]:
     """The task: a tile function on some tiles, on one thread.
 
     Parameters
@@ -298,6 +313,8 @@ def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[A
 
     Returns
     -------
+    str
+        The worker.
     list
         One result a tile.
     """
@@ -305,13 +322,4 @@ def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[A
     results: list[Any] = []
     with run_elsewhere(None), share_of_worker():
         in_threads(work, tiles, 0.0, results.append)
-    return results
-
-
-@contextmanager
-def share_of_worker() -> Iterator[None]:
-    """Blocks that suit the memory limit of the worker that runs this."""
-    worker = get_worker()
-    limit = worker.memory_manager.memory_limit or total_memory()
-    with block_budget(int(limit * _SHARE / worker.state.nthreads)):
-        yield
+    return get_worker().address, results
