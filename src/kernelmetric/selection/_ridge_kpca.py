@@ -241,7 +241,7 @@ class RidgeKPCA(Space):
         total = gram.centred_trace + (0.0 if shared is None else shared.variance)
         U = self._leading(gram, shared)
         try:
-            if narrow:
+            if narrow and shared is not None:  # what is narrow has a ridge
                 image = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
                 alpha, fitted = solution_in_place(gram, Y, shared)
             else:
