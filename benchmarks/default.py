@@ -9,6 +9,8 @@ where the grid would take longer by it than ``--patience`` says, that is all. Ev
 appended to the file at once, and what is there is not run again. A fit that takes longer than
 ``--limit`` seconds is stopped and counts as that long. ``--page FILE`` writes the tables.
 ``--extra FILE.npz`` brings sets that the library has no loader for, as arrays NAME_X and NAME_y.
+``--renew SET:N ...`` runs these cells alone, of the methods given, and puts them in the place of
+what the file holds of them: ``--renew shuttle:4000 magic:500 --methods LMNN``.
 """
 
 from __future__ import annotations
@@ -113,7 +115,12 @@ def key_of(cell: dict) -> tuple:
 
 def run(arguments: argparse.Namespace) -> None:
     """Every cell that is not there yet, each in a process of its own."""
+    wanted = {(name, int(n)) for name, n in (cell.split(":") for cell in arguments.renew)}
     done = {key_of(cell) for cell in read(arguments.out)}
+    if wanted:
+        arguments.sets = list(dict.fromkeys(name for name, _ in wanted))
+        arguments.sizes = sorted({n for _, n in wanted})
+        done = {key for key in done if key[:2] not in wanted or key[2] not in arguments.methods}
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     threads = dict.fromkeys(names, str(arguments.threads))
     for n in arguments.sizes:
@@ -121,7 +128,7 @@ def run(arguments: argparse.Namespace) -> None:
             for seed in range(arguments.splits):
                 for method in arguments.methods:
                     cell = {"set": name, "n": n, "method": method, "seed": seed}
-                    if key_of(cell) in done:
+                    if key_of(cell) in done or (wanted and (name, n) not in wanted):
                         continue
                     command = [sys.executable, __file__, "--one", json.dumps(cell)]
                     command += ["--threads", str(arguments.threads)]
@@ -144,8 +151,9 @@ def run(arguments: argparse.Namespace) -> None:
                             print(name, n, method, answer.stderr.strip().splitlines()[-1:])
                             continue
                         cell |= json.loads(answer.stdout.splitlines()[-1])
-                    with arguments.out.open("a") as file:
-                        file.write(json.dumps(cell) + "\n")
+                    kept = [old for old in read(arguments.out) if key_of(old) != key_of(cell)]
+                    lines = [json.dumps(one) + "\n" for one in (*kept, cell)]
+                    arguments.out.write_text("".join(lines))
                     print(json.dumps(cell), flush=True)
 
 
@@ -272,6 +280,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=SETS, choices=[*SETS, *EXTRA, []])
     parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
     parser.add_argument("--methods", nargs="*", default=METHODS, choices=[*METHODS, []])
+    parser.add_argument("--renew", nargs="*", default=[], help="cells to run again, as SET:N")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds of one fit at most")
     parser.add_argument(

@@ -15,6 +15,7 @@ from kernelmetric.datasets import make_checkerboard
 from kernelmetric.kernels import RBF, Delta, Rescaled
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca, has_ridge
 from kernelmetric.selection._ridge_kpca import without_ridge
+from kernelmetric.selection._ridge_solution import telling_rows
 
 KERNEL = RBF(gamma=0.5) + 0.1 * Delta()
 
@@ -40,6 +41,7 @@ def by_landmarks(monkeypatch):
 @pytest.fixture
 def in_single(monkeypatch):
     """The way of up to 12,000 points, for few."""
+    monkeypatch.setattr(_ridge_kpca, "DOUBLE_ROWS", 50)
     monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 50)
 
 
@@ -378,3 +380,69 @@ def test_where_memory_is_short_many_points_have_landmarks(problem, in_single):
 def test_without_a_ridge_many_points_have_landmarks(problem, in_single):
     X, y, _, _ = problem
     assert RidgeKPCA(8, kernel=RBF(gamma=0.5), n_landmarks=20).fit(X, y).n_landmarks_ == 20
+
+
+@pytest.mark.parametrize("rows_in_double", [50, 500])
+def test_points_that_almost_coincide_are_as_copies(problem, monkeypatch, rows_in_double):
+    monkeypatch.setattr(_ridge_kpca, "DOUBLE_ROWS", rows_in_double)
+    X, y, X_new, _ = problem
+    width = 0.02
+    kernel = RBF(gamma=0.5) + 0.1 * Delta(width=width)
+    y = np.repeat(y[:60], 2)
+    y[:40:2] = (y[:40:2] + 1) % 3
+    copies = np.repeat(X[:60], 2, axis=0)
+    near = copies.copy()
+    near[::2, 0] += 0.01 * width
+    found, expected = (
+        pairwise_distances(RidgeKPCA(8, kernel=kernel).fit(points, y).transform(X_new))
+        for points in (near, copies)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-2 * expected.max())
+
+
+def test_copies_count_as_one_point_with_their_mean_label(problem):
+    X, _, X_new, _ = problem
+    target = X[:60, 0] + 0.1 * np.random.RandomState(1).standard_normal((3, 60))
+    copied = RidgeKPCA(8, kernel=KERNEL.bind(X[:60])).fit(np.tile(X[:60], (3, 1)), target.ravel())
+    alone = RidgeKPCA(8, kernel=KERNEL.bind(X[:60])).fit(X[:60], target.mean(axis=0))
+    found, expected = (pairwise_distances(space.transform(X_new)) for space in (copied, alone))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.fixture
+def many_easy_points(monkeypatch):
+    """Two classes far apart, as many as are thinned out."""
+    monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 300)
+    monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (60, 20))
+    rng = np.random.RandomState(0)
+    y = np.arange(400) % 2
+    return rng.standard_normal((400, 3)) + 6.0 * y[:, None], y
+
+
+def test_ridge_regression_of_easy_classes_takes_some_of_the_points(many_easy_points):
+    X, y = many_easy_points
+    space = RidgeKPCA(8, kernel=LeaveOneOutRidge(max_samples=40))
+    Z = space.fit_transform(X, y)
+    assert space.kernel_.loo_mistakes_ <= 0.01
+    assert len(space.anchors_) == 80
+    np.testing.assert_allclose(Z, space.transform(X), atol=1e-8)
+    assert KNeighborsClassifier(1).fit(Z[:200], y[:200]).score(Z[200:], y[200:]) == 1.0
+
+
+def test_noisy_labels_take_all_points(many_easy_points):
+    X, y = many_easy_points
+    y = np.where(np.random.RandomState(1).uniform(size=400) < 0.1, 1 - y, y)
+    space = RidgeKPCA(8, kernel=LeaveOneOutRidge(max_samples=40)).fit(X, y)
+    assert space.kernel_.loo_mistakes_ > 0.01
+    assert len(space.anchors_) == 400
+
+
+def test_ridge_regression_of_easy_classes_takes_the_points_that_it_got_wrong(many_easy_points):
+    X, y = many_easy_points
+    wrong = np.array([17, 200, 381])
+    y = y.copy()
+    y[wrong] = 1 - y[wrong]
+    Y = np.where(y[:, None] == [0, 1], 1.0, -1.0)
+    rows = telling_rows(RBF(gamma=0.1), 0.1, X, Y, 60, 20)
+    assert len(np.unique(rows)) == 80
+    assert set(wrong) <= set(rows)

@@ -30,15 +30,26 @@ from kernelmetric.compute import (
 from kernelmetric.graphs import coded_targets
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.selection._known_points import KnownPoints
-from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs, solve_in_place
+from kernelmetric.selection._ridge_solution import (
+    JITTER,
+    SharedRidge,
+    centred,
+    solution,
+    solution_in_place,
+    telling_rows,
+)
+from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem, Space
 from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zero, times
 from kernelmetric.spaces._centred_gram import CentredGram
 
 N_COMPONENTS = 32
-ALL_ROWS = 4_000  # up to here ridge regression is solved in float64
-HELD_ROWS = 12_000  # up to here in float32, and refined; every point is an anchor
+DOUBLE_ROWS = 2_000  # up to here ridge regression is solved in float64
+ALL_ROWS = 4_000  # up to here always, in float32 where that is refined
+HELD_ROWS = 12_000  # up to here where the memory has room; every point is an anchor
 N_LANDMARKS = 2_000
+EASY_ROWS = 2_000, 1_000  # of easy classes: rows that resemble all, and those that tell them apart
+_FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
 _DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
 _LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies most
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
@@ -48,8 +59,6 @@ _INDEFINITE = (
     "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
     "kernel: try another kernel, or add a multiple of Delta()."
 )
-_JITTER = 1e-8  # of the mean eigenvalue: for copies of a point, which make K singular
-_OWN_SHARE = 0.1  # of the ridge, for every one of the points that almost coincide
 _RELATIVE_CUT = 1e-10
 
 
@@ -64,11 +73,19 @@ class RidgeKPCA(Space):
     coordinates is that in the whole feature space, and a learner of metrics has what it needs to
     set noisy labels aside.
 
-    Up to 4,000 points that is exact, in O(n³) time. Up to 12,000 it is so in single precision, with
-    one n × n array, where the kernel has a ridge and the memory budget room for it. Beyond, the
-    kernel without its ridge is that of landmarks, O(n m²) time, and the ridge of the training
-    points is remembered with them: a point is known again where it lies within 1e-5 of the typical
-    distance. Sparse points are not.
+    Up to 2,000 points that is exact, in O(n³) time; up to 4,000 it is so, too, where the kernel has
+    no ridge. With one, up to 12,000 it is exact in single precision, with one n × n array, where
+    the memory budget has room for it. Beyond, the kernel without its ridge is that of landmarks,
+    O(n m²) time, and the ridge of the training points is remembered with them: a point is known
+    again where it lies within 1e-5 of the typical distance. Sparse points are not.
+
+    Of more than 4,000 points whose classes are easily told apart, ridge regression takes 3,000:
+    2,000 that resemble all, and the 1,000 that it predicts least surely from these. That is so
+    where :class:`LeaveOneOutRidge` gave another class to at most one in a hundred points left out,
+    its ``loo_mistakes_``; ``anchors_`` are these points then.
+
+    Points that almost coincide share their ridge, which is a narrow Gaussian. Copies of a point
+    count as one with their mean label.
 
     Parameters
     ----------
@@ -86,7 +103,8 @@ class RidgeKPCA(Space):
     kernel_ : Kernel
         The kernel, bound to the training points.
     anchors_ : array of shape (n, d) or (m + n', d)
-        The training points; where there are landmarks, these before them, and no copies.
+        The training points, or those that ridge regression took; where there are landmarks, these
+        before them, and no copies.
     n_landmarks_ : int
         Number m of landmarks; 0 where every training point is an anchor.
     projection_ : array of as many rows as there are anchors, and rank_ columns
@@ -170,10 +188,20 @@ class RidgeKPCA(Space):
         self.__dict__.pop("_known_points", None)  # of an earlier fit
         n = X.shape[0]
         has_ridge = without_ridge(self.kernel_)[1] > 0
-        held = has_ridge and not is_sparse(X) and weights is None and self._held(n)
+        plain = not (is_sparse(X) or self.kernel_.pairwise) and weights is None
+        held = has_ridge and plain and self._held(n)
+        rows = None
+        if n > ALL_ROWS and plain and self._easy:
+            smooth, ridge, _ = without_ridge(self.kernel_)
+            rows = telling_rows(smooth, ridge, X, Y, *EASY_ROWS)
+        if rows is not None:
+            with calm_if_small(_CALM * len(rows) ** 3):
+                narrow = len(rows) > DOUBLE_ROWS
+                self._learn_exactly(take_rows(X, rows), Y[rows], None, narrow=narrow)
+            return lambda: self._coordinates(X)
         if n <= ALL_ROWS or held:
             with calm_if_small(_CALM * n**3):
-                return self._learn_exactly(X, Y, weights)
+                return self._learn_exactly(X, Y, weights, narrow=held and n > DOUBLE_ROWS)
         if self.kernel_.pairwise:
             raise ValueError(
                 f"Got the Gram matrix of {X.shape[0]} points, but RidgeKPCA expected at most "
@@ -181,20 +209,27 @@ class RidgeKPCA(Space):
             )
         return self._learn_by_landmarks(X, Y, weights)
 
+    @property
+    def _easy(self) -> bool:
+        """Whether next to no point left out of ridge regression was given another class."""
+        mistakes = getattr(self.kernel_, "loo_mistakes_", np.nan)
+        return without_ridge(self.kernel_)[1] > 0 and mistakes <= _FEW_MISTAKES
+
     @staticmethod
     def _held(n: int) -> bool:
         """Whether K of more points is kept in float32, and ridge regression solved with it."""
         return n <= HELD_ROWS and worth_keeping(_HELD_BYTES * n * n)
 
-    def _learn_exactly(self, X: Any, Y: np.ndarray, weights: Weights | None) -> Callable[[], Any]:
+    def _learn_exactly(
+        self, X: Any, Y: np.ndarray, weights: Weights | None, *, narrow: bool
+    ) -> Callable[[], Any]:
         single = is_single(X) and self.kernel_.pairwise
-        narrow = X.shape[0] > ALL_ROWS
-        targets = _independent_columns(Y, self._seen(X)) if narrow else Y
         X = widened(X)
-        norms = to_numpy(self.kernel_.diag(X))
+        smooth, ridge, delta = without_ridge(self.kernel_)
+        norms = to_numpy(smooth.diag(X))
         norms = norms if weights is None else weights.counts * norms
         gram = CentredGram(
-            self.kernel_,
+            smooth,
             X,
             hold=True,
             narrow=narrow,
@@ -202,13 +237,17 @@ class RidgeKPCA(Space):
             single=single,
             weights=weights,
         )
-        total = gram.centred_trace
-        U = self._leading(gram)
-        if narrow:
-            image = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
-            alpha, fitted = _solution_in_place(gram, targets, without_ridge(self.kernel_)[1])
-        else:
-            alpha = _solution(gram, targets)
+        shared = None if delta is None else SharedRidge(ridge, delta, X, weights)
+        total = gram.centred_trace + (0.0 if shared is None else shared.variance)
+        U = self._leading(gram, shared)
+        try:
+            if narrow and shared is not None:  # what is narrow has a ridge
+                image = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
+                alpha, fitted = solution_in_place(gram, Y, shared)
+            else:
+                alpha = solution(gram, Y, shared)
+        except linalg.LinAlgError:
+            raise ValueError(_INDEFINITE) from None
         length = np.maximum(linalg.norm(alpha, axis=0), np.finfo(float).tiny)
         B = np.hstack([U, alpha / length])
         image = (
@@ -216,26 +255,38 @@ class RidgeKPCA(Space):
             if narrow
             else to_numpy(gram.centred_times(gram.array(B)))
         )
+        if shared is not None:
+            image = image + shared.centred_times(B)
         T = self._principal(B.T @ image, image, total, U.shape[1])
         self.anchors_, self.n_landmarks_ = own(gram.anchors), 0
         projection = B @ T
         if weights is None:
-            self.projection_ = like(projection - projection.mean(axis=0), X)
+            projection -= projection.mean(axis=0)
         else:
             projection = gram.scaled(to_numpy(gram.centre(gram.array(projection))))
-            self.projection_ = like(projection, X)
-        self.offset_ = like(to_numpy(gram.column_means).astype(np.float64) @ projection, X)
+        means = to_numpy(gram.column_means).astype(np.float64)
+        means = means if shared is None else means + shared.means
+        self.projection_, self.offset_ = like(projection, X), like(means @ projection, X)
         return lambda: like(gram.unscaled(image @ T), X)
 
-    def _leading(self, gram: CentredGram) -> np.ndarray:
+    def _leading(self, gram: CentredGram, shared: SharedRidge | None) -> np.ndarray:
         """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
         rank = min(int(self.n_components), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                _, U = linalg.eigh(_centred(gram), overwrite_a=True, check_finite=False)
+                K = centred(gram)
+                K += 0.0 if shared is None else shared.centred_times(np.eye(gram.n))
+                _, U = linalg.eigh(K, overwrite_a=True, check_finite=False)
             return U[:, : -rank - 1 : -1]
         rng = check_random_state(self.random_state)
-        A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
+
+        def multiply(M: Any) -> Any:
+            product = gram.centred_times(M)
+            if shared is None:
+                return product
+            return product + gram.array(shared.centred_times(to_numpy(M)))
+
+        A = OnSubspace(multiply, gram.centre, gram.n - 1)
         found = krylov_eigenpairs(
             A, rank, lambda width: gram.sketch(width, rng), tol=_LEADING_TOL, floor=gram.round_off
         )
@@ -259,7 +310,7 @@ class RidgeKPCA(Space):
         P, offset = (to_numpy(a).astype(np.float64) for a in (inner.projection_, inner.offset_))
         weighted = Y if weights is None else counts[:, None] * Y
         beta = P.T @ sum_rows(lambda rows: values(rows).T @ weighted[rows], n, **size)
-        beta /= (inner.eigenvalues_ + (ridge or _JITTER * inner.eigenvalues_[0]))[:, None]
+        beta /= (inner.eigenvalues_ + (ridge or JITTER * inner.eigenvalues_[0]))[:, None]
         W = np.hstack([np.eye(inner.rank_, r), beta])
         P, offset = P @ W, offset @ W
         F = map_rows(lambda rows: values(rows) @ P - offset, n, **size)
@@ -360,70 +411,6 @@ def _few_columns(Y: np.ndarray) -> np.ndarray:
     if Y.shape[1] <= _MOST_DIRECTIONS:
         return Y
     return Y @ np.random.RandomState(0).standard_normal((Y.shape[1], _MOST_DIRECTIONS))
-
-
-def _centred(gram: CentredGram) -> np.ndarray:
-    """A copy of H K H."""
-    if gram.roots is not None:
-        return to_numpy(gram.centre(gram.centre(gram.K).T)).copy()
-    means = to_numpy(gram.column_means)
-    Kc = to_numpy(gram.K) - means
-    Kc -= means.T - means.mean()
-    return Kc
-
-
-def _independent_columns(Y: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Orthonormal columns that span the centred ones of Y, the same for copies of a point.
-
-    Copies have no direction in which they differ, so ridge regression sees no more of them than
-    their mean.
-    """
-    first, group, counts = _copies(X)
-    means = np.zeros((len(first), Y.shape[1]))
-    np.add.at(means, group, Y)
-    Y = (means / counts[:, None])[group]
-    U, values, _ = linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
-    return U[:, values > _RELATIVE_CUT * max(values[0], np.finfo(float).tiny)]
-
-
-def _solution_in_place(
-    gram: CentredGram, Y: np.ndarray, ridge: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ridge regression of orthonormal columns, and what it fits; K, in float32, is no more.
-
-    Points that almost coincide share their ridge, and K is singular: each gets some of its own.
-    """
-    means = to_numpy(gram.column_means)
-    K, gram.K = np.ascontiguousarray(to_numpy(gram.K)), None
-    K -= means
-    K -= means.T - means.mean()
-    K += np.float32(max(gram.centred_trace, np.finfo(float).tiny) / gram.n**2)
-    try:
-        alpha, image = solve_in_place(K, Y, ridge=_OWN_SHARE * ridge)
-    except linalg.LinAlgError:
-        raise ValueError(_INDEFINITE) from None
-    return alpha, image
-
-
-def _solution(gram: CentredGram, Y: np.ndarray) -> np.ndarray:
-    """Ridge regression of centred columns: (HKH)⁻¹ HY on the centred vectors."""
-    Kc = _centred(gram)
-    level = max(gram.centred_trace / gram.n, np.finfo(float).tiny)
-    if gram.roots is None:
-        Kc += level / gram.n  # the constant vector, which centring left without an eigenvalue
-    else:
-        Kc += level * to_numpy(gram.constant) @ to_numpy(gram.constant).T
-    Kc[np.diag_indices_from(Kc)] += _JITTER * level
-    try:
-        factor = linalg.cho_factor(Kc, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
-        raise ValueError(_INDEFINITE) from None
-    Y = Y - Y.mean(axis=0) if gram.roots is None else to_numpy(gram.centre(gram.scaled(Y)))
-    alpha = linalg.cho_solve(factor, Y, check_finite=False)
-    # Copies of a point with other labels have weights against each other that mean nothing. What
-    # is fitted does not have them, nor its own solution.
-    fitted = Y - _JITTER * level * alpha
-    return linalg.cho_solve(factor, fitted, overwrite_b=True, check_finite=False)
 
 
 def _copies(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

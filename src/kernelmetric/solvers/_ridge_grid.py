@@ -162,6 +162,19 @@ class Grid:
         self.errors[i, j], self.dimensions[i, j] = found
         return self
 
+    def mistakes(self) -> float:
+        """Share of the points left out that the best gives another class; NaN for numbers."""
+        if not np.all(np.abs(self._Y) == 1.0):
+            return np.nan
+        i, j = self.best
+        K = with_intercept(self._gram(i, self._D), self._roots)
+        R = inverse_of(cholesky_factor(K, RIDGES[j]), "trtri")
+        roots = np.ones(len(R)) if self._roots is None else self._roots
+        alpha = R.T @ (R @ (roots[:, None] * self._Y))
+        left = alpha / (np.einsum("ij,ij->j", R, R) * roots)[:, None]
+        wrong = np.argmax(self._Y - left, axis=1) != np.argmax(self._Y, axis=1)
+        return float(np.average(wrong, weights=roots**2))
+
     def _gram(self, i: int, D: np.ndarray) -> np.ndarray:
         return np.exp(np.maximum(-1.0 / float(self.family.widths[i]) * D, -FARTHEST))
 

@@ -1,0 +1,223 @@
+"""Ridge regression on the Gram matrix of a kernel whose ridge is a narrow Gaussian, ``λ Delta()``.
+
+Points that almost coincide share that ridge, and the difference of their labels has next to none:
+where they differ, a regression by K + λΔ becomes wild. So the regression is one by K + λC, with the
+row sums C of Δ on the diagonal. For points by themselves that is the ridge λ. For copies of a point
+it is the regression of one point with their mean label. Between the two nothing is singular. The
+solution then has its place in the feature space of the kernel as it is, Δ and all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from kernelmetric.compute import Weights, map_rows, over_rows, take_rows, to_numpy
+from kernelmetric.kernels import Kernel
+from kernelmetric.solvers import cholesky_factor, evenly, solve_in_place
+from kernelmetric.spaces._base import block_size
+from kernelmetric.spaces._centred_gram import CentredGram
+
+JITTER = 1e-8  # of the mean eigenvalue: for copies of a point, which make K singular
+_TILE_ROWS = 512
+_NEAR = 1e-9  # of Delta: points that give each other less are apart
+_MOST_NEAR = 256  # of a point, on average; of more, Delta is computed again for every product
+_RELATIVE_CUT = 1e-10
+
+
+class SharedRidge:
+    """The matrix λΔ of training points, most of which are by themselves.
+
+    Parameters
+    ----------
+    ridge : float
+        λ.
+    delta : Kernel
+        Δ, bound.
+    X : array of shape (n, d)
+        Training points.
+    weights : Weights or None
+        Of the points: rows and columns are then times their roots.
+
+    Attributes
+    ----------
+    diagonal : ndarray of shape (n,)
+        λC: row sums, where a point that stands for several rows counts as often.
+    means : ndarray of shape (1, n)
+        Column means.
+    """
+
+    def __init__(self, ridge: float, delta: Kernel, X: Any, weights: Weights | None):
+        n = X.shape[0]
+        self._ridge, self._delta = ridge, delta
+        self._counts = np.ones(n) if weights is None else weights.counts
+        self._X, self._near = X, None
+        sums = np.zeros(n)
+        found: list[Any] = []
+
+        def add(rows: slice) -> None:
+            tile = self._tile(rows)
+            sums[rows] += tile @ self._counts[rows.start :]
+            sums[rows.stop :] += self._counts[rows] @ tile[:, rows.stop - rows.start :]
+            if sum(part.nnz for part in found) <= _MOST_NEAR * n:
+                found.append(sparse.csr_array(np.where(tile > _NEAR, tile, 0.0)))
+
+        self._over_tiles(add)
+        if sum(part.nnz for part in found) <= _MOST_NEAR * n:
+            padded = [
+                sparse.hstack([sparse.csr_array((p.shape[0], n - p.shape[1])), p]) for p in found
+            ]
+            half = sparse.triu(sparse.vstack(padded), 1, format="csr")
+            # In one matrix, its columns in order, copies have rows of the same bits.
+            self._near = (half + half.T + sparse.eye_array(n)).tocsr()
+            self._near.sort_indices()
+        self.diagonal = ridge * sums
+        total = float(self._counts.sum())
+        self.means = self.diagonal[None, :] / total
+        self._constant = np.sqrt(self._counts / total)[:, None]
+
+    @property
+    def variance(self) -> float:
+        """Trace of the centred matrix."""
+        return float(self._counts @ (self._ridge - self.means[0]))
+
+    def centred_times(self, B: np.ndarray) -> np.ndarray:
+        """The centred matrix times some columns."""
+        return self.centre(self._times(self.centre(B)))
+
+    def _times(self, B: np.ndarray) -> np.ndarray:
+        roots = np.sqrt(self._counts)[:, None]
+        B = roots * B
+        if self._near is not None:
+            return self._ridge * roots * (self._near @ B)
+        product = np.zeros_like(B)
+
+        def add(rows: slice) -> None:
+            tile = self._tile(rows)
+            product[rows] += tile @ B[rows.start :]
+            product[rows.stop :] += tile[:, rows.stop - rows.start :].T @ B[rows]
+
+        self._over_tiles(add)
+        return self._ridge * roots * product
+
+    def _tile(self, rows: slice) -> np.ndarray:
+        """Some rows of Δ from the diagonal on; below it, it is the same again."""
+        anchors = self._delta.anchors(self._X)
+        return to_numpy(self._delta(self._X[rows, :], anchors[rows.start :, :]))
+
+    def _over_tiles(self, work: Callable[[slice], None]) -> None:
+        n, d = self._X.shape
+        over_rows(work, n, 8 * (3 * n + d), most=_TILE_ROWS)
+
+    def centre(self, B: np.ndarray) -> np.ndarray:
+        """Columns less their means, by weights where there are any."""
+        return B - self._constant @ (self._constant.T @ B)
+
+
+def centred(gram: CentredGram, diagonal: np.ndarray | None = None) -> np.ndarray:
+    """A copy of H K H, or of H (K + D) H with a diagonal D."""
+    if gram.roots is not None:
+        K = to_numpy(gram.K).copy()
+        K[np.diag_indices_from(K)] += 0.0 if diagonal is None else diagonal
+        q = to_numpy(gram.constant)
+        K -= q @ (q.T @ K)
+        K -= (K @ q) @ q.T
+        return K
+    K, means = to_numpy(gram.K), _means(gram, diagonal)
+    K = K - means
+    K -= means.T - means.mean()
+    if diagonal is not None:
+        K[np.diag_indices_from(K)] += diagonal
+    return K
+
+
+def _means(gram: CentredGram, diagonal: np.ndarray | None) -> np.ndarray:
+    means = to_numpy(gram.column_means)
+    return means if diagonal is None else means + (diagonal / gram.n).astype(means.dtype)
+
+
+def solution(gram: CentredGram, Y: np.ndarray, shared: SharedRidge | None) -> np.ndarray:
+    """Ridge regression of the centred columns of Y, in float64; shape (n, p).
+
+    Without a ridge of the kernel, K has a little added for copies of a point.
+    """
+    Kc = centred(gram, None if shared is None else shared.diagonal)
+    level = max(float(np.trace(Kc)) / gram.n, np.finfo(float).tiny)
+    if gram.roots is None:
+        Kc += level / gram.n  # the constant vector, which centring left without an eigenvalue
+    else:
+        Kc += level * to_numpy(gram.constant) @ to_numpy(gram.constant).T
+    Kc[np.diag_indices_from(Kc)] += JITTER * level
+    factor = linalg.cho_factor(Kc, lower=True, overwrite_a=True, check_finite=False)
+    Y = Y - Y.mean(axis=0) if gram.roots is None else to_numpy(gram.centre(gram.scaled(Y)))
+    alpha = linalg.cho_solve(factor, Y, check_finite=False)
+    if shared is not None:
+        return alpha
+    # Copies of a point with other labels have weights against each other that mean nothing. What
+    # is fitted does not have them, nor its own solution.
+    fitted = Y - JITTER * level * alpha
+    return linalg.cho_solve(factor, fitted, overwrite_b=True, check_finite=False)
+
+
+def solution_in_place(
+    gram: CentredGram, Y: np.ndarray, shared: SharedRidge
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ridge regression of columns that span those of Y, and HKH times it, without the ridge.
+
+    K, in float32, is no more.
+    """
+    U, values, _ = linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
+    Y = U[:, values > _RELATIVE_CUT * max(values[0], np.finfo(float).tiny)]
+    means, diagonal = _means(gram, shared.diagonal), shared.diagonal.astype(np.float32)
+    K, gram.K = np.ascontiguousarray(to_numpy(gram.K)), None
+    K -= means
+    K -= means.T - means.mean()
+    K.reshape(-1)[:: gram.n + 1] += diagonal
+    level = max(gram.centred_trace + float(shared.diagonal.sum()), np.finfo(float).tiny)
+    K += np.float32(level / gram.n**2)
+    alpha, image = solve_in_place(K, Y)
+    return alpha, image - shared.centre(shared.diagonal[:, None] * alpha)
+
+
+def telling_rows(
+    smooth: Kernel, ridge: float, X: Any, Y: np.ndarray, n_evenly: int, n_nearest: int
+) -> np.ndarray:
+    """Rows that ridge regression needs where classes are easily told apart, ascending.
+
+    Rows that resemble all are taken first. Those of the others that a regression of the first
+    predicts worst, or least surely, come beside them. What is left is predicted right by far.
+
+    Parameters
+    ----------
+    smooth : Kernel
+        The kernel without its ridge.
+    ridge : float
+        The ridge.
+    X : array of shape (n, d)
+        Training points.
+    Y : ndarray of shape (n, p)
+        Columns of targets, by which classes are told apart.
+    n_evenly, n_nearest : int
+        How many to take of the ones and of the others.
+
+    Returns
+    -------
+    ndarray of int
+        Row numbers.
+    """
+    n = len(Y)
+    order = np.lexsort(Y.T)  # by class; within one, in the order of the rows
+    first = order[evenly(n, n_evenly)]
+    some = take_rows(X, first)
+    factor = cholesky_factor(to_numpy(smooth(some)).astype(np.float64) + 1.0, ridge)
+    alpha = linalg.cho_solve((factor, True), Y[first], check_finite=False)
+
+    def squares(rows: slice) -> np.ndarray:
+        return np.sum((Y[rows] - (to_numpy(smooth(X[rows, :], some)) + 1.0) @ alpha) ** 2, axis=1)
+
+    wrong = map_rows(squares, n, **block_size(X, n_evenly))
+    wrong[first] = np.inf
+    return np.sort(np.argpartition(wrong, n - n_evenly - n_nearest)[-n_evenly - n_nearest :])
