@@ -30,7 +30,7 @@ FAMILIES = (
 FALLBACK_RIDGE = 0.1  # where labels cannot choose
 _GAIN = 0.9  # scales must lower the error this far on points they were not learned from
 _GROUP_GAIN = 0.96  # where columns have one scale for several features: fewer, so safer
-_CLEAR, _HOPELESS = 0.83, 0.94  # gains after which no second judgement is asked for
+_CLEAR, _HOPELESS = 0.83, 0.97  # gains after which no second judgement is asked for
 _FEW_ROWS = 160  # to find out where to look
 _JUDGED = 400  # rows that tell widths and ridges apart, each predicted from all others
 _ROWS_FOR_SCALES = 250  # to find out whether scales help
@@ -336,8 +336,8 @@ def _best(grids: list[Grid]) -> tuple[Grid, list[Grid]]:
     """The grid with the smallest error, after a climb, and those that were near enough to it."""
     least = min(grid.error for grid in grids)
     racing = [grid for grid in grids if grid.error <= _IN_THE_RACE * least]
-    climbed = [grid.climb(_STEPS) for grid in racing]
-    return min(climbed, key=lambda grid: grid.error).settle(), racing
+    climbed = (grid.climb(_STEPS).settle() for grid in racing)
+    return min(climbed, key=lambda grid: grid.error), racing
 
 
 class _Learned(NamedTuple):
@@ -373,10 +373,7 @@ def _learned_scales(
         ridge = int(np.argmin(np.abs(np.log(RIDGES) - logs[-1])))
         scaled = X[judge] * _scales(logs)
         left = _of(roots, judge)
-        grids = [Grid(scaled, Y[judge], family, roots=left) for family in FAMILIES]
-        # The RBF was descended on, so its width is known.
-        width = int(np.argmin(np.abs(np.log(grids[0].gammas) - logs[:-1].mean())))
-        grids = [grids[0].look([(width, ridge)]).climb(), grids[1].sweep([ridge])]
+        grids = [Grid(scaled, Y[judge], f, roots=left).sweep([ridge]) for f in FAMILIES]
         after += [grid.error for grid in grids]
         plain = Grid(X[judge], Y[judge], common.family, roots=left).look([common.best])
         before += plain.climb().error
