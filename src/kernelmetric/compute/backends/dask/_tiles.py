@@ -59,9 +59,8 @@ class Cluster:
         self._client, self._wanted = client, wanted
         self._name = f"kernelmetric-tiles-{name.rpartition('-')[2]}"
         self._sent: dict[int, _Sent] = {}
-        self._threads, self._asked = 1, -math.inf
-        self._streams = False
-        self._where: dict[int, list[Any]] = {}  # by the number of tasks
+        self._slots: list[str] = []
+        self._asked, self._streams = -math.inf, False
 
     def share(
         self,
@@ -89,12 +88,12 @@ class Cluster:
             Whether it was done.
         """
         self._require_wanted()
-        threads = self._count()
-        saved = flops / _FLOPS * (1.0 - 1.0 / threads)
+        slots = self._threads()
+        saved = flops / _FLOPS * (1.0 - 1.0 / len(slots))
         if len(items) < 2 or saved <= _SECONDS:
             return False
         parts = Parts()
-        n_tasks = min(len(items), max(_FEWEST_TASKS, _TASKS_PER_THREAD * threads))
+        n_tasks = min(len(items), max(_FEWEST_TASKS, _TASKS_PER_THREAD * len(slots)))
         edges = [round(len(items) * i / n_tasks) for i in range(n_tasks + 1)]
         try:
             function = dumps(work, parts)
@@ -106,9 +105,9 @@ class Cluster:
             return False
         arrays = [self._future(array) for array in parts.arrays]
         key = f"{self._name}-{uuid4().hex}"
-        # Who did a share in the first of two passes may have kept some of its tiles for the second.
-        second = n_tasks in self._where
-        before = self._where.pop(n_tasks, [None] * n_tasks)
+        # Shares cost alike, so every thread is dealt as many. The scheduler would judge by what
+        # tasks of this name took before, and leave most of them where the arrays are. In a second
+        # pass the same share comes to the same worker, which may have kept some of its tiles.
         futures = [
             self._client.submit(
                 run_tiles,
@@ -117,22 +116,17 @@ class Cluster:
                 arrays,
                 key=f"{key}-{i}",
                 pure=False,
-                workers=before[i],
-                allow_other_workers=second,
+                workers=slots[i % len(slots)],
+                allow_other_workers=True,  # where this one dies, or has too much to do
             )
             for i, some in enumerate(shares)
         ]
         futures.reverse()
-        where: list[Any] = []
         try:
             while futures:
-                worker, results = self._result(futures[-1])
-                for result in results:
+                for result in self._result(futures[-1]):
                     take(result)
-                where.append(worker)
                 futures.pop()
-            if not second:
-                self._where = {n_tasks: where}
         finally:
             self._let_go(futures)
         return True
@@ -246,12 +240,13 @@ class Cluster:
         if not self._wanted():
             raise AbandonedError("The fit was cancelled.")
 
-    def _count(self) -> int:
-        """Threads of all workers, asked for once a second."""
+    def _threads(self) -> list[str]:
+        """The address of its worker for every thread of all workers, asked for once a second."""
         if time.monotonic() - self._asked > _LOOK:
-            self._threads = max(1, sum(self._client.nthreads().values()))
+            known = sorted(self._client.nthreads().items())
+            self._slots = [address for address, threads in known for _ in range(threads)]
             self._asked = time.monotonic()
-        return self._threads
+        return self._slots or [get_worker().address]
 
     def _has(self, array: np.ndarray) -> bool:
         sent = self._sent.get(id(array))
@@ -299,7 +294,7 @@ def _checksum(array: np.ndarray) -> int:
     return zlib.crc32(flat.reshape(-1).view(np.uint8))
 
 
-def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> tuple[str, list[Any]]:
+def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[Any]:
     """The task: a tile function on some tiles, on one thread.
 
     Parameters
@@ -313,8 +308,6 @@ def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> tuple[
 
     Returns
     -------
-    str
-        The worker.
     list
         One result a tile.
     """
@@ -322,4 +315,4 @@ def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> tuple[
     results: list[Any] = []
     with run_elsewhere(None), share_of_worker():
         in_threads(work, tiles, 0.0, results.append)
-    return get_worker().address, results
+    return results
