@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -195,6 +196,14 @@ def test_tiles_are_shared_where_there_is_somebody_to_share_with(fits):
     assert all(shared[name, 1] == 0 for name in FITS)
     for name in ("NCA", "LMNN", "NCA truncated", "TransductiveDistance"):
         assert shared[name, 2] > 0 and shared[name, 3] > 0
+
+
+def test_every_worker_is_dealt_as_many_tiles(workers):
+    with distributed.get_task_stream(workers) as stream:
+        quietly(clone(FITS["NCA"]).fit, DX, chunked(labels_for("NCA"), (150, None)))
+    done = Counter(task["worker"] for task in stream.data if "tiles" in str(task["key"]))
+    assert len(done) == 3
+    assert min(done.values()) > sum(done.values()) / 6  # who is idle may take some of the others'
 
 
 def test_a_fitted_metric_is_plain_and_nothing_is_left_on_the_cluster(workers):

@@ -85,10 +85,7 @@ def _checks_itself(space: Any) -> bool:
 @config_context(transform_output="default", assume_finite=True)
 def fit_coordinates(space: Any, X: Any, y: Any) -> Any:
     """``space.fit_transform(X, y)`` of points that are checked, which are not checked again."""
-    Z = space._fit_checked(X, y) if _checks_itself(space) else space.fit_transform(X, y)
-    if isinstance(space, Space):
-        space._settle()
-    return Z
+    return space._fit_checked(X, y) if _checks_itself(space) else space.fit_transform(X, y)
 
 
 @config_context(transform_output="default", assume_finite=True)

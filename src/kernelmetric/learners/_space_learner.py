@@ -187,7 +187,6 @@ class SpaceLearner(TakesComparisons, PairLearner):
         self.space_ = self._space(X.shape[0], kernel, paired=pairs is not None)
         with config_context(transform_output="default"):
             Z = self.space_.fit_transform(X, pairs if isinstance(self.space_, PairKPCA) else y)
-        self.space_._settle()
         return X, to_numpy(Z).astype(np.float64), None
 
     def _coordinates(self, X: Any) -> Any:

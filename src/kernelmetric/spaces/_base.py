@@ -208,9 +208,6 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         """Learn from X and y; return a function that gives the coordinates of X."""
         raise NotImplementedError(f"{type(self).__name__} must define _learn(X, y).")
 
-    def _settle(self) -> None:
-        """Forget what only further rows need: a metric keeps its space as it is."""
-
     def _features(self, X: Any) -> Any:
         return self.kernel_(X, in_library_of(self.anchors_, X))
 

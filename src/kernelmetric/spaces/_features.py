@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from kernelmetric.compute import (
     Weights,
@@ -81,10 +80,11 @@ class FeatureMapSpace(Space):
         """Learn from further rows: the axes become those of all rows so far.
 
         The first call chooses kernel and features as ``fit`` does. Later calls keep them, and add
-        the rows to the mean and the scatter of the features. So the result is that of one fit on
-        all rows with the kernel and the features of the first ones. Coordinates change with the
-        axes. Where new rows differ from the first ones, ``explained_variance_ratio_`` falls: then
-        it is time to fit anew.
+        the rows to the mean and the scatter of the features, which takes memory that a ``fit``
+        does not keep: begin with ``partial_fit``. The result is that of one fit on all rows with
+        the kernel and the features of the first ones. Coordinates change with the axes. Where new
+        rows differ from the first ones, ``explained_variance_ratio_`` falls: then it is time to
+        begin anew.
 
         Parameters
         ----------
@@ -106,9 +106,9 @@ class FeatureMapSpace(Space):
             )
         if not first and not hasattr(self, "moments_"):
             raise ValueError(
-                f"Got {type(self).__name__} without sums of its rows, as a metric keeps it, whose "
-                "map would not fit other axes, but expected one that was fitted by itself: fit a "
-                "space, and the learner on its coordinates."
+                f"Got {type(self).__name__} without sums of its rows, as fit and a metric keep it, "
+                "but expected one whose rows all came by partial_fit: begin with a new one. A "
+                "metric's map would not suit other axes: fit its learner to the coordinates."
             )
         with unchanged_on_failure(self):
             if first:
@@ -142,27 +142,13 @@ class FeatureMapSpace(Space):
         axes = mean, values[::-1], np.ascontiguousarray(V[:, ::-1])
         P = None if P is None else to_numpy(P)
         self._keep(X, axes, P, (n, norms), seen["cut_off"])
-        self._remember(axes, P, (n, norms), seen["cut_off"])
-
-    def _remember(
-        self,
-        axes: tuple[np.ndarray, np.ndarray, Any],
-        W: Any | None,
-        sums: tuple[float, float],
-        cut_off: float,
-    ) -> None:
-        mean, values, V = (to_numpy(part) for part in axes)
-        missing = V.shape[0] - V.shape[1]
-        if missing:  # of fewer rows than features: they do not vary along the other axes
-            V = np.hstack([V, linalg.qr(V)[0][:, -missing:]])
-            values = np.append(values, np.zeros(missing))
         self.moments_ = {
-            "projection": V if W is None else to_numpy(W) @ V,
-            "mean": mean @ V,
-            "scatter": np.array(values),
-            "count": float(sums[0]),
-            "norms": float(sums[1]),
-            "cut_off": float(cut_off),
+            "projection": axes[2] if P is None else P @ axes[2],
+            "mean": mean @ axes[2],
+            "scatter": np.array(axes[1]),
+            "count": n,
+            "norms": norms,
+            "cut_off": seen["cut_off"],
         }
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
@@ -176,13 +162,8 @@ class FeatureMapSpace(Space):
         axes = self._principal_axes(X, W, m, weights)
         sums = X.shape[0] if weights is None else weights.total, self._squared_norms(X, weights)
         self._keep(X, axes, W, sums, cut_off)
-        if not self.kernel_.pairwise:
-            self._remember(axes, W, sums, cut_off)
+        self.__dict__.pop("moments_", None)  # those of rows that came before
         return lambda: self._coordinates(X)
-
-    def _settle(self) -> None:
-        if hasattr(self, "moments_"):
-            del self.moments_
 
     def _keep(
         self,

@@ -72,7 +72,7 @@ class RandomFeatures(FeatureMapSpace):
     basis_gram_ : None
         The basis is orthonormal.
     moments_ : dict
-        Mean and scatter of all features, for :meth:`partial_fit`; a metric keeps none.
+        Mean and scatter of all features, after :meth:`partial_fit` alone.
     n_features_in_ : int
         Number of features seen in ``fit``.
 
