@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
@@ -196,7 +197,8 @@ def test_weights_are_routed_through_pipelines_and_searches(points):
         Z = StandardScaler().fit_transform(X)
         expected = LDA().fit(Z, y, sample_weight=w)
         np.testing.assert_array_equal(model[1].components_, expected.components_)
-        search = GridSearchCV(model, {"lda__shrinkage": [0.1, 0.5]}, cv=3)
+        weighed = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        search = GridSearchCV(model, {"lda__shrinkage": [0.1, 0.5]}, cv=3, scoring=weighed)
         search.fit(X, y, sample_weight=w)
         best = LDA(shrinkage=search.best_params_["lda__shrinkage"]).fit(Z, y, sample_weight=w)
         np.testing.assert_array_equal(search.best_estimator_[1].components_, best.components_)

@@ -317,6 +317,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         """
         router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         mapping = MethodMapping().add(caller="fit", callee="fit")
+        mapping.add(caller="fit_transform", callee="fit")  # what a pipeline calls
         return router.add(learner=self.learner, method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
