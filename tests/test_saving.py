@@ -5,6 +5,7 @@ import itertools
 import subprocess
 import sys
 import zipfile
+from collections import UserList
 from pathlib import Path
 
 import numpy as np
@@ -47,8 +48,8 @@ def saved_and_loaded(metric, folder):
 
 def assert_equal_state(again, metric, where="metric"):
     """Every attribute is there, every number has the same bits, and no memory is shared."""
-    plain = isinstance(metric, list) and type(again) is list  # scikit-learn 1.6 has one of its own
-    assert plain or type(again) is type(metric), where
+    metric = metric.data if isinstance(metric, UserList) else metric  # as scikit-learn 1.6 has it
+    assert type(again) is type(metric), where
     if isinstance(metric, np.ndarray):
         assert again.dtype == metric.dtype, where
         np.testing.assert_array_equal(again, metric, err_msg=where)

@@ -383,3 +383,9 @@ def test_a_slip_of_the_pen_loses_doubles_replaces_or_exchanges_letters():
     assert {_mistyped("ab", rng) for _ in range(50)} == {"ab"}
     assert {_mistyped("", rng) for _ in range(5)} == {""}
     assert all(set(_mistyped("1-2", rng)) <= set("0123456789-" + letters) for _ in range(50))
+
+
+def test_a_number_whose_square_overflows_is_refused_with_its_place():
+    frame = pd.DataFrame({"kg": ["1", "2", "3e154", "4"]})
+    with pytest.raises(TableError, match=r"Got 3e\+154 in column 'kg', .*numbers up to 1e\+150"):
+        plan_columns(frame).encoder().fit(frame)

@@ -39,7 +39,8 @@ NASTY += [
     "#",
 ]
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
-cell = st.one_of(st.sampled_from(NASTY), any_text, st.integers().map(str), st.floats().map(str))
+sized = st.floats(-1e150, 1e150) | st.sampled_from([np.nan, np.inf])
+cell = st.one_of(st.sampled_from(NASTY), any_text, st.integers().map(str), sized.map(str))
 name = any_text.filter(lambda text: text.strip() and not text.startswith(("sep=", "\ufeff")))
 number = st.one_of(
     st.integers(-50, 50).map(str), st.floats(-9, 9).map(lambda x: f"{x:.2f}"), st.just("?")

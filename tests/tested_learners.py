@@ -49,7 +49,7 @@ VARIANTS = {
         IdealizedKernel(C=3.0, nu=0.8, psd="clip"),
     ],
     MMC: [MMC(tol=1e-8), MMC(diagonal=True, tol=1e-8)],
-    LSML: [LSML(tol=1e-10), LSML(gamma=1.0, tol=1e-10)],
+    LSML: [LSML(max_tuples=6000, tol=1e-10), LSML(gamma=1.0, max_tuples=6000, tol=1e-10)],
     SCML: [SCML(n_basis=20), SCML(beta=5e-2, n_basis=20)],
     SDML: [SDML(tol=1e-10), SDML(balance=0.9, tol=1e-10)],
 }

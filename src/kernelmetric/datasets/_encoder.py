@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MISSING = "(missing)"
+_MOST = 1e150
 _SHOWN = 3
 
 
@@ -272,6 +273,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     f"{also}, as in the table that was learned from: correct the cell, or leave "
                     "it empty where the number is missing."
                 )
+        for i in np.flatnonzero(np.abs(values) > _MOST).tolist()[:1]:
+            raise TableError(
+                f"Got {values[i]:g} in column {name!r}, {table.place(i)}, but expected numbers up "
+                f"to {_MOST:g}, whose squares can be added up: correct the cell, or its unit."
+            )
         return values
 
 

@@ -14,6 +14,7 @@ from kernelmetric.learners._pair_learner import differences
 from kernelmetric.learners._progress import Iterations
 
 _MOST_ROWS = 16384  # comparisons of a block
+_NEAREST = 1e-100  # squared distance that is told from zero
 _MOST_SOLVED = 1000  # equations of a Newton step: more would take longer than L-BFGS
 _AT_ONCE = 512  # comparisons whose products of coordinates are summed in the cache
 KEPT = 8  # arrays as large as all differences that the steps keep
@@ -116,7 +117,8 @@ def newton(
     """
     if not problem.worth_newton():
         return descend(problem, L, report, max_iter, tol)
-    with calm_if_small(problem.flops_of_step()):
+    # Where numbers are out of range no step is found, and L-BFGS goes on.
+    with calm_if_small(problem.flops_of_step()), np.errstate(over="ignore", invalid="ignore"):
         here = problem.seen_by(L)
         if here.gap > _FAR and len(problem.near) >= _MANY:
             part = problem.part(_PART)
@@ -190,7 +192,8 @@ class _Seen(NamedTuple):
         if not m:
             return -self.gradient
         D, E, x, y = (part[self.wrong] for part in (self.D, self.E, self.x, self.y))
-        c, h = x / y, 0.5 * weights[self.wrong] * np.sqrt(y / x) / x
+        # Pairs so near that one over their distance overflows bend nothing.
+        c, h = x / y, 0.5 * weights[self.wrong] * np.sqrt(y / x) / np.maximum(x, _NEAREST)
         solve = _by_entries if entries <= m else _by_comparisons
         S = solve(self.gradient, D, E, c, h)
         return S if np.all(np.isfinite(S)) else None
