@@ -519,6 +519,20 @@ def test_views_arrive_as_they_left():
         assert getattr(sent, "strides", None) == getattr(found, "strides", None)
 
 
+def test_arrays_that_arrive_at_an_odd_place_are_moved_once():
+    from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
+
+    array = np.arange(20_000.0).reshape(100, 200)
+    parts = Parts()
+    data = [dumps(array[i:], parts) for i in (0, 1)]
+    odd = np.frombuffer(b"-" + parts.arrays[0].tobytes(), np.float64, offset=1).reshape(100, 200)
+    assert not odd.flags.aligned
+    arrays = [odd]
+    found = [loads(some, arrays) for some in data]
+    assert all(part.flags.aligned for part in found)
+    assert np.shares_memory(*found) and np.array_equal(found[1], array[1:])
+
+
 def test_an_array_that_was_written_into_is_sent_again():
     from kernelmetric.compute.backends.dask._tiles import _Sent
 

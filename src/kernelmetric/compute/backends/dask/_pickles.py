@@ -87,9 +87,25 @@ class _Unpickler(pickle.Unpickler):
         if place == _ROWS:
             return self._rows
         number, dtype, shape, strides, start = place
-        root = self._arrays[number]
+        root = self._arrays[number] = aligned(self._arrays[number])
         memory = root if root.flags.c_contiguous else root.T
         return np.ndarray(shape, dtype, buffer=memory, offset=start, strides=strides)
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """An array whose numbers lie where a processor wants them.
+
+    Parameters
+    ----------
+    array : ndarray
+        As it came: behind the other bytes of a message, at any place.
+
+    Returns
+    -------
+    ndarray
+        The array, or a copy: NumPy would make one for every product.
+    """
+    return array if array.flags.aligned else array.copy("A")
 
 
 def dumps(thing: Any, parts: Parts) -> bytes:
@@ -120,7 +136,7 @@ def loads(data: bytes, arrays: list[np.ndarray], rows: Any = None) -> Any:
     data : bytes
         From :func:`dumps`.
     arrays : list of ndarray
-        The arrays of its parts.
+        The arrays of its parts; where one is not aligned, a copy takes its place.
     rows : object, default=None
         What stands for rows that lie elsewhere.
 

@@ -22,7 +22,7 @@ from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._threads import in_threads
 from kernelmetric.compute.backends._numpy import NumPy
 from kernelmetric.compute.backends.dask._chunks import share_of_worker
-from kernelmetric.compute.backends.dask._pickles import loads
+from kernelmetric.compute.backends.dask._pickles import aligned, loads
 
 _BRANCHES = 4  # sums that are added up at once
 
@@ -226,7 +226,7 @@ def _refused(n_rows: int) -> MemoryError:
 
 @dask.delayed(pure=False)
 def _some_rows(chunk: np.ndarray, rows: np.ndarray, function: Any, arrays: Any) -> np.ndarray:
-    some = np.asarray(chunk[rows])
+    some = aligned(np.asarray(chunk[rows]))
     if function is None:
         return some
     work = loads(function, arrays, Window(some, 0, some.shape))
@@ -243,7 +243,7 @@ def _sum_of_chunk(
     bytes_per_row: float,
     most: int | None,
 ) -> Any:
-    work = loads(function, arrays, Window(chunk, start, shape))
+    work = loads(function, arrays, Window(aligned(chunk), start, shape))
 
     def sums(_: Any) -> Any:
         blocks = row_blocks(len(chunk), bytes_per_row, most=most)

@@ -14,7 +14,6 @@ import weakref
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -93,11 +92,12 @@ class Cluster:
         if len(items) < 2 or saved <= _SECONDS:
             return False
         parts = Parts()
-        n_tasks = min(len(items), max(_FEWEST_TASKS, _TASKS_PER_THREAD * len(slots)))
-        edges = [round(len(items) * i / n_tasks) for i in range(n_tasks + 1)]
+        # As many tiles in every share: of shares of one and of two, some worker gets all of two.
+        each = -(-len(items) // max(_FEWEST_TASKS, _TASKS_PER_THREAD * len(slots)))
         try:
             function = dumps(work, parts)
-            shares = [dumps(list(items[a:b]), parts) for a, b in pairwise(edges)]
+            starts = range(0, len(items), each)
+            shares = [dumps(list(items[i : i + each]), parts) for i in starts]
         except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
         new = sum(array.nbytes for array in parts.arrays if not self._has(array))
