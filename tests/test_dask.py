@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -273,6 +274,29 @@ def _ours(dask_scheduler):
         for key, task in dask_scheduler.tasks.items()
         if "kernelmetric" in str(key)
     ]
+
+
+def test_workers_that_stand_still_for_want_of_memory_are_told_of(workers, monkeypatch):
+    from kernelmetric.compute.backends.dask import _driver
+
+    monkeypatch.setattr(_driver, "_LOOK", 0.01)
+    monkeypatch.setattr(_driver, "_PAUSED_LOOKS", 3)
+    monkeypatch.setattr(_driver, "all_paused", lambda dask_scheduler=None: True)
+    with pytest.warns(UserWarning, match="All workers are paused, and NCA.fit waits for them"):
+        there = NCA(2, max_iter=5, tol=1.0).fit(DX, DY)
+    same(NCA(2, max_iter=5, tol=1.0).fit(X, Y), there)
+
+
+@pytest.mark.parametrize(
+    ("states", "still"),
+    [([], False), (["paused", "running"], False), (["paused", "paused"], True)],
+    ids=str,
+)
+def test_workers_stand_still_where_all_are_paused(states, still):
+    from kernelmetric.compute.backends.dask._driver import all_paused
+
+    known = {i: SimpleNamespace(status=SimpleNamespace(name=name)) for i, name in enumerate(states)}
+    assert all_paused(SimpleNamespace(workers=known)) is still
 
 
 def test_a_scheduler_that_goes_away_is_told_of_in_a_sentence():

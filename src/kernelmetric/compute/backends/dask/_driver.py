@@ -18,6 +18,7 @@ from dask.utils import format_bytes
 from kernelmetric.compute._device import device_in_use
 from kernelmetric.compute._elsewhere import is_collection
 from kernelmetric.compute._execute import run_elsewhere
+from kernelmetric.compute._warnings import warn
 from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, share_of_worker, together
 from kernelmetric.compute.backends.dask._tiles import Cluster
 
@@ -26,6 +27,7 @@ _COPIES = 3.0  # of the points on the worker of a fit: the chunks, the array, wh
 _X = 0  # where the points are among the arguments
 _FEW_BYTES = 2**26  # of points that one worker adds up as fast
 _USABLE = 0.9  # of the memory limit of a worker
+_LOOK, _PAUSED_LOOKS = 5.0, 6  # seconds between looks at paused workers, and looks until it is said
 
 
 def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -104,7 +106,7 @@ def _awaited(client: Any, task: Any, what: str) -> Any:
 
     future = client.compute(task)
     try:
-        return future.result()
+        return _watched(client, future, what)
     except KilledWorker as error:
         raise RuntimeError(
             f"{what} was given up: {error.task} was on a worker that died, and on as many others "
@@ -124,6 +126,46 @@ def _awaited(client: Any, task: Any, what: str) -> Any:
             if not future.done():
                 future.cancel()
             future.release()
+
+
+def _watched(client: Any, future: Any, what: str) -> Any:
+    """The result, and a warning where nothing goes on for want of memory: Dask waits in silence."""
+    from distributed import wait
+
+    looks = 0
+    while True:
+        try:
+            wait(future, timeout=_LOOK)
+        except TimeoutError:
+            paused = False
+            with suppress(Exception):
+                paused = client.run_on_scheduler(all_paused)
+            looks = looks + 1 if paused else 0
+            if looks == _PAUSED_LOOKS:
+                warn(
+                    f"All workers are paused, and {what} waits for them: each holds more than "
+                    "Dask lets it begin new work with, 80 % of its memory unless set otherwise. "
+                    "Expected workers with room: stop, and try larger ones, or fewer threads."
+                )
+        else:
+            return future.result()
+
+
+def all_paused(dask_scheduler: Any = None) -> bool:
+    """On the scheduler: whether there are workers, and all of them are paused.
+
+    Parameters
+    ----------
+    dask_scheduler : Scheduler
+        Given by Dask.
+
+    Returns
+    -------
+    bool
+        By what they told the scheduler last.
+    """
+    states = [worker.status.name for worker in dask_scheduler.workers.values()]
+    return bool(states) and all(state == "paused" for state in states)
 
 
 def _cancelled() -> type[BaseException]:
