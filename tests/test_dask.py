@@ -340,6 +340,18 @@ def test_a_chunk_of_another_width_or_dtype_is_refused_with_its_number(workers):
             LDA().fit(whole.map_blocks(spoil, dtype=X.dtype, chunks=whole.chunks), Y)
 
 
+@pytest.mark.parametrize("what", ["X", "y"])
+def test_what_a_mask_of_a_chunk_hides_is_not_learned_from(workers, what):
+    hidden = da.ma.masked_where(np.arange(len(X)) < 3, chunked(Y, (len(X), None)))
+    given = (DX, hidden) if what == "y" else (da.ma.masked_greater(DX, 1.0), DY)
+    with pytest.raises(ValueError, match=r"masked array with \d+ masked entries of \d+"):
+        LDA().fit(*given)
+    if what == "X":
+        there = LDA().fit(DX, DY).transform(given[0])
+        with pytest.raises(ValueError, match="masked array"):
+            there.compute()
+
+
 def test_chunks_of_columns_are_refused(workers):
     with pytest.raises(ValueError, match=r"chunks of whole rows.*rechunk\(\{1: -1\}\)"):
         LDA().fit(da.from_array(X, chunks=(200, 4)), Y)

@@ -7,15 +7,16 @@ n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
     _device.py      NumPy arrays on a device, there and back
-    _warnings.py    warnings that point at the line of the user
     _budget.py      how much memory a block may take, and what cannot fit
     _deprecated.py  how something public goes away
     _elsewhere.py   data on many machines, handed to who knows them
     _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _machine.py     how much memory the machine, or its container, has
+    _refusals.py    what would become numbers only by a guess
     _state.py       an estimator that a refused fit leaves as it was
     _threads.py     the one owner of the threads of BLAS
     _values.py      sums, products and exponentials of kernel values
+    _warnings.py    warnings that point at the line of the user
     _weights.py     weights of rows, checked, and what they mean
     reductions/     sums over pairs of points, as functions of a tile
     backends/       what each library of arrays does in its own way

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from kernelmetric.compute._budget import block_budget
 from kernelmetric.compute._machine import total_memory
+from kernelmetric.compute._refusals import refuse_masked
 
 _NUMBERS = "fiub"
 _SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
@@ -123,6 +124,7 @@ def checked_chunk(
     array
         The chunk.
     """
+    refuse_masked(part)
     where = f"chunk {number} of {name}"
     if not math.isnan(first):
         where += f" (from row {int(first)} on)"
