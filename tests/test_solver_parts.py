@@ -19,6 +19,7 @@ from kernelmetric.solvers import (
     right_singular,
     smallest_eigenvectors,
 )
+from kernelmetric.solvers import _leading_eigenvectors as leading
 
 # --- eigenvectors -------------------------------------------------------------------------------
 
@@ -250,3 +251,14 @@ def test_singular_vectors_are_found_where_divide_and_conquer_fails(monkeypatch):
     np.testing.assert_allclose(again, s, rtol=1e-12)
     np.testing.assert_allclose(np.abs(rows), np.abs(Vt), atol=1e-12)
     np.testing.assert_allclose((Vt.T * s**2) @ Vt, A.T @ A, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_that_depend_on_each_other_become_fewer_that_span_as_much(dtype):
+    B = np.random.RandomState(0).standard_normal((50, 4)).astype(dtype)
+    assert leading._independent(B) is B
+    depends = np.hstack([B, 3.0 * B[:, :1] - B[:, 1:2], np.zeros((50, 1))]).astype(dtype)
+    fewer = leading._independent(depends)
+    assert fewer.shape == (50, 4)
+    rest = B - fewer @ np.linalg.lstsq(fewer, B, rcond=None)[0]
+    assert np.abs(rest).max() < 1e-4
