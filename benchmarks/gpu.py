@@ -53,15 +53,9 @@ def row(goal=None, flops=None, n_bytes=None, after=None):
 
 
 class Data:
-    """The points, made when they are first asked for."""
+    """The points: made once, before time and memory are counted."""
 
-    def __getattr__(self, name):
-        if "images" in vars(self):
-            raise AttributeError(name)
-        self._make()
-        return getattr(self, name)
-
-    def _make(self):
+    def __init__(self):
         try:
             everything = datasets.load("mnist")
             self.images, self.labels = np.asarray(everything.data), np.asarray(everything.target)
@@ -153,6 +147,31 @@ def NCA_step_by_KeOps(data):
     return run
 
 
+@row(flops=6.0 * 60_000**2 * 50)
+def NCA_step_in_CuPy(data):
+    """A peer: value and gradient as one would write them in CuPy, all pairs in memory."""
+    cupy = cupy_in_the_memory_of_torch()
+    X, codes = cupy.asarray(data.X), cupy.asarray(data.codes)
+    same, L = codes[:, None] == codes[None, :], cupy.eye(50, dtype=X.dtype)
+
+    def run():
+        E = X @ L.T
+        P = E @ E.T
+        P *= 2.0
+        P -= (E * E).sum(axis=1)  # the square of the row falls out of the softmax
+        cupy.fill_diagonal(P, -cupy.inf)
+        P -= P.max(axis=1)[:, None]
+        cupy.exp(P, out=P)
+        P /= P.sum(axis=1)[:, None]
+        p = (P * same).sum(axis=1)
+        P *= same - p[:, None]
+        rows = P.sum(axis=1) + P.sum(axis=0)
+        G = E.T @ (rows[:, None] * X) - (P @ E).T @ X - (P.T @ E).T @ X
+        return -p.sum(), 2.0 * G
+
+    return run
+
+
 @row(goal=0.0007)
 def NCA_step_on_digits(data):
     X, y = load_digits(return_X_y=True)
@@ -234,6 +253,21 @@ def twenty_nearest_in_plain_torch(data):
     return run
 
 
+@row(flops=2.0 * 70_000**2 * 784)
+def twenty_nearest_in_CuPy(data):
+    """A peer: the same in CuPy, whose smallest of each row are found by sorting it."""
+    cupy = cupy_in_the_memory_of_torch()
+    X = cupy.asarray(data.images)
+    squares = (X * X).sum(axis=1)
+
+    def run():
+        starts = range(0, len(X), 4096)
+        D2 = (squares - 2.0 * (X[start : start + 4096] @ X.T) for start in starts)
+        return [cupy.argpartition(block, 21, axis=1)[:, :21] for block in D2]
+
+    return run
+
+
 @row(goal=0.3, flops=1e6 * 2000 * (2 * 50 + 4 * 2000.0), n_bytes=4e6 * 50)
 def Nystroem_fit(data):
     X = normal(1_000_000, 50)
@@ -247,6 +281,25 @@ def Nystroem_fit(data):
 def Nystroem_transform(data):
     space, X = Nystroem_fit(data)(), normal(1_000_000, 50)
     return lambda: space.transform(X)
+
+
+@row(flops=1e6 * 2000 * (2 * 50 + 2 * 200.0), n_bytes=4e6 * 250)
+def Nystroem_transform_in_CuPy(data):
+    """A peer: the kernel of blocks of rows with the landmarks, times a matrix."""
+    cupy = cupy_in_the_memory_of_torch()
+    X = cupy.asarray(normal(1_000_000, 50))
+    landmarks, A = X[:2000], cupy.asarray(normal(2000, 200))
+    squares = (landmarks * landmarks).sum(axis=1)
+
+    def run():
+        coordinates = cupy.empty((len(X), 200), dtype=X.dtype)
+        for start in range(0, len(X), 100_000):
+            block = X[start : start + 100_000]
+            D2 = (block * block).sum(axis=1)[:, None] + squares - 2.0 * (block @ landmarks.T)
+            coordinates[start : start + 100_000] = cupy.exp(-0.01 * D2) @ A
+        return coordinates
+
+    return run
 
 
 @row(goal=0.15, flops=7 * 2.0 * 40_000**2 * 110, n_bytes=7 * 4.0 * 40_000**2)
@@ -279,6 +332,16 @@ def without_triton(run):
             cuda.suits = suits
 
     return plain
+
+
+def cupy_in_the_memory_of_torch():
+    """CuPy, whose arrays are counted among those of torch."""
+    import cupy
+
+    allocate, free = torch.cuda.caching_allocator_alloc, torch.cuda.caching_allocator_delete
+    memory = cupy.cuda.PythonFunctionAllocator(allocate, lambda address, device: free(address))
+    cupy.cuda.set_allocator(memory.malloc)
+    return cupy
 
 
 def autograd_step(data, compiled):
@@ -432,7 +495,7 @@ def main():
         rows.append(measured(work, data, peak))
         print(f"| {' | '.join(rows[-1])} |", flush=True)
         if options.page:  # after every row: what was measured stays if the time runs out
-            random = "" if vars(data).get("real", True) else " Points: random ones."
+            random = "" if data.real else " Points: random ones."
             into_page(options.page, title + random, rows)
     for work in further:
         if work in options.rows:
