@@ -223,16 +223,9 @@ def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.n
             "This learner requires y to be passed, but the target y is None: expected one class "
             "label per row of X."
         )
-    whole = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub"
-    y = y if whole else column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+    y = label_column(y)
     check_consistent_length(X, y)
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
-    if not whole:
-        check_classification_targets(y)
-    classes, _, codes = coded_labels(y)
-    if whole and 2 * len(classes) > len(y):
-        check_classification_targets(y)  # it warns of so many
+    classes, codes = classes_of(y)
     if not len(classes):
         raise ValueError(f"Got no labels, but expected {needs}.")
     if len(classes) < 2:
@@ -241,6 +234,39 @@ def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.n
             "a metric is learned from what tells classes apart."
         )
     return codes
+
+
+def label_column(y: Any) -> np.ndarray:
+    """Labels as an array of one dimension, from whatever scikit-learn takes for that."""
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub":
+        return y  # as scikit-learn would leave it, after a search for data frames
+    return column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+
+
+def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted labels, each once, and the number of every one; refused where they are no classes.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels.
+
+    Returns
+    -------
+    classes : ndarray of shape (p,)
+        The labels.
+    codes : ndarray of shape (n,), dtype intp
+        Numbers of classes.
+    """
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
+    whole = y.dtype.kind in "iub"  # these are classes, however many; scikit-learn warns of many
+    if not whole:
+        check_classification_targets(y)
+    classes, _, codes = coded_labels(y)
+    if whole and 2 * len(classes) > len(y):
+        check_classification_targets(y)
+    return classes, codes
 
 
 def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
