@@ -202,7 +202,7 @@ class _Seen(NamedTuple):
     gap: float
 
     def drawn_in(self, problem: ComparedPairs) -> _Seen:
-        """Where the optimum was if pulls were constant and nothing pushed; here where that is lower.
+        """Where the optimum was if pulls were constant and nothing pushed, or here.
 
         The inverse of the metric is ``LLᵀ + Σ pull δδᵀ`` there. Newton's steps from far away are
         short: this one is worth two of them.
