@@ -194,7 +194,8 @@ class _Seen(NamedTuple):
     """
 
     L: np.ndarray
-    F: np.ndarray  # δ of all comparisons, and below them ε
+    F: np.ndarray  # δ of all comparisons, and below them ε, but for a scale of each coordinate
+    scale: np.ndarray
     wrong: Residuals
     ends: np.ndarray  # the same of those in wrong order
     gradient: np.ndarray
@@ -225,7 +226,7 @@ class _Seen(NamedTuple):
         if S is None or not slope < 0.0:
             return None
         values, V = np.linalg.eigh(S)
-        F, L = self.F @ V, V.T @ self.L
+        F, L = self.F @ (self.scale[:, None] * V), V.T @ self.L
         squares, lengths = (F * F).T, np.einsum("ij,ij->i", L, L)
         low, high, t, before = 0.0, np.inf, 1.0, (0.0, slope)
         for _ in range(_MOST_TRIED):
@@ -263,7 +264,7 @@ class _Seen(NamedTuple):
 def seen(
     problem: ComparedPairs, L: np.ndarray, F: np.ndarray, grown: np.ndarray, wrong: Residuals
 ) -> _Seen:
-    """Value, gradient and certificate of the best multiple of a metric; F changes in place.
+    """Value, gradient and certificate of the best multiple of a metric.
 
     The metric is LᵀL with each coordinate of its image grown. Trace and residuals together grow as
     the metric does, so at the best multiple they are d.
@@ -271,14 +272,13 @@ def seen(
     cost = float(wrong.pull @ (wrong.x * (1.0 - wrong.ratio)))
     size = len(L) / (float(grown @ np.einsum("ij,ij->i", L, L)) + cost)
     scale = np.sqrt(size * grown)
-    F *= scale
     L = scale[:, None] * L
-    ends = F.take(np.concatenate([wrong.rows, wrong.rows + len(problem.near)]), axis=0)
+    ends = scale * F.take(np.concatenate([wrong.rows, wrong.rows + len(problem.near)]), axis=0)
     inside = (np.concatenate([wrong.pull, wrong.push]) * ends.T) @ ends
     inside += L @ L.T
     value, gap = problem.certified(L, size * cost, inside)
     inside.reshape(-1)[:: len(L) + 1] -= 1.0
-    return _Seen(L, F, wrong._replace(x=size * wrong.x), ends, inside, value, gap)
+    return _Seen(L, F, scale, wrong._replace(x=size * wrong.x), ends, inside, value, gap)
 
 
 @lru_cache(maxsize=16)
@@ -306,7 +306,8 @@ def _by_entries(gradient: np.ndarray, U: np.ndarray, V: np.ndarray, h: np.ndarra
         G *= twice[:, None]
         return G @ G.T
 
-    H = sum_rows(products, len(U), 3 * 8 * len(i), most=_AT_ONCE)
+    few = len(U) <= _AT_ONCE
+    H = products(slice(None)) if few else sum_rows(products, len(U), 24 * len(i), most=_AT_ONCE)
     H.reshape(-1)[:: len(i) + 1] += 1.0
     S = np.empty((d, d))
     S[i, j] = S[j, i] = _solved(H, -twice * gradient[i, j]) / twice
