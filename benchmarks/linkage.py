@@ -115,17 +115,21 @@ def learned(found, same, n_true, rows):
 
 
 def few():
-    """Means of many draws of labels ± the standard error, of this library alone."""
+    """Means of many draws of labels ± the standard error, of this library, on the hard tables."""
     for name, left, right, truth in febrl_tables():
+        if HARD[0] in left:
+            continue
         found = found_candidates(left, right, None, None)
         same = known_as(found.candidates, truth, len(left), None if right is None else len(right))
         known = found, same, len(truth)
         print(f"{name}: without labels {learned(*known, []):.4f}", flush=True)
-        for n, how in ((n, how) for n in LABELS[1:] for how in ("half", "even")):
-            draws = [labelled(found.candidates, same, n, how, seed) for seed in range(MANY_DRAWS)]
+        for n in LABELS[1:]:
+            draws = [
+                labelled(found.candidates, same, n, "half", seed) for seed in range(MANY_DRAWS)
+            ]
             scores = [learned(*known, rows) for rows in draws]
             error = np.std(scores, ddof=1) / np.sqrt(MANY_DRAWS)
-            print(f"  {n:5d} {how} {np.mean(scores):.4f} ± {error:.4f}", flush=True)
+            print(f"  {n:5d} labels {np.mean(scores):.4f} ± {error:.4f}", flush=True)
 
 
 def recordlinkage_rows(left, right, truth):
