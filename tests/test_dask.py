@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -205,6 +206,36 @@ def test_every_worker_is_dealt_as_many_tiles(workers):
     done = Counter(task["worker"] for task in stream.data if "tiles" in str(task["key"]))
     assert len(done) == 3
     assert min(done.values()) > sum(done.values()) / 6  # who is idle may take some of the others'
+
+
+def pages_of_arrays(again):
+    """How often this process waits for a page of the system, for arrays that it frees again."""
+    import os
+    import resource
+    from contextlib import nullcontext
+
+    from kernelmetric.compute.backends.dask._freed import _mallopt, kept_memory
+
+    if _mallopt() is None or not os.environ.get("MALLOC_TRIM_THRESHOLD_"):
+        return None
+    with kept_memory() if again else nullcontext():
+        np.ones(2**18).sum()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(50):
+            np.ones(2**18).sum()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threshold of glibc")
+def test_a_worker_uses_again_the_memory_that_a_tile_freed(workers):
+    (address, *_) = workers.nthreads()
+    anew, again, later = (
+        workers.run(pages_of_arrays, some, workers=[address])[address]
+        for some in (False, True, False)
+    )
+    if anew is None:
+        pytest.skip("no threshold of glibc is set for these workers")
+    assert 4 * again < min(anew, later)
 
 
 def test_a_fitted_metric_is_plain_and_nothing_is_left_on_the_cluster(workers):
