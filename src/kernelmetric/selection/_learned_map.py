@@ -19,7 +19,7 @@ _GAIN = 0.95  # a map must lower the error this far on points that it was not le
 _GAIN_OF_NUMBERS = 0.9  # where there are no classes that would have to become better too
 _LARGE_GAIN = 0.75  # after it classes need not become better, only no worse
 _STANDARD_ERRORS = 1.5  # by so many more points must change to their right class than from it
-_HOPELESS = 1.0  # gain of the first round on the first third: after it no other is tried
+_HOPELESS = 1.0, 0.97  # gains of the first round, and of all, after which no more is tried
 _TO_WIN = 0.005  # where fewer of the points are wrong, no map is looked for
 _ROUNDS = 2  # the most; a third one gains little for its time
 _ROWS = 350  # to find out whether a map helps
@@ -119,17 +119,23 @@ def learned_map(
             few = learn[evenly(len(learn), _FEW_ROWS)]
             start = Grid(Z[few], Y[few], KERNELS["laplace"], roots=_of(roots, few)).sweep().best
         rounds = feature_rounds(Z[learn], Y[learn], "laplace", place=start, roots=some)
+        t = -1
         for t, fit in enumerate(islice(rounds, 1, _ROUNDS + 1)):
             mapped = Y[judged] - fit.predict(Z[judged])
             after[t] += np.sum(w @ mapped**2)
-            if k == t == 0 and not after[0] < _HOPELESS * before:
-                return Judged(float(after[0] / before) if before > 0 else 1.0, np.nan, np.nan, None)
+            if k == t == 0 and not after[0] < _HOPELESS[0] * before:
+                break
             right = [_right(Y[judged], residuals) for residuals in (mapped, plain)]
             won[t] += np.sum(w * (right[0] > right[1]))
             lost[t] += np.sum(w * (right[0] < right[1]))
             maps[t] += s[:, None] * (fit.L.T @ fit.L) * s
-    after[after == 0] = np.inf  # a round that was not reached
-    best = int(np.argmin(after))
+        after[t + 1 :] = np.inf  # rounds that were not reached
+        best = int(np.argmin(after))
+        if not np.isfinite(after[best]):
+            return None
+        if k == 0 and not after[best] < _HOPELESS[1] * before:
+            gain = float(after[best] / before) if before > 0 else 1.0
+            return Judged(gain, np.nan, np.nan, None)
     # The mean over two thirds of the points and other two thirds: every point has its say.
     L = square_root(maps[best])
     return Judged(float(after[best] / before), float(won[best]), float(lost[best]), L)
