@@ -79,8 +79,9 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         the learner needs labels: the 32 leading components, and the directions of ridge
         regression. Where next to none of more than 4,000 points is given another class when left
         out, these come from 2,000 points that tell the classes apart, and so do the margins of
-        :class:`LMNN` and :class:`LMCA`. For :class:`IdealizedKernel` from pairs of 101 to 2,000 points it is
-        :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs apart.
+        :class:`LMNN` and :class:`LMCA`. For :class:`IdealizedKernel` from pairs of 101 to 2,000
+        points it is :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs
+        apart.
         Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to 10,000, and 1,000
         landmarks reduced to rank 256 beyond.
     neighbors : {'feature', 'input'}, default='feature'
