@@ -36,6 +36,7 @@ _TILE_ROWS = 512
 _NEAR = 1e-9  # of Delta: points that give each other less are apart
 _MOST_NEAR = 256  # of a point, on average; of more, Delta is computed again for every product
 _RELATIVE_CUT = 1e-10
+LEAST_OF_CLASS = 10  # rows that tell classes apart: of each class so many, or all it has
 
 
 class SharedRidge:
@@ -209,8 +210,9 @@ def telling_rows(
 ) -> np.ndarray:
     """Rows that ridge regression needs where classes are easily told apart, ascending.
 
-    Rows that resemble all are taken first. Those of the others that a regression of the first
-    predicts worst, or least surely, come beside them. What is left is predicted right by far.
+    Rows that resemble all are taken first, ten or more of each class that has them. Those of the
+    others that a regression of the first predicts worst, or least surely, come beside them. What is
+    left is predicted right by far.
 
     Parameters
     ----------
@@ -232,7 +234,10 @@ def telling_rows(
     """
     n = len(Y)
     order = np.lexsort(Y.T)  # by class; within one, in the order of the rows
-    first = order[evenly(n, n_evenly)]
+    begins = np.append(True, np.any(np.diff(Y[order], axis=0), axis=1))
+    place = np.arange(n) - np.maximum.accumulate(np.where(begins, np.arange(n), 0))
+    few, rest = order[place < LEAST_OF_CLASS], order[place >= LEAST_OF_CLASS]
+    first = np.append(few, rest[evenly(len(rest), n_evenly - len(few))])
     some = take_rows(X, first)
     factor = cholesky_factor(to_numpy(smooth(some)).astype(np.float64) + 1.0, ridge)
     alpha = linalg.cho_solve((factor, True), Y[first], check_finite=False)
@@ -242,4 +247,5 @@ def telling_rows(
 
     wrong = map_rows(squares, n, **block_size(X, n_evenly))
     wrong[first] = np.inf
-    return np.sort(np.argpartition(wrong, n - n_evenly - n_nearest)[-n_evenly - n_nearest :])
+    taken = len(first) + n_nearest
+    return np.sort(np.argpartition(wrong, n - taken)[-taken:])
