@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,23 @@ def in_library_of(array: Any, X: Any) -> Any:
 def symmetric_eigenpairs(A: Any) -> tuple[np.ndarray, Any]:
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, which may be overwritten."""
     return backend_of(A).symmetric_eigenpairs(A)
+
+
+def positive_solver(A: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """What solves ``A X = B`` for columns B: the Cholesky factor of A, which may be overwritten.
+
+    It raises ``LinAlgError`` where A is not positive definite.
+    """
+    return backend_of(A).positive_solver(A)
+
+
+def entries_above(A: Any, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and values of the entries of A above a number, row by row."""
+    xp = namespace(A)
+    flat = xp.reshape(A, (-1,))
+    (found,) = xp.nonzero(flat > least)
+    rows, columns = np.divmod(to_numpy(found), A.shape[1] or 1)
+    return rows, columns, to_numpy(xp.take(flat, found))
 
 
 def orthonormal_columns(B: Any) -> Any:
