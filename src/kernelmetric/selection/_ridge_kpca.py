@@ -24,6 +24,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
     unweighed,
+    wide_is_fast,
     widened,
     worth_keeping,
 )
@@ -56,6 +57,7 @@ _LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
 _CALM = 0.05  # of n³: what many small products leave to the threads of a BLAS
 _HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in float32
+_WIDE_BYTES = 24.0  # in float64, with what is solved beside it
 _INDEFINITE = (
     "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
     "kernel: try another kernel, or add a multiple of Delta()."
@@ -203,13 +205,14 @@ class RidgeKPCA(Space):
             rows = telling_rows(smooth, ridge, X, Y, *EASY_ROWS)
         if rows is not None:
             with calm_if_small(_CALM * len(rows) ** 3):
-                narrow = len(rows) > DOUBLE_ROWS
+                narrow = len(rows) > DOUBLE_ROWS and not self._wide(X, len(rows))
                 self._learn_exactly(take_rows(X, rows), Y[rows], None, narrow=narrow)
             self._telling = rows
             return lambda: self._coordinates(X)
         if n <= ALL_ROWS or held:
             with calm_if_small(_CALM * n**3):
-                return self._learn_exactly(X, Y, weights, narrow=held and n > DOUBLE_ROWS)
+                narrow = held and n > DOUBLE_ROWS and not self._wide(X, n)
+                return self._learn_exactly(X, Y, weights, narrow=narrow)
         if self.kernel_.pairwise:
             raise ValueError(
                 f"Got the Gram matrix of {X.shape[0]} points, but RidgeKPCA expected at most "
@@ -227,6 +230,11 @@ class RidgeKPCA(Space):
     def _held(n: int) -> bool:
         """Whether K of more points is kept in float32, and ridge regression solved with it."""
         return n <= HELD_ROWS and worth_keeping(_HELD_BYTES * n * n)
+
+    @staticmethod
+    def _wide(X: Any, n: int) -> bool:
+        """Whether K in float64 is as fast, on a device, and has room there."""
+        return wide_is_fast(X) and worth_keeping(_WIDE_BYTES * n * n)
 
     def _learn_exactly(
         self, X: Any, Y: np.ndarray, weights: Weights | None, *, narrow: bool
@@ -282,7 +290,7 @@ class RidgeKPCA(Space):
         rank = min(int(self.n_components), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                K = centred(gram)
+                K = to_numpy(centred(gram))
                 K += 0.0 if shared is None else shared.centred_times(np.eye(gram.n))
                 _, U = linalg.eigh(K, overwrite_a=True, check_finite=False)
             return U[:, : -rank - 1 : -1]
