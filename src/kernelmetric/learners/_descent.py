@@ -132,6 +132,9 @@ class GradientLearner(IterativeLearner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        self._check_reg()
+
+    def _check_reg(self) -> None:
         check_number(self, "reg", Real, low=0, high=LARGEST)
 
     def _descent(self, *data: Any, **options: Any) -> Descent:

@@ -21,6 +21,7 @@ from kernelmetric.compute import (
     to_numpy,
     widened,
 )
+from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import check_choice, check_number
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._held_out import held_back
@@ -33,8 +34,9 @@ from kernelmetric.learners._nca_solvers import (
     sorted_problem,
 )
 from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._spectral import about_centres
 from kernelmetric.solvers import minimize_lbfgs
-from kernelmetric.spaces import Gram
+from kernelmetric.spaces import Gram, orthonormal
 
 # Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
 # at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.
@@ -48,6 +50,12 @@ _COARSE_ABOVE = 20_000  # from here on, a fit of some of the points is worth hav
 _COARSE_ROWS = 4_000
 _COARSE_TOL = 1e-3
 _EARLY_FROM = 5_000  # points: from here on some are held out
+# With reg='spread': weight, for each point, of the mean squared distance to the centre of a class,
+# and how much of the mean variance of a coordinate that of every class is raised by.
+_PULL = 1e-4
+_SPREAD_SHARE = 1.0
+_PULLED_TOL = 1e-4
+_COARSE_ABOVE_PULLED = 6_000  # the penalty leaves little to learn from more points
 
 
 class NCA(GradientLearner):
@@ -65,12 +73,17 @@ class NCA(GradientLearner):
         The first map. 'auto' is the identity at full rank, else Fisher's directions where they
         suffice, else principal ones. All but an array are scaled to a mean squared length of 4,
         or more where the softmax would spread over more than 50 neighbours.
-    reg : float, default=0.0
-        Weight of the squared Frobenius norm of L.
+    reg : float or 'spread', default=0.0
+        Weight of the squared Frobenius norm of L. 'spread' penalizes, instead of the norm, the
+        spread of each class under the map, and starts where that is the same in all directions.
+        It is for coordinates that know the labels, as those of
+        :class:`~kernelmetric.selection.RidgeKPCA` do: without it the descent ends in maps that
+        have every training point among its class by directions that mean nothing to new points.
     max_iter : int, default=200
         The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
     tol : float, default=5e-6
-        Relative decrease of the objective in one iteration at which the fit has converged.
+        Relative decrease of the objective in one iteration at which the fit has converged; with
+        ``reg='spread'`` at least 1e-4, since what comes after changes next to no neighbour.
     solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
         'lbfgs' looks at all pairs in every step. 'truncated' leaves out far pairs whose share of
         a point's softmax is certified to be at most ``eps``, lists the others anew every few
@@ -87,7 +100,9 @@ class NCA(GradientLearner):
         Whether some points are held out, at most a tenth and 3,000, and the map kept with which
         the nearest of the others is of their class most often. The fit ends when the last ten
         iterations brought nothing better. 'auto' does so from 5,000 points on, where iterations
-        cost most and gain least.
+        cost most and gain least. Within ``Kernelized``, on coordinates that know the labels of the
+        training points, these are no judges: there 'auto' holds none out, and is ``reg='spread'``
+        where ``reg`` is 0.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         n_components, the shape of init or the number of features has changed.
@@ -121,8 +136,12 @@ class NCA(GradientLearner):
     Notes
     -----
     O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
-    the softmax (see :func:`kernelmetric.memory_budget`). From 20,000 points on, a fit of 4,000 of
-    them is the start.
+    the softmax (see :func:`kernelmetric.memory_budget`). From 20,000 points on, with
+    ``reg='spread'`` from 6,000, a fit of 4,000 of them is the start.
+
+    With ``reg='spread'`` the penalty is ``1e-4 Σ_i |L (x_i - c_i)|²``, where c_i is the centre of
+    the class of x_i, and the descent is in coordinates in which it is the squared norm. The scatter
+    of classes is raised by the mean variance of a coordinate, in all directions.
 
     References
     ----------
@@ -190,6 +209,12 @@ class NCA(GradientLearner):
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         return super()._fit_bytes(n_samples, n_features) + softmax_bytes(n_samples)
 
+    def _check_reg(self) -> None:
+        if not isinstance(self.reg, str):
+            super()._check_reg()
+        elif self.reg != "spread":
+            raise ValueError(f"Got reg={self.reg!r}, but expected a number >= 0 or 'spread'.")
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
@@ -215,16 +240,30 @@ class NCA(GradientLearner):
                 "count them alike. Try solver='lbfgs', or 'minibatch' for many points."
             )
         rank = self._check_n_components(X.shape[1])
+        pulled = isinstance(self.reg, str)
+        reg, pull = (0.0, _PULL) if pulled else (float(self.reg), 0.0)
+        gram = class_spread(X, codes, gram, weights) if pulled else gram
         start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X, weights), weights)
-        problem = sorted_problem(X, codes, self.reg, gram, weights)
+
+        def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
+            if not pulled:
+                return sorted_problem(X, codes, reg, gram, weights)
+            Z = orthonormal(X, gram, span=False, unit=False).Z
+            return sorted_problem(Z, codes, reg, None, weights, pull)
+
+        problem = problem_of(X, codes, weights)
 
         def renewed() -> NCAProblem:
-            return problem if drawn is None else sorted_problem(*drawn(), self.reg, gram)
+            return problem if drawn is None else problem_of(*drawn())
 
         def minimise(report: Iterations) -> Found:
             return self._descend(problem, start, report, None if drawn is None else renewed)
 
-        return Descent(start, minimise, lambda L: L)
+        if not pulled:
+            return Descent(start, minimise, lambda L: L)
+        basis = orthonormal(X[:2, :], gram, span=False, unit=False)
+        start = basis.enter(start)
+        return Descent(start, minimise, basis.leave)
 
     def _descend(
         self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any
@@ -241,7 +280,7 @@ class NCA(GradientLearner):
         if held_out is not None:
             held_out(L)
         fresh = isinstance(self.init, str) and not self.warm_start
-        if n >= _COARSE_ABOVE and fresh:
+        if n >= (_COARSE_ABOVE_PULLED if problem.pull else _COARSE_ABOVE) and fresh:
             rows = np.linspace(0, len(problem.codes) - 1, _COARSE_ROWS).astype(int)
             some = problem.subset(rows)
             L = minimize_lbfgs(some.objective, L, max_iter=self.max_iter, tol=_COARSE_TOL).x
@@ -258,10 +297,11 @@ class NCA(GradientLearner):
         return held_out.best, problem.objective(held_out.best)[0], found[2]
 
     def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:
+        tol = max(self.tol, _PULLED_TOL) if problem.pull else self.tol
         if self.solver == "lbfgs":
-            return descend_exactly(problem, L, report, self.max_iter, self.tol)
+            return descend_exactly(problem, L, report, self.max_iter, tol)
         if self.solver == "truncated":
-            return descend_truncated(problem, L, report, self.max_iter, self.tol, eps=self.eps)
+            return descend_truncated(problem, L, report, self.max_iter, tol, eps=self.eps)
         return descend_batches(
             problem,
             L,
@@ -271,6 +311,21 @@ class NCA(GradientLearner):
             random_state=self.random_state,
             renewed=renewed,
         )
+
+
+def class_spread(X: Any, codes: np.ndarray, gram: Gram | None, weights: Weights | None) -> Gram:
+    """The mean scatter of points about the centres of their classes, raised in all directions.
+
+    As the Gram matrix of a basis: the squared norm of a map is the spread of the classes under it.
+    """
+    Z = to_numpy(centered(widened(X)))
+    about = about_centres(Z, codes, None if weights is None else weights.shares)
+    if weights is not None:
+        roots = np.sqrt(weights.shares / weights.total * len(Z))[:, None]
+        Z, about = roots * Z, roots * about
+    unit = np.eye(Z.shape[1]) if gram is None else gram.matrix
+    raised = _SPREAD_SHARE * np.sum(Z * Z) / np.trace(unit)
+    return Gram((about.T @ about + raised * unit) / len(Z))
 
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:
