@@ -23,7 +23,13 @@ from kernelmetric.compute import (
 )
 from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import check_choice, check_number
-from kernelmetric.learners._descent import Descent, Found, GradientLearner
+from kernelmetric.learners._descent import (
+    Descent,
+    Found,
+    GradientLearner,
+    about_mean,
+    in_single,
+)
 from kernelmetric.learners._held_out import held_back
 from kernelmetric.learners._nca_solvers import (
     DrawnPoints,
@@ -36,7 +42,7 @@ from kernelmetric.learners._nca_solvers import (
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.learners._spectral import about_centres
 from kernelmetric.solvers import minimize_lbfgs
-from kernelmetric.spaces import Gram, orthonormal
+from kernelmetric.spaces import Gram
 
 # Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
 # at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.
@@ -46,16 +52,15 @@ _START_SQUARED_NORM = 4.0
 _START_PERPLEXITY = 50.0
 _PERPLEXITY_ROWS = 32
 _LONGEST_START = 1024.0  # for points all equally far apart, which no length tells apart
-_COARSE_ABOVE = 20_000  # from here on, a fit of some of the points is worth having as a start
-_COARSE_ROWS = 4_000
-_COARSE_TOL = 1e-3
+# From so many points on, a fit of some of them, to such a tolerance, is worth having as a start.
+_COARSE = 20_000, 4_000, 1e-3
 _EARLY_FROM = 5_000  # points: from here on some are held out
-# With reg='spread': weight, for each point, of the mean squared distance to the centre of a class,
-# and how much of the mean variance of a coordinate that of every class is raised by.
+# With reg='spread': the weight of the penalty for each point, and how much of the mean variance of
+# a coordinate that of the classes is raised by. Some points tell nearly all of what all of them do.
 _PULL = 1e-4
 _SPREAD_SHARE = 1.0
 _PULLED_TOL = 1e-4
-_COARSE_ABOVE_PULLED = 6_000  # the penalty leaves little to learn from more points
+_PULLED_COARSE = 3_000, 2_000, 1e-4
 
 
 class NCA(GradientLearner):
@@ -136,8 +141,8 @@ class NCA(GradientLearner):
     Notes
     -----
     O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
-    the softmax (see :func:`kernelmetric.memory_budget`). From 20,000 points on, with
-    ``reg='spread'`` from 6,000, a fit of 4,000 of them is the start.
+    the softmax (see :func:`kernelmetric.memory_budget`). From 20,000 points on, a fit of 4,000 of
+    them is the start; with ``reg='spread'`` from 3,000 on one of 2,000.
 
     With ``reg='spread'`` the penalty is ``1e-4 Σ_i |L (x_i - c_i)|²``, where c_i is the centre of
     the class of x_i, and the descent is in coordinates in which it is the squared norm. The scatter
@@ -240,16 +245,17 @@ class NCA(GradientLearner):
                 "count them alike. Try solver='lbfgs', or 'minibatch' for many points."
             )
         rank = self._check_n_components(X.shape[1])
-        pulled = isinstance(self.reg, str)
-        reg, pull = (0.0, _PULL) if pulled else (float(self.reg), 0.0)
-        gram = class_spread(X, codes, gram, weights) if pulled else gram
+        reg, pull = (0.0, _PULL) if isinstance(self.reg, str) else (self.reg, 0.0)
+        gram = class_spread(X, codes, gram, weights) if pull else gram
         start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X, weights), weights)
+        # With a pull, the descent is where the spread of the classes is the norm of the map.
+        W = gram.inv_sqrt() if pull and gram is not None else None
 
         def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
-            if not pulled:
+            if W is None:
                 return sorted_problem(X, codes, reg, gram, weights)
-            Z = orthonormal(X, gram, span=False, unit=False).Z
-            return sorted_problem(Z, codes, reg, None, weights, pull)
+            points = product(centered(X), like(W, X))
+            return sorted_problem(points, codes, reg, None, weights, pull)
 
         problem = problem_of(X, codes, weights)
 
@@ -257,13 +263,10 @@ class NCA(GradientLearner):
             return problem if drawn is None else problem_of(*drawn())
 
         def minimise(report: Iterations) -> Found:
-            return self._descend(problem, start, report, None if drawn is None else renewed)
+            return self._descend(problem, begin, report, None if drawn is None else renewed)
 
-        if not pulled:
-            return Descent(start, minimise, lambda L: L)
-        basis = orthonormal(X[:2, :], gram, span=False, unit=False)
-        start = basis.enter(start)
-        return Descent(start, minimise, basis.leave)
+        begin = start if W is None or gram is None else start @ gram.matrix @ W
+        return Descent(begin, minimise, lambda L: L if W is None else L @ W.T)
 
     def _descend(
         self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any
@@ -280,10 +283,12 @@ class NCA(GradientLearner):
         if held_out is not None:
             held_out(L)
         fresh = isinstance(self.init, str) and not self.warm_start
-        if n >= (_COARSE_ABOVE_PULLED if problem.pull else _COARSE_ABOVE) and fresh:
-            rows = np.linspace(0, len(problem.codes) - 1, _COARSE_ROWS).astype(int)
+        above, most, tol = _PULLED_COARSE if problem.pull else _COARSE
+        if n >= above and fresh:
+            rows = np.linspace(0, len(problem.codes) - 1, most).astype(int)
             some = problem.subset(rows)
-            L = minimize_lbfgs(some.objective, L, max_iter=self.max_iter, tol=_COARSE_TOL).x
+            some = some.in_single() if in_single(some.points, tol) else some
+            L = minimize_lbfgs(some.objective, L, max_iter=self.max_iter, tol=tol).x
             if held_out is not None:
                 held_out(L)
                 L = held_out.best
@@ -320,12 +325,11 @@ def class_spread(X: Any, codes: np.ndarray, gram: Gram | None, weights: Weights 
     """
     Z = to_numpy(centered(widened(X)))
     about = about_centres(Z, codes, None if weights is None else weights.shares)
-    if weights is not None:
-        roots = np.sqrt(weights.shares / weights.total * len(Z))[:, None]
-        Z, about = roots * Z, roots * about
+    about = about if weights is None else np.sqrt(weights.shares)[:, None] * about
+    total = len(Z) if weights is None else weights.total
     unit = np.eye(Z.shape[1]) if gram is None else gram.matrix
-    raised = _SPREAD_SHARE * np.sum(Z * Z) / np.trace(unit)
-    return Gram((about.T @ about + raised * unit) / len(Z))
+    raised = _SPREAD_SHARE * np.sum(about_mean(Z, weights) ** 2) / np.trace(unit)
+    return Gram((about.T @ about + raised * unit) / total)
 
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:
