@@ -1,6 +1,7 @@
 """What a CUDA device does in what time: ``python benchmarks/gpu.py [NAME ...]``.
 
-Every row is run three times after a first run that compiles. ``--page docs/measurements/gpu.md``
+Every row is run three times after a first run that compiles; what is shorter than 50 ms is run
+many times in a row each time. ``--page docs/measurements/gpu.md``
 writes the rows into the table of that page, and leaves its other rows as they are::
 
     python benchmarks/gpu.py "KPCA fit" "Nystroem fit" --page docs/measurements/gpu.md
@@ -370,7 +371,7 @@ def million(data):
     L = torch.eye(30, 50, device="cuda")
     torch.cuda.reset_peak_memory_stats()
     held = torch.cuda.memory_allocated()
-    (seconds,), _ = timed(lambda: nca_loss(L, X, codes), 1)
+    seconds = min(timed(lambda: nca_loss(L, X, codes), 1)[0])
     peak = (torch.cuda.max_memory_allocated() - held) / 1e9
     print(f"NCA step, 10^6 x 50 -> 30: {seconds:.2f} s, {peak:.2f} GB beside the points")
     try:
@@ -417,14 +418,19 @@ def shapes(data):
 
 
 def timed(run, repeats):
+    """Seconds of some runs after a first one; a short run is many in a row, as in a fit."""
     result = run()
     torch.cuda.synchronize()
-    seconds = []
+    start = time.perf_counter()
+    run()
+    torch.cuda.synchronize()
+    number, seconds = max(1, int(0.05 / (time.perf_counter() - start))), []
     for _ in range(repeats):
         start = time.perf_counter()
-        result = run()
+        for _ in range(number):
+            result = run()
         torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - start)
+        seconds.append((time.perf_counter() - start) / number)
     return seconds, result
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -218,6 +217,11 @@ _METHODS = (
         "training points chooses its round.",
         lambda problem: peer(PeerXRFM, "xrfm"),
     ),
+    _classifier(
+        "CatBoost",
+        "CatBoost 1.2 as it comes: a thousand trees, at a rate that follows the number of points.",
+        lambda problem: peer(PeerCatBoost, "catboost"),
+    ),
     *(_linear(kind.__name__, kind) for kind in (LDA, LFDA, DNE, DLA, RCA, NCA, LMNN)),
     Method(
         "LMCA",
@@ -261,20 +265,4 @@ BEYOND = Table(
     smoke=Smoke(("iris",)),
     printed="percent",
     reference="SVM",
-)
-
-_CATBOOST = _classifier(
-    "CatBoost",
-    "CatBoost 1.2 as it comes: a thousand trees, at a rate that follows the number of points.",
-    lambda problem: peer(PeerCatBoost, "catboost"),
-)
-_BESIDE = ("KLMNN", "KNCA", "RFM", "SVM", "forest", "xRFM")
-
-#: A thousand trees take minutes where features or classes are many: apart, with fewer splits.
-BOOSTING = replace(
-    BEYOND,
-    name="boosting",
-    title="CatBoost beside some methods of that table, accuracy",
-    methods=(_CATBOOST, *(method for method in _METHODS if method.name in _BESIDE)),
-    n_splits=3,
 )

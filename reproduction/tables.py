@@ -2,7 +2,7 @@
 
 from reproduction.aligned import ALIGNED
 from reproduction.automatic import AUTOMATIC
-from reproduction.beyond import BEYOND, BOOSTING
+from reproduction.beyond import BEYOND
 from reproduction.idealized import FORMS_OF_004, TABLES_OF_004
 from reproduction.kernelization import TABLES_OF_000, TABLES_OF_003
 from reproduction.learners import LEARNERS, REGRESSION
@@ -22,5 +22,5 @@ TABLES = _by_name(
 
 #: Comparisons that the guide speaks of.
 STUDIES = _by_name(
-    ALIGNED, *AUTOMATIC, BOOSTING, *FORMS_OF_004, *FEW_LABELS, LEARNERS, REGRESSION, *MULTIMODAL
+    ALIGNED, *AUTOMATIC, *FORMS_OF_004, *FEW_LABELS, LEARNERS, REGRESSION, *MULTIMODAL
 )

@@ -146,10 +146,11 @@ def test_the_step_of_newton_is_the_same_by_entries_and_by_comparisons(told):
     problem = ComparedPairs(X, triplets.near, triplets.far, 50.0, counts)
     here = problem.seen_by(np.eye(5) + 0.2 * np.random.RandomState(1).standard_normal((5, 5)))
     rng = np.random.RandomState(2)
-    c, h = rng.uniform(0.5, 2.0, size=(2, len(here.wrong)))
-    D, E = here.D[here.wrong], here.E[here.wrong]
-    S = _lsml_solvers._by_entries(here.gradient, D, E, c, h)
-    T = _lsml_solvers._by_comparisons(here.gradient, D, E, c, h)
+    c, h = rng.uniform(0.5, 2.0, size=(2, len(here.wrong.rows)))
+    D, E = np.split(here.ends, 2)
+    U, V = D - np.sqrt(c)[:, None] * E, D + np.sqrt(c)[:, None] * E
+    S = _lsml_solvers._by_entries(here.gradient, U, V, h)
+    T = _lsml_solvers._by_comparisons(here.gradient, U, V, h)
     np.testing.assert_allclose(S, T, atol=1e-9 * np.abs(S).max())
     products = np.einsum("ni,nj->nij", D, D) - c[:, None, None] * np.einsum("ni,nj->nij", E, E)
     at = np.einsum("n,nij->ij", h * np.einsum("nij,ij->n", products, S), products)
@@ -180,13 +181,39 @@ def test_newton_ends_where_lbfgs_does_after_fewer_steps(told, monkeypatch):
 
 
 def test_many_comparisons_begin_with_a_part_and_end_at_the_optimum_of_all(told, monkeypatch):
-    X, triplets = told
-    found = LSML(tol=1e-10).fit(X, triplets=triplets)
-    monkeypatch.setattr(_lsml_solvers, "_MANY", 100)
+    X, _ = told
+    triplets = Triplets.from_labels(X[:, 0] > 0, per_point=80, random_state=0)
+    assert len(triplets) >= _lsml_solvers._MANY
+    part, parts = ComparedPairs.part, []
+    monkeypatch.setattr(ComparedPairs, "part", lambda *args: parts.append(part(*args)) or parts[-1])
     again = LSML(tol=1e-10).fit(X, triplets=triplets)
+    assert [len(some.near) for some in parts] == [-(-len(triplets) // _lsml_solvers._PART)]
+    monkeypatch.setattr(_lsml_solvers, "_MANY", len(triplets) + 1)
+    found = LSML(tol=1e-10).fit(X, triplets=triplets)
+    assert len(parts) == 1
     M = found.get_mahalanobis_matrix()
     np.testing.assert_allclose(again.get_mahalanobis_matrix(), M, atol=1e-5 * np.abs(M).max())
-    assert again.loss_curve_[0] < found.loss_curve_[0]
+
+
+def test_a_start_that_is_drawn_in_is_lower_and_ends_at_the_same_optimum(told, monkeypatch):
+    X, triplets = told
+    found = LSML(tol=1e-10).fit(X, triplets=triplets)
+    monkeypatch.setattr(_lsml_solvers._Seen, "drawn_in", lambda self, problem: self)
+    slow = LSML(tol=1e-10).fit(X, triplets=triplets)
+    assert found.loss_curve_[0] < slow.loss_curve_[0]
+    assert found.loss_ == pytest.approx(slow.loss_, rel=1e-9)
+
+
+def test_a_metric_drawn_in_is_that_of_the_pulls_alone(told):
+    X, triplets = told
+    problem = ComparedPairs(X, triplets.near, triplets.far, 1e4, np.ones(len(triplets)))
+    here = problem.seen_by(np.eye(5))
+    after = here.drawn_in(problem)
+    assert after.value < here.value
+    near = X[triplets.near[here.wrong.rows, 0]] - X[triplets.near[here.wrong.rows, 1]]
+    M = np.linalg.inv(np.eye(5) + (here.wrong.pull * near.T) @ near)
+    found = after.L.T @ after.L
+    np.testing.assert_allclose(found / np.trace(found), M / np.trace(M), rtol=1e-8, atol=1e-10)
 
 
 def test_labels_make_no_more_triplets_than_asked_for():

@@ -498,11 +498,12 @@ def test_points_ruled_out_in_few_coordinates_are_no_neighbours(k, dtype, elsewhe
     monkeypatch.setattr(_pruned, "_MIN_FEATURES", 10)
     monkeypatch.setattr(_pruned, "_N_LEADING", 4)
     monkeypatch.setattr(_pruned, "_WORTH", 0.5)
+    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
     rng = np.random.RandomState(0)
     X = (rng.standard_normal((900, 20)) / np.arange(1, 21) + 3).astype(dtype)
     X[5] = X[3]  # duplicates are nearest neighbours
     queries = X[:300] + dtype(0.01) if elsewhere else None
-    assert _pruned.worth_pruning(X, X, k, _pruned.lower_bounds(X, X), same=True)
+    assert _pruned.worth_pruning(X, X, k, _pruned.lower_bounds(X, X, k), same=True)
     indices, squared = nearest_neighbors(X, k, queries=queries)
     monkeypatch.setattr(_pruned, "_MIN_ROWS", 10_000)
     plain_indices, plain_squared = nearest_neighbors(X, k, queries=queries)
@@ -515,5 +516,19 @@ def test_nothing_is_ruled_out_where_no_direction_stands_out(monkeypatch):
     monkeypatch.setattr(_pruned, "_MIN_ROWS", 100)
     monkeypatch.setattr(_pruned, "_N_LEADING", 4)
     monkeypatch.setattr(_pruned, "_MIN_FEATURES", 10)
+    monkeypatch.setattr(_pruned, "_SAMPLE", 200)
     X = np.random.RandomState(0).standard_normal((900, 40))
-    assert not _pruned.worth_pruning(X, X, 5, _pruned.lower_bounds(X, X), same=True)
+    asked, bounds_of = [], _pruned._bounds
+
+    def counted(P, *others):
+        asked.append(len(P))
+        return bounds_of(P, *others)
+
+    monkeypatch.setattr(_pruned, "_bounds", counted)
+    assert _pruned.lower_bounds(X, X, 5) is None
+    assert asked == [225]  # a sample tells
+    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
+    assert not _pruned.worth_pruning(X, X, 5, _pruned.lower_bounds(X, X, 5), same=True)
+    assert asked == [225, 225, 900]
+    monkeypatch.setattr(_pruned, "_HOPELESS", 0.1)
+    assert _pruned.lower_bounds(X / np.arange(1, 41) ** 2, X, 5) is not None

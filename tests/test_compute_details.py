@@ -1,10 +1,18 @@
 """Compute: what is refused at which size, what a budget bounds, and small inputs' answers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from kernelmetric import memory_budget
-from kernelmetric.compute import _budget, _machine, mine_impostors, squared_distances
+from kernelmetric import LDA, memory_budget
+from kernelmetric.compute import (
+    _budget,
+    _machine,
+    check_labels,
+    check_points,
+    mine_impostors,
+    squared_distances,
+)
 from kernelmetric.compute._budget import (
     itemsize_of,
     parse_bytes,
@@ -235,3 +243,47 @@ def test_impostors_are_listed_up_to_the_margin_and_its_slack():
     value, pairs = mine_impostors(E, targets, codes, 0.5, most=0)
     assert value == pytest.approx(5.0)
     assert pairs.shape == (0, 2)
+
+
+# --- plain arrays, which are checked here and not by scikit-learn ---------------------------------
+
+
+def test_a_fit_on_an_array_forgets_the_names_of_a_table():
+    X = np.random.RandomState(0).standard_normal((12, 2))
+    y = np.arange(12) % 2
+    metric = LDA().fit(pd.DataFrame(X, columns=["a", "b"]), y)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        metric.transform(X)
+    metric.fit(X, y)
+    assert not hasattr(metric, "feature_names_in_")
+    metric.transform(X)
+
+
+def test_an_array_of_another_width_is_refused_as_scikit_learn_does():
+    X = np.random.RandomState(0).standard_normal((12, 3))
+    metric = LDA().fit(X, np.arange(12) % 2)
+    assert metric.n_features_in_ == 3
+    with pytest.raises(ValueError, match="X has 2 features, but LDA is expecting 3"):
+        metric.transform(X[:, :2])
+    with pytest.raises(ValueError, match="contains NaN"):
+        metric.transform(np.full((1, 3), np.nan))
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        metric.fit(X[:1], [0])
+
+
+def test_a_sum_beyond_the_range_is_no_infinity():
+    X = np.full((4, 2), 1e308)
+    X[::2] /= 2
+    assert check_points(LDA(), X, reset=True) is X
+
+
+def test_whole_labels_are_coded_as_others_and_many_of_them_are_warned_of():
+    X = np.zeros((30, 1))
+    for y in (np.array([3, 7, 3, 9] * 7 + [9, 7]), np.array([True, False] * 15)):
+        codes = check_labels(y, X)
+        np.testing.assert_array_equal(codes, check_labels(y.astype(str), X))
+        np.testing.assert_array_equal(codes, check_labels(y.tolist(), X))
+    with pytest.warns(UserWarning, match="unique classes is greater than 50%"):
+        check_labels(np.arange(30), X)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        check_labels(np.arange(3), X)

@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -205,6 +206,36 @@ def test_every_worker_is_dealt_as_many_tiles(workers):
     done = Counter(task["worker"] for task in stream.data if "tiles" in str(task["key"]))
     assert len(done) == 3
     assert min(done.values()) > sum(done.values()) / 6  # who is idle may take some of the others'
+
+
+def pages_of_arrays(again):
+    """How often this process waits for a page of the system, for arrays that it frees again."""
+    import os
+    import resource
+    from contextlib import nullcontext
+
+    from kernelmetric.compute.backends.dask._freed import _mallopt, kept_memory
+
+    if _mallopt() is None or not os.environ.get("MALLOC_TRIM_THRESHOLD_"):
+        return None
+    with kept_memory() if again else nullcontext():
+        np.ones(2**18).sum()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(50):
+            np.ones(2**18).sum()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threshold of glibc")
+def test_a_worker_uses_again_the_memory_that_a_tile_freed(workers):
+    (address, *_) = workers.nthreads()
+    anew, again, later = (
+        workers.run(pages_of_arrays, some, workers=[address])[address]
+        for some in (False, True, False)
+    )
+    if anew is None:
+        pytest.skip("no threshold of glibc is set for these workers")
+    assert 4 * again < min(anew, later)
 
 
 def test_a_fitted_metric_is_plain_and_nothing_is_left_on_the_cluster(workers):
@@ -542,7 +573,7 @@ def test_without_a_client_the_work_is_done_here_and_that_is_said(monkeypatch):
 
 
 def test_views_arrive_as_they_left():
-    from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
+    from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
 
     base = np.arange(40_000.0).reshape(200, 200)
     columns = np.asfortranarray(base)
@@ -550,23 +581,40 @@ def test_views_arrive_as_they_left():
     parts = Parts()
     data = dumps(things, parts)
     assert len(parts.arrays) == 2 and len(data) < 10_000
-    for sent, found in zip(things, loads(data, [a.copy("A") for a in parts.arrays]), strict=True):
+    arrived = loads(data, [Carried(array.copy("A")) for array in parts.arrays])
+    for sent, found in zip(things, arrived, strict=True):
         assert np.array_equal(sent, found)
         assert getattr(sent, "strides", None) == getattr(found, "strides", None)
 
 
-def test_arrays_that_arrive_at_an_odd_place_are_moved_once():
-    from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
+def test_an_array_that_arrives_at_an_odd_place_is_moved_once():
+    from distributed.sizeof import sizeof
 
-    array = np.arange(20_000.0).reshape(100, 200)
-    parts = Parts()
-    data = [dumps(array[i:], parts) for i in (0, 1)]
-    odd = np.frombuffer(b"-" + parts.arrays[0].tobytes(), np.float64, offset=1).reshape(100, 200)
-    assert not odd.flags.aligned
-    arrays = [odd]
-    found = [loads(some, arrays) for some in data]
-    assert all(part.flags.aligned for part in found)
-    assert np.shares_memory(*found) and np.array_equal(found[1], array[1:])
+    from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
+
+    array = np.asfortranarray(np.arange(20_000.0).reshape(100, 200))
+    parts, buffers = Parts(), []
+    data = [dumps(array[:, i:], parts) for i in (0, 1)]
+    sent = pickle.dumps(Carried(parts.arrays[0]), protocol=5, buffer_callback=buffers.append)
+    message = bytearray(b"-" + buffers[0].raw())
+    carried = pickle.loads(sent, buffers=[memoryview(message)[1:]])
+    assert carried.array.flags.aligned and sizeof(carried) >= array.nbytes
+    found = [loads(some, [carried]) for some in data]
+    assert all(np.shares_memory(part, carried.array) for part in found)
+    assert np.array_equal(found[1], array[:, 1:])
+
+
+@pytest.mark.parametrize("n_items", [2, 5, 16, 18, 59, 180, 2188])
+@pytest.mark.parametrize("n_threads", [2, 3, 7])
+@pytest.mark.parametrize("seconds", [1.0, 1000.0])
+def test_every_thread_is_dealt_as_many_items(n_items, n_threads, seconds):
+    from kernelmetric.compute.backends.dask._tiles import dealt
+
+    shares = dealt(range(n_items), n_threads, seconds)
+    assert [item for share in shares for item in share] == list(range(n_items)) and all(shares)
+    each = [sum(map(len, shares[thread::n_threads])) for thread in range(n_threads)]
+    assert max(each) - min(each) <= 1
+    assert seconds < 2.0 or len(shares) == min(n_items, 16 * n_threads)
 
 
 def test_an_array_that_was_written_into_is_sent_again():

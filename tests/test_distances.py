@@ -255,6 +255,7 @@ def test_pruned_neighbours_are_those_of_differences(kind, monkeypatch):
     monkeypatch.setattr(_pruned, "_N_LEADING", 4)
     monkeypatch.setattr(_pruned, "_MIN_FEATURES", 6)
     monkeypatch.setattr(_pruned, "_MIN_ROWS", 50)
+    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
     monkeypatch.setattr(_neighbors, "worth_pruning", lambda *arguments: True)
     for dtype in (np.float64, np.float32):
         X = cloud(kind, n=200).astype(dtype)

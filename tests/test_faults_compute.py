@@ -439,12 +439,13 @@ def test_few_coordinates_are_tried_from_these_sizes_on(short, monkeypatch):
     monkeypatch.setattr(_pruned, "_MIN_ROWS", 20)
     monkeypatch.setattr(_pruned, "_MIN_FEATURES", 8)
     monkeypatch.setattr(_pruned, "_N_LEADING", 4)
+    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
     rng = np.random.RandomState(0)
     P, Q = rng.randn(20, 8), rng.randn(20, 8)
     P, Q = (P[:-1], Q) if short == "points" else (P, Q[:-1] if short == "queries" else Q)
     if short == "features":
         P, Q = P[:, :-1], Q[:, :-1]
-    bounds = _pruned.lower_bounds(P, Q)
+    bounds = _pruned.lower_bounds(P, Q, 3)
     assert (bounds is None) == (short is not None)
 
 
@@ -453,9 +454,10 @@ def test_lower_bounds_are_never_above_the_distances(dtype, monkeypatch):
     monkeypatch.setattr(_pruned, "_MIN_ROWS", 20)
     monkeypatch.setattr(_pruned, "_MIN_FEATURES", 8)
     monkeypatch.setattr(_pruned, "_N_LEADING", 4)
+    monkeypatch.setattr(_pruned, "_HOPELESS", 1.0)
     rng = np.random.RandomState(0)
     P, Q = ((rng.randn(n, 30) / np.arange(1, 31) + 5).astype(dtype) for n in (40, 30))
-    bounds = _pruned.lower_bounds(P, Q)
+    bounds = _pruned.lower_bounds(P, Q, 3)
     lower = bounds.queries.astype(float) @ bounds.points.T.astype(float) + bounds.squares[:, None]
     D2 = cdist(Q.astype(float), P.astype(float), "sqeuclidean")
     slack = 40 * np.finfo(dtype).eps * np.abs(D2).max()

@@ -18,6 +18,7 @@ from kernelmetric import (
     KPCA,
     NCA,
     RBF,
+    Delta,
     KernelTrick,
     Nystroem,
     RandomFeatures,
@@ -188,6 +189,7 @@ SPACES = [
     RandomFeatures(50, kernel=RBF(gamma=0.3), random_state=0),
     KernelTrick(kernel=RBF(gamma=0.3)),
     RidgeKPCA(3, kernel=RBF(gamma=0.3)),
+    RidgeKPCA(3, kernel=RBF(gamma=0.3) + 0.1 * Delta()),
 ]
 
 
@@ -219,6 +221,20 @@ def test_a_space_keeps_the_distances_it_keeps_here(space, device, n, d, classes,
         if single.rank_ == reference.rank_:
             pair = (on(device, fresh, torch.float32), fresh.astype(np.float32))
             close(gram(single, pair[0]), gram(reference, pair[1]), 1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weighed", [False, True], ids=["plain", "weighed"])
+@pytest.mark.parametrize("rows", [1500, 2500])
+def test_ridge_regression_of_many_points_is_that_of_here(rows, weighed):
+    """Beyond 2,000 points it is solved in single precision here, and in float64 on some cards."""
+    X, y = points(rows, 5, 3, "")
+    space = RidgeKPCA(3, kernel=RBF(gamma=0.3) + 0.1 * Delta())
+    weights = {"sample_weight": 1.0 + np.arange(rows) % 3} if weighed else {}
+    expected = clone(space).fit(X, y, **weights)
+    found = clone(space).fit(on("cuda", X), y, **weights)
+    fresh = X[:40] + 0.01
+    close(gram(found, on("cuda", fresh)), gram(expected, fresh), 1e-6 if rows < 2000 else 1e-3)
 
 
 def gram(fitted, points):

@@ -523,6 +523,27 @@ def test_many_points_end_where_they_would_without_a_start_from_some(monkeypatch)
     assert short.n_iter_ == 3
 
 
+def test_many_points_take_no_step_where_some_of_them_were_enough(monkeypatch):
+    rng = np.random.RandomState(0)
+    y = np.arange(240) % 2
+    X = rng.uniform(-0.01, 0.01, (240, 3)) + y[:, None]
+    monkeypatch.setattr(margin, "_MANY_POINTS", 200)
+    monkeypatch.setattr(margin, "_SOME_POINTS", 80)
+    sizes = []
+    real = margin.minimize_lbfgs
+
+    def watched(objective, *arguments, **options):
+        sizes.append(len(objective.func.__self__.codes))
+        return real(objective, *arguments, **options)
+
+    monkeypatch.setattr(margin, "minimize_lbfgs", watched)
+    learner = LMNN(tol=1e-2).fit(X, y)
+    assert set(sizes) == {80}
+    assert learner.converged_
+    assert learner.n_iter_ == len(learner.loss_curve_) > 0
+    assert learner.loss_ <= 1e-2 * 3 * 240  # as good as none for each target pair
+
+
 def test_an_objective_that_is_as_good_as_none_ends_the_descent():
     rng = np.random.RandomState(0)
     y = np.repeat([0, 1], 20)

@@ -1,11 +1,13 @@
 """RidgeKPCA: few coordinates, and nothing lost of what the labels need."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -473,3 +475,81 @@ def test_ridge_regression_of_easy_classes_takes_the_points_that_it_got_wrong(man
     rows = telling_rows(RBF(gamma=0.1), 0.1, X, Y, 60, 20)
     assert len(np.unique(rows)) == 80
     assert set(wrong) <= set(rows)
+
+
+def test_every_class_is_among_the_points_that_tell_easy_classes_apart():
+    rng = np.random.RandomState(0)
+    y = np.repeat([0, 1, 2, 3], [380, 14, 4, 2])
+    X = rng.standard_normal((400, 3)) + 6.0 * y[:, None]
+    Y = np.where(y[:, None] == np.arange(4), 1.0, -1.0)
+    rows = telling_rows(RBF(gamma=0.1), 0.1, X, Y, 60, 20)
+    assert len(np.unique(rows)) == 80
+    counts = np.bincount(y[rows])
+    assert counts[1] >= 10
+    assert list(counts[2:]) == [4, 2]
+
+
+def easily_told(learner, **parameters):
+    kernel = LeaveOneOutRidge(max_samples=40)
+    return Kernelized(learner, kernel, RidgeKPCA(8), **parameters)
+
+
+def test_margins_of_easy_classes_are_learned_from_the_points_of_the_space(many_easy_points):
+    X, y = many_easy_points
+    metric = easily_told(LMNN())
+    E = metric.fit_transform(X, y)
+    taken = np.isin(X[:, 0], metric.space_.anchors_[:, 0])
+    assert np.count_nonzero(taken) == 80
+    alone = LMNN().fit(metric.space_.transform(X)[taken], y[taken])
+    np.testing.assert_allclose(metric.learner_.loss_, alone.loss_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        metric.get_mahalanobis_matrix(), alone.get_mahalanobis_matrix(), rtol=1e-5, atol=1e-6
+    )
+    assert E.shape[0] == 400
+    np.testing.assert_allclose(E, metric.transform(X), atol=1e-8)
+    assert KNeighborsClassifier(1).fit(E[:200], y[:200]).score(E[200:], y[200:]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("learner", "parameters"),
+    [
+        (LMNN(), {"neighbors": "input"}),
+        (LMNN(n_neighbors=10), {}),
+        (NCA(max_iter=2), {}),
+    ],
+    ids=["neighbours elsewhere", "many neighbours", "no margins"],
+)
+def test_who_needs_every_point_of_easy_classes_gets_it(
+    many_easy_points, monkeypatch, learner, parameters
+):
+    X, y = many_easy_points
+    seen = []
+    check = type(learner)._check_training
+
+    def watched(self, Z, y):
+        seen.append(len(Z))
+        return check(self, Z, y)
+
+    monkeypatch.setattr(type(learner), "_check_training", watched)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        metric = easily_told(learner, **parameters).fit(X, y)
+    assert len(metric.space_.anchors_) == 80
+    assert seen == [400]
+
+
+def test_a_fit_to_noisy_labels_forgets_the_points_of_easy_ones(many_easy_points):
+    X, y = many_easy_points
+    space = RidgeKPCA(8, kernel=LeaveOneOutRidge(max_samples=40)).fit(X, y)
+    assert len(space._telling) == 80
+    assert pickle.loads(pickle.dumps(space))._telling is None
+    space.fit(X, np.where(np.random.RandomState(1).uniform(size=400) < 0.1, 1 - y, y))
+    assert space._telling is None
+
+
+def test_easy_classes_that_are_many_take_all_points(many_easy_points, monkeypatch):
+    monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (19, 20))
+    X, y = many_easy_points
+    space = RidgeKPCA(8, kernel=LeaveOneOutRidge(max_samples=40)).fit(X, y)
+    assert space.kernel_.loo_mistakes_ <= 0.01
+    assert len(space.anchors_) == 400

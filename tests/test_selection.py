@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import linalg, optimize, sparse
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.decomposition import PCA
@@ -25,6 +26,7 @@ from kernelmetric.selection import (
     automatic_kernel,
     leave_one_out_errors,
 )
+from kernelmetric.selection._learned_map import Judged, learned_map
 from kernelmetric.selection._leave_one_out import FAMILIES
 from kernelmetric.selection._relevance import relevance_loss, relevances
 from kernelmetric.solvers import RIDGES, Grid, few_columns, left_out
@@ -193,13 +195,13 @@ def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine, chosen):
     assert ridge in kernel.ridges_
     assert kernel.loo_errors_.shape == (len(kernel.gammas_), len(kernel.ridges_))
     errors = dict(kernel.candidates_)
-    mapped = errors.pop("mapped", np.inf)  # not looked at where all points are right
+    assert "mapped" not in errors  # not looked at where all points are right
     rescaled, common = (
         min(errors[name] for name in errors if name.endswith("rescaled") is kind)
         for kind in (True, False)
     )
     better = min(common, rescaled if rescaled < 0.9 * common else common)
-    assert isinstance(kernel, Rescaled) == (better < 0.9 * common or mapped < 0.9 * better)
+    assert isinstance(kernel, Rescaled) == (better < 0.9 * common)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=["RBF", "Laplacian"])
@@ -552,16 +554,44 @@ def test_scales_that_serve_are_not_given_up_for_a_map():
     assert LeaveOneOutRidge().bind(X, y).scales.shape == (6,)
 
 
-def test_surer_predictions_alone_are_no_reason_for_a_map():
+@pytest.mark.parametrize(
+    ("gain", "won", "lost", "better"),
+    [
+        (0.9, 20.0, 8.0, True),
+        (0.9, 12.0, 8.0, False),  # surer predictions alone are no reason for a map
+        (0.96, 20.0, 8.0, False),
+        (0.7, 8.0, 8.0, True),
+        (0.7, 0.0, 0.0, True),
+        (0.7, 8.0, 16.0, False),
+        (0.92, np.nan, np.nan, False),  # numbers have no classes
+        (0.88, np.nan, np.nan, True),
+    ],
+)
+def test_a_map_is_used_where_errors_and_classes_say_so(gain, won, lost, better):
+    assert Judged(gain, won, lost, np.eye(2)).is_better is better
+
+
+def test_a_map_begins_where_scales_end():
     rng = np.random.RandomState(0)
-    y = np.arange(400) % 2
-    X = rng.standard_normal((400, 20)) + 0.45 * (2 * y - 1)[:, None]
-    kernel = LeaveOneOutRidge().bind(X, y)
-    assert kernel.candidates_["mapped"] < 0.9 * kernel.candidates_["RBF"]
-    assert not isinstance(kernel, Rescaled)
+    X = rng.standard_normal((300, 6))
+    Z = X[:, :2] @ np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
+    Y = np.where((Z[:, 0] > 0) ^ (Z[:, 1] > 0), 1.0, -1.0)[:, None] * [1.0, -1.0]
+    scales = np.array([1.0, 1.0, 1e-9, 1e-9, 1e-9, 1e-9])  # of features that say nothing
+    found = learned_map(X, Y, FAMILIES[0], (4, 3), [scales] * 2)
+    assert found.is_better
+    np.testing.assert_allclose(found.L[:, 2:], 0.0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("n", "d"), [(90, 10), (150, 130)])
+def test_classes_that_differ_little_along_many_directions_are_mapped():
+    rng = np.random.RandomState(0)
+    Q = np.linalg.qr(rng.standard_normal((12, 4)))[0]
+    X = rng.standard_normal((400, 12))
+    centres = rng.standard_normal((26, 4))
+    y = np.argmin(cdist(X @ Q, centres), axis=1)
+    assert LeaveOneOutRidge().bind(X, y).scales.shape == (12, 12)
+
+
+@pytest.mark.parametrize(("n", "d"), [(90, 10), (150, 130), (150, 60)])
 def test_few_points_or_many_features_are_not_mapped(n, d):
     X = np.random.RandomState(0).standard_normal((n, d))
     kernel = LeaveOneOutRidge().bind(X, X[:, 0] + X[:, 1] > 0)

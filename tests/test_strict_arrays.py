@@ -1,13 +1,22 @@
-"""Spaces on arrays that obey the array API standard and nothing beyond it."""
+"""Spaces and learners on arrays that obey the array API standard and nothing beyond it."""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
 
-from kernelmetric.compute import class_neighbors, lmnn_hinge, nca_loss
-from kernelmetric.kernels import RBF, FunctionKernel, Precomputed, Rescaled
-from kernelmetric.spaces import KPCA, Nystroem
+from kernelmetric import LDA, Kernelized, TransductiveDistance
+from kernelmetric.compute import (
+    class_neighbors,
+    entries_above,
+    lmnn_hinge,
+    nca_loss,
+    positive_solver,
+)
+from kernelmetric.kernels import RBF, Delta, FunctionKernel, Precomputed, Rescaled
+from kernelmetric.selection import RidgeKPCA
+from kernelmetric.spaces import KPCA, Nystroem, RandomFeatures
+from tested_learners import weighable
 
 xs = pytest.importorskip("array_api_strict")
 
@@ -86,3 +95,54 @@ def test_sums_over_all_pairs_are_those_of_numpy(smoothing, labelled):
         assert found[0] == pytest.approx(expected[0], rel=1e-10)
         scale = np.abs(expected[1]).max()
         np.testing.assert_allclose(np.asarray(found[1]), expected[1], atol=1e-10 * scale)
+
+
+WEIGHED = [
+    *(
+        clone(a).set_params(**({"max_iter": 5} if "max_iter" in a.get_params() else {}))
+        for a in {type(a): a for a in reversed(weighable())}.values()  # the first of each
+        if a.learns_from in ("labels", "points", "targets")
+    ),
+    KPCA(5, kernel=RBF(gamma=0.3)),
+    Nystroem(12, kernel=RBF(gamma=0.3), random_state=0),
+    RandomFeatures(50, kernel=RBF(gamma=0.3), random_state=0),
+    RidgeKPCA(5, kernel=RBF(gamma=0.3)),
+    RidgeKPCA(5, kernel=RBF(gamma=0.3) + 0.1 * Delta()),
+    Kernelized(LDA()),
+    TransductiveDistance(graph="neighbors", n_neighbors=5, n_components=4, lam=1000.0),
+    TransductiveDistance(graph="gaussian", n_components=4, lam=1000.0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Got .* class.es. with at most")
+@pytest.mark.filterwarnings("ignore:.* eigenvectors live on the")
+@pytest.mark.parametrize("weighed", [False, True], ids=["plain", "weighed"])
+@pytest.mark.parametrize("estimator", WEIGHED, ids=repr)
+def test_every_estimator_learns_the_same_from_strict_arrays(estimator, weighed, labelled):
+    X, y = labelled
+    if isinstance(estimator, TransductiveDistance):
+        y = np.where(np.arange(len(y)) % 5 < 3, y, -1)
+    elif getattr(estimator, "learns_from", "") == "targets":
+        y = X[:, 0] + np.sin(3 * X[:, 1])
+    weights = {"sample_weight": 1.0 + np.arange(len(X)) % 3} if weighed else {}
+    here = clone(estimator).fit(X, y, **weights).transform(X)
+    there = clone(estimator).fit(xs.asarray(X), y, **weights).transform(xs.asarray(X))
+    D = pairwise_distances(here)
+    np.testing.assert_allclose(pairwise_distances(np.asarray(there)), D, atol=1e-5 * D.max())
+
+
+def test_entries_above_a_number_are_listed_row_by_row():
+    A = np.random.RandomState(0).rand(5, 7)
+    rows, columns, values = entries_above(xs.asarray(A), 0.8)
+    np.testing.assert_array_equal((rows, columns), np.nonzero(A > 0.8))
+    np.testing.assert_array_equal(values, A[A > 0.8])
+
+
+def test_a_matrix_that_is_not_positive_has_no_solver():
+    A = np.diag([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(
+        positive_solver(xs.asarray(A))(np.ones((3, 1)))[:, 0], [1, 0.5, 0.25]
+    )
+    with pytest.raises(np.linalg.LinAlgError):
+        positive_solver(xs.asarray(-A))

@@ -233,6 +233,17 @@ def test_points_of_tuples_are_told_apart_as_unique_rows(dtype, monkeypatch):
         monkeypatch.setattr(_point_tuples, "_odd_numbers", lambda n: np.zeros(n, dtype=np.uint64))
 
 
+@pytest.mark.parametrize("first", [0, 1], ids=["by the last entries", "by the first entries"])
+def test_points_of_tuples_in_blocks_have_the_order_of_unique_rows(first, monkeypatch):
+    monkeypatch.setattr(_point_tuples, "_CACHED", 50)
+    T = np.random.RandomState(0).randint(4, size=(100, 4, 6)) / 4.0
+    T[..., :5] *= first
+    X, rows = np.unique(T.reshape(-1, 6), axis=0, return_inverse=True)
+    Y, numbers = points_of_tuples(T)
+    np.testing.assert_array_equal(Y, X)
+    np.testing.assert_array_equal(numbers, rows.reshape(100, 4))
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_tuples_of_many_points_are_drawn_and_checked_as_those_of_few(kind, monkeypatch):
     y = np.arange(30) % 3

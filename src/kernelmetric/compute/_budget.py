@@ -220,14 +220,15 @@ def require_memory(n_bytes: float, who: str, advice: str, *, in_full: float = 0.
         How much of it are arrays that no block size makes smaller; refused when a budget that
         the user chose is smaller.
     """
-    free, where, room = _free_memory(), "", _room()
-    if room is not None and _USABLE_THERE * room.free < free:
-        free, where = int(_USABLE_THERE * room.free), " on the device"
-    if n_bytes > max(free, _ALWAYS_ALLOWED):
-        raise MemoryError(
-            f"{who} would take about {n_bytes / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free"
-            f"{where}: {advice}"
-        )
+    if n_bytes > _ALWAYS_ALLOWED:
+        free, where, room = _free_memory(), "", _room()
+        if room is not None and _USABLE_THERE * room.free < free:
+            free, where = int(_USABLE_THERE * room.free), " on the device"
+        if n_bytes > free:
+            raise MemoryError(
+                f"{who} would take about {n_bytes / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free"
+                f"{where}: {advice}"
+            )
     budget = _chosen_budget()
     if budget is not None and in_full > max(budget, _ALWAYS_IN_BUDGET):
         raise MemoryError(

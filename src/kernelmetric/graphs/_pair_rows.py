@@ -43,8 +43,8 @@ def check_rows(rows: Any, name: str, n_samples: int, width: int = 2) -> np.ndarr
             f"Got {kind}s of shape {array.shape} and dtype {array.dtype}, but expected "
             f"integers of shape (n_{kind.split()[-1]}s, {width}): {count} row numbers of X each."
         )
-    outside = np.flatnonzero(np.any((array < 0) | (array >= n_samples), axis=1))
-    if len(outside):
+    if array.min() < 0 or array.max() >= n_samples:
+        outside = np.flatnonzero(np.any((array < 0) | (array >= n_samples), axis=1))
         raise ValueError(
             f"Got {len(outside)} {kind}(s) outside the data ({listed_rows(array, outside)}), but "
             f"expected row numbers from 0 to {n_samples - 1}."
@@ -54,7 +54,8 @@ def check_rows(rows: Any, name: str, n_samples: int, width: int = 2) -> np.ndarr
 
 def unordered_keys(rows: np.ndarray, n_samples: int) -> np.ndarray:
     """One integer for each pair, whichever of its two points comes first."""
-    return rows.min(axis=1) * n_samples + rows.max(axis=1) if len(rows) else np.empty(0, np.intp)
+    i, j = rows.T
+    return np.minimum(i, j) * n_samples + np.maximum(i, j)
 
 
 def unique_pairs(rows: np.ndarray, n_samples: int) -> np.ndarray:

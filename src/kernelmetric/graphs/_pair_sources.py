@@ -11,11 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import column_or_1d
 
-from kernelmetric.compute import class_neighbors, refuse_masked, require_memory, to_numpy
+from kernelmetric.compute import (
+    class_neighbors,
+    classes_of,
+    label_column,
+    refuse_masked,
+    require_memory,
+)
 from kernelmetric.graphs._pair_rows import components_of, unique_pairs
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -25,11 +30,7 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")  # fits 64 bits
 def class_codes(y: Any) -> np.ndarray:
     """Class codes 0, 1, ... of labels, of which there may be a single one."""
     refuse_masked(y)
-    labels = column_or_1d(to_numpy(y) if hasattr(y, "dtype") else y, warn=True)
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
-    check_classification_targets(labels)
-    return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+    return classes_of(label_column(y))[1].astype(np.intp, copy=False)
 
 
 def chunk_codes(codes: Any) -> np.ndarray:

@@ -11,6 +11,9 @@ from kernelmetric.compute import to_numpy
 from kernelmetric.graphs._pairs import Pairs
 from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets
 
+_CACHED = 2**14  # numbers of a block
+_FIRST = 3  # entries of a row that are looked at first
+
 
 def are_tuples(X: Any) -> bool:
     """Whether X is an array of tuples of points, or lists of them: three-dimensional.
@@ -58,19 +61,40 @@ def _different(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What ``np.unique`` says of rows, which compares them entry by entry as it sorts: slowly.
 
     Here a number made of each row is sorted. Two rows may have the same one: that is looked for.
+    Both go through blocks of rows that stay in the cache.
     """
     if P.dtype in (np.float64, np.float32) and P.size:
-        words = np.ascontiguousarray(P + 0).view(np.uint32)  # 0 added: -0.0 is 0.0
-        keys = np.einsum("ij,j->i", words, _odd_numbers(words.shape[1]))
-        _, first, rows = np.unique(keys, return_index=True, return_inverse=True)
-        X = P[first]
-        if np.array_equal(X[rows], P):
-            order = np.lexsort(X.T[::-1])
-            place = np.empty_like(order)
-            place[order] = np.arange(len(order))
-            return X[order], place[rows]
+        size = 1 + _CACHED // P.shape[1]
+        blocks = [slice(k, k + size) for k in range(0, len(P), size)]
+        keys = np.concatenate([_keys(P[rows]) for rows in blocks])
+        order = np.argsort(keys)
+        ordered = keys[order]
+        new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+        X = P[order[new]]
+        place = _sorted_rows(X)
+        rows = np.empty_like(order)
+        rows[order] = np.argsort(place)[np.cumsum(new) - 1]
+        X = X[place]
+        if all(np.array_equal(X.take(rows[block], axis=0), P[block]) for block in blocks):
+            return X, rows
     X, rows = np.unique(P, axis=0, return_inverse=True)
     return X, rows
+
+
+def _keys(P: np.ndarray) -> np.ndarray:
+    """A number of each row, the same for equal ones."""
+    words = (P.astype(np.float64, order="C") + 0).view(np.uint64)  # 0 added: -0.0 is 0.0
+    words ^= words >> np.uint64(32)  # round numbers differ in their upper bits alone
+    return np.einsum("ij,j->i", words, _odd_numbers(words.shape[1]))
+
+
+def _sorted_rows(X: np.ndarray) -> np.ndarray:
+    """The order of different rows: by the first entries, which nearly always suffice."""
+    order = np.lexsort(X.T[_FIRST - 1 :: -1])
+    ordered = X[order, :_FIRST]
+    if X.shape[1] <= _FIRST or np.all(np.any(ordered[1:] != ordered[:-1], axis=1)):
+        return order
+    return np.lexsort(X.T[::-1])
 
 
 @lru_cache

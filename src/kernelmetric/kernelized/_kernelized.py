@@ -34,6 +34,7 @@ from kernelmetric.kernelized._parts import (
     checked_kernel,
     fresh_learner,
     fresh_space,
+    learned_from,
     metric_tags,
 )
 from kernelmetric.kernelized._tables import fit_points
@@ -76,8 +77,11 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         :class:`KernelTrick`, without a kernel of its own. 'auto' is
         :class:`~kernelmetric.selection.RidgeKPCA` where the kernel has a ridge (kernel='auto') and
         the learner needs labels: the 32 leading components, and the directions of ridge
-        regression. For :class:`IdealizedKernel` from pairs of 101 to 2,000 points it is
-        :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs apart.
+        regression. Where next to none of more than 4,000 points is given another class when left
+        out, these come from 2,000 points that tell the classes apart, and so do the margins of
+        :class:`LMNN` and :class:`LMCA`. For :class:`IdealizedKernel` from pairs of 101 to 2,000
+        points it is :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs
+        apart.
         Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to 10,000, and 1,000
         landmarks reduced to rank 256 beyond.
     neighbors : {'feature', 'input'}, default='feature'
@@ -375,7 +379,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             arguments = learner_arguments(self, space, X, similar, dissimilar, fit_params)
             if not isinstance(self.learner, Metric):
                 Z = home(Z)
-            data: tuple[Any, ...] = (Z, y)
+            data: tuple[Any, ...] = learned_from(self.learner, space, Z, y, arguments)
             if tuples is not None:
                 T = coordinates_of_tuples(Z, tuples)
                 data = (T,) if y is None else (T, y)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from kernelmetric.compute import rows_of, take_rows
 from kernelmetric.kernels import Kernel, Linear
 from kernelmetric.learners import NCA
+from kernelmetric.learners._lmnn import LargeMargin
 from kernelmetric.metric import Metric
 from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space, has_ridge
+from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
 from kernelmetric.spaces import Space
 
 _EXPECTED = ("fit", "get_params", "__sklearn_tags__")
@@ -153,6 +157,22 @@ def fresh_space(
             "leave it out of the space."
         )
     return clone(space)
+
+
+def learned_from(
+    learner: Any, space: Any, Z: Any, y: Any, arguments: dict[str, Any]
+) -> tuple[Any, Any]:
+    """The coordinates and labels that a learner is fitted on: those of all points, or of some.
+
+    Margins are those of the points between classes. Where the space was learned from the points
+    that tell easy classes apart, these have the margins. Every class has as many neighbours among
+    them as are asked for, if it has them at all.
+    """
+    rows = getattr(space, "_telling", None)
+    few = isinstance(learner, LargeMargin) and isinstance(learner.n_neighbors, Integral)
+    if rows is None or arguments or not (few and learner.n_neighbors < LEAST_OF_CLASS):
+        return Z, y
+    return take_rows(Z, rows), rows_of(y, rows)
 
 
 def fresh_learner(learner: Any, space: Any) -> Any:

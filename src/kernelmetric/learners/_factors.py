@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 
 from kernelmetric.solvers import right_singular
 
@@ -23,7 +22,7 @@ def factor(M: np.ndarray, least: float = 1e-12) -> np.ndarray:
     ndarray of shape (rank, r)
         Orthogonal rows; one of zeros where M has no positive eigenvalue.
     """
-    values, V = linalg.eigh(M)
+    values, V = np.linalg.eigh(M)
     kept = values > least * max(float(np.max(np.abs(values))), 1e-300)
     if not np.any(kept):
         return np.zeros((1, len(M)))

@@ -221,7 +221,7 @@ def _weighted_scatters(
 def _local_scatter(Z: Any, where: Any, scales: np.ndarray, share: Any = None) -> np.ndarray:
     """``½ Σ_ij A_ij (z_i - z_j)(z_i - z_j)ᵀ`` of one class, times the shares of both."""
     xp, n = namespace(Z), Z.shape[0]
-    tiny = np.finfo(np.float64).tiny
+    tiny = float(np.finfo(np.float64).tiny)
     scale = like(scales, where)
 
     def part(rows: slice) -> Any:

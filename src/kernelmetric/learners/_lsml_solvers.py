@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ _MOST_ROWS = 16384  # comparisons of a block
 _NEAREST = 1e-100  # squared distance that is told from zero
 _MOST_SOLVED = 1000  # equations of a Newton step: more would take longer than L-BFGS
 _AT_ONCE = 512  # comparisons whose products of coordinates are summed in the cache
-KEPT = 8  # arrays as large as all differences that the steps keep
+KEPT = 12  # arrays as large as the differences of near pairs that the steps keep
 _MOST_TRIED = 40  # lengths of a step
 _MANY, _PART = 4000, 8  # comparisons, and of how many one is in the part to begin with
 _MOST_IN_PART, _PART_TOL, _FAR = 20, 1e-2, 0.3  # gaps that are good for it, and that ask for it
@@ -47,7 +48,12 @@ class ComparedPairs(LogDetDivergence):
     ):
         self.Y, self.near, self.far, self.counts = Y, near, far, counts
         self._size = len(near), 6 * 8 * Y.shape[1]
-        total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
+        self._kept: np.ndarray | None = None
+        if self.worth_newton():
+            self._kept = self._differences(slice(None))
+            total = float(np.tile(counts, 2) @ np.einsum("ij,ij->i", self._kept, self._kept))
+        else:
+            total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
         if not total > 1e-14 * max(float(np.mean(Y * Y)), 1e-300):
             raise ValueError(
                 "Got tuples of points that coincide, but expected at least one pair of different "
@@ -56,11 +62,13 @@ class ComparedPairs(LogDetDivergence):
         self.weight = gamma / len(near) / (total / (2 * len(near)))
         self.floor = 1e-20 * total / len(near)  # under roots of far pairs of points that coincide
 
+    def _differences(self, block: slice) -> np.ndarray:
+        """Those of near pairs, and below them those of far pairs."""
+        return differences(self.Y, np.concatenate([self.near[block], self.far[block]]))
+
     def _plain(self, block: slice) -> float:
-        return sum(
-            float(np.sum(self.counts[block] @ differences(self.Y, rows[block]) ** 2))
-            for rows in (self.near, self.far)
-        )
+        F = self._differences(block)
+        return float(np.tile(self.counts[block], 2) @ np.einsum("ij,ij->i", F, F))
 
     def _sums(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """What residuals cost, and their derivative with respect to LᵀL."""
@@ -85,6 +93,7 @@ class ComparedPairs(LogDetDivergence):
         some.near, some.far, some.counts = (a[::n] for a in (self.near, self.far, self.counts))
         some.weight = n * self.weight
         some._size = len(some.near), self._size[1]
+        some._kept = None if self._kept is None else some._differences(slice(None))
         return some
 
     def worth_newton(self) -> bool:
@@ -99,7 +108,34 @@ class ComparedPairs(LogDetDivergence):
 
     def seen_by(self, L: np.ndarray) -> _Seen:
         """Everything as the best multiple of the metric LᵀL sees it."""
-        return seen(self, L, *(differences(self.Y, rows) @ L.T for rows in (self.near, self.far)))
+        F = self._differences(slice(None)) if self._kept is None else self._kept
+        F = F @ L.T
+        return seen(self, L, F, np.ones(len(L)), self.residuals(np.einsum("ij,ij->i", F, F)))
+
+    def residuals(self, squares: np.ndarray) -> Residuals:
+        """What is in wrong order, by the squared distances of near and of far pairs."""
+        N = len(self.near)
+        x, y = squares[:N], squares[N:] + self.floor
+        rows = np.flatnonzero(x > y)
+        x, price = x[rows], self.weight * self.counts[rows]
+        ratio = np.sqrt(y[rows] / x)
+        return Residuals(rows, x, ratio, price, price * (1.0 - ratio), price * (1.0 - 1.0 / ratio))
+
+
+class Residuals(NamedTuple):
+    """Comparisons in wrong order."""
+
+    rows: np.ndarray
+    x: np.ndarray
+    ratio: np.ndarray  # √(y/x)
+    price: np.ndarray
+    pull: np.ndarray  # the derivative of their costs with respect to x
+    push: np.ndarray  # and to y
+
+    def sum(self, growth: np.ndarray) -> float:
+        """What costs grow by where all squared distances, near and far, grow so."""
+        rows, N = self.rows, len(growth) // 2
+        return float(self.pull @ growth[rows] + self.push @ growth[N:][rows])
 
 
 def equations_of_step(n_tuples: int, d: int) -> int:
@@ -118,12 +154,14 @@ def newton(
     if not problem.worth_newton():
         return descend(problem, L, report, max_iter, tol)
     # Where numbers are out of range no step is found, and L-BFGS goes on.
-    with calm_if_small(problem.flops_of_step()), np.errstate(over="ignore", invalid="ignore"):
+    with calm_if_small(problem.flops_of_step()), np.errstate(all="ignore"):
         here = problem.seen_by(L)
         if here.gap > _FAR and len(problem.near) >= _MANY:
             part = problem.part(_PART)
-            near = _steps(part, part.seen_by(L), None, _MOST_IN_PART, _PART_TOL)
+            near = _steps(part, part.seen_by(L).drawn_in(part), None, _MOST_IN_PART, _PART_TOL)
             here = problem.seen_by(near.L)
+        elif here.gap > _FAR:
+            here = here.drawn_in(problem)
         here = _steps(problem, here, report, max_iter, tol)
     if here.gap <= tol and not report.loss_curve:
         report(here.L, here.value)  # it began at the optimum
@@ -149,163 +187,152 @@ def _steps(
 class _Seen(NamedTuple):
     """Comparisons in coordinates in which the metric is the identity, and what is known there.
 
-    Nearby metrics are ``I + S`` there. At S = 0 the divergence has the gradient ``LLᵀ - I`` and the
-    curvature ``|S|²``. A comparison in wrong order adds to the latter ``h ⟨S, δδᵀ - c εεᵀ⟩²``, with
-    c = x / y and h = γ' √(y/x) / 2x, γ' its price: its cost is homogeneous, so that is all.
+    A nearby metric ``I + S`` has the gradient ``LLᵀ - I`` of the divergence, and its curvature
+    ``|S|²``. A comparison in wrong order adds to the latter ``h ⟨S, δδᵀ - c εεᵀ⟩²``, with c = x / y
+    and h = γ' √(y/x) / 2x, γ' its price: its cost is homogeneous, so that is all. The matrix in it
+    is ``(uvᵀ + vuᵀ) / 2`` with u, v = δ ∓ √c ε.
     """
 
     L: np.ndarray
-    D: np.ndarray  # δ and ε of all comparisons
-    E: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-    wrong: np.ndarray
+    F: np.ndarray  # δ of all comparisons, and below them ε, but for a scale of each coordinate
+    scale: np.ndarray
+    wrong: Residuals
+    ends: np.ndarray  # the same of those in wrong order
     gradient: np.ndarray
     value: float
     gap: float
 
+    def drawn_in(self, problem: ComparedPairs) -> _Seen:
+        """Where the optimum was if pulls were constant and nothing pushed, or here.
+
+        The inverse of the metric is ``LLᵀ + Σ pull δδᵀ`` there. Newton's steps from far away are
+        short: this one is worth two of them.
+        """
+        near = self.ends[: len(self.wrong.rows)]
+        B = (self.wrong.pull * near.T) @ near + self.L @ self.L.T
+        R, fault = linalg.lapack.dpotrf(B, lower=True)
+        if fault:
+            return self
+        after = problem.seen_by(linalg.lapack.dtrtri(R, lower=True)[0] @ self.L)
+        return after if after.value < self.value else self
+
     def moved(self, problem: ComparedPairs) -> _Seen | None:
-        """One step further; None where no step is found."""
-        weights = problem.weight * problem.counts
-        S = self._step(weights)
-        if S is None:
+        """One step further along ``exp tS``, a metric for all t; None where none is found.
+
+        It goes on until the slope is a fifth of what it is here.
+        """
+        S = self._step()
+        slope = np.nan if S is None else float(np.vdot(S, self.gradient))
+        if S is None or not slope < 0.0:
             return None
         values, V = np.linalg.eigh(S)
-        D, E = self.D @ V, self.E @ V
-        growth = np.square(D) @ values, np.square(E) @ values
-        slopes = float(np.sum(S * self.gradient)), float(np.sum(S * (self.L @ self.L.T)))
-        t = self._length(weights, values, *slopes, *growth)
-        if t is None:
-            return None
-        roots = np.sqrt(1.0 + t * values)
-        D *= roots
-        E *= roots
-        after = seen(problem, roots[:, None] * (V.T @ self.L), D, E)
-        return after if after.value < self.value else None
+        F, L = self.F @ (self.scale[:, None] * V), V.T @ self.L
+        squares, lengths = (F * F).T, np.einsum("ij,ij->i", L, L)
+        low, high, t, before = 0.0, np.inf, 1.0, (0.0, slope)
+        for _ in range(_MOST_TRIED):
+            grown = np.exp(t * values)
+            x, growth = np.stack([grown, values * grown]) @ squares
+            wrong = problem.residuals(x)
+            there = float(lengths @ (values * grown)) - float(np.sum(values)) + wrong.sum(growth)
+            if abs(there) <= -0.2 * slope:
+                after = seen(problem, L, F, grown, wrong)
+                return after if after.value < self.value else None
+            low, high = (t, high) if there < 0 else (low, t)
+            ahead = t - there * (t - before[0]) / (there - before[1])
+            before = t, there
+            t = ahead
+            if not low < t < high:
+                t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low + 1.0
+        return None
 
-    def _step(self, weights: np.ndarray) -> np.ndarray | None:
+    def _step(self) -> np.ndarray | None:
         """The S at which the gradient of the quadratic model is zero."""
-        d, m = len(self.L), len(self.wrong)
+        d, m = len(self.L), len(self.wrong.rows)
         entries = d * (d + 1) // 2
         if min(m, entries) > _MOST_SOLVED:
             return None
         if not m:
             return -self.gradient
-        D, E, x, y = (part[self.wrong] for part in (self.D, self.E, self.x, self.y))
         # Pairs so near that one over their distance overflows bend nothing.
-        c, h = x / y, 0.5 * weights[self.wrong] * np.sqrt(y / x) / np.maximum(x, _NEAREST)
+        h = 0.5 * self.wrong.price * self.wrong.ratio / np.maximum(self.wrong.x, _NEAREST)
+        D, E = self.ends[:m], self.ends[m:] / self.wrong.ratio[:, None]
         solve = _by_entries if entries <= m else _by_comparisons
-        S = solve(self.gradient, D, E, c, h)
+        S = solve(self.gradient, D - E, D + E, h)
         return S if np.all(np.isfinite(S)) else None
 
-    def _length(
-        self,
-        weights: np.ndarray,
-        values: np.ndarray,
-        slope: float,
-        of_trace: float,
-        u: np.ndarray,
-        v: np.ndarray,
-    ) -> float | None:
-        """How far to go along S: until the slope is a fifth of what it is here.
 
-        u and v is what squared distances grow by, the values are those of S.
-        """
-        if not slope < 0.0:
-            return None
-        low, high = 0.0, np.inf if values[0] >= 0 else -1.0 / values[0]
-        t = min(1.0, 0.95 * high)
-        for _ in range(_MOST_TRIED):
-            x, y = self.x + t * u, self.y + t * v
-            wrong = np.flatnonzero(x > y)
-            x, y, p, q, each = (part[wrong] for part in (x, y, u, v, weights))
-            ratio, shares = np.sqrt(y / x), values / (1.0 + t * values)
-            there = of_trace - float(np.sum(shares))
-            there += float(each @ (p * (1.0 - ratio) + q * (1.0 - 1.0 / ratio)))
-            if abs(there) <= -0.2 * slope:
-                return t
-            low, high = (t, high) if there < 0 else (low, t)
-            curve = float(shares @ shares)
-            curve += 0.5 * float((each * ratio / x) @ (p - q / ratio**2) ** 2)
-            t -= there / curve
-            if not low < t < high:
-                t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low + 1.0
-        return None
+def seen(
+    problem: ComparedPairs, L: np.ndarray, F: np.ndarray, grown: np.ndarray, wrong: Residuals
+) -> _Seen:
+    """Value, gradient and certificate of the best multiple of a metric.
 
-
-def seen(problem: ComparedPairs, L: np.ndarray, D: np.ndarray, E: np.ndarray) -> _Seen:
-    """Value, gradient and certificate of the best multiple of a metric; D and E change in place.
-
-    Trace and residuals together grow as the metric does, so at the best multiple they are d.
+    The metric is LᵀL with each coordinate of its image grown. Trace and residuals together grow as
+    the metric does, so at the best multiple they are d.
     """
-    x, y = np.einsum("ij,ij->i", D, D), np.einsum("ij,ij->i", E, E)
-    y += problem.floor
-    wrong = np.flatnonzero(x > y)
-    ratio = np.sqrt(y[wrong] / x[wrong])
-    each, near, far = problem.weight * problem.counts[wrong], D[wrong], E[wrong]
-    pull, push = each * (1.0 - ratio), each * (1.0 / ratio - 1.0)
-    cost = float((x[wrong] * (1.0 - ratio)) @ pull)
-    size = len(L) / (float(np.sum(L * L)) + cost)
-    inside = (pull * near.T) @ near - (push * far.T) @ far
+    cost = float(wrong.pull @ (wrong.x * (1.0 - wrong.ratio)))
+    size = len(L) / (float(grown @ np.einsum("ij,ij->i", L, L)) + cost)
+    scale = np.sqrt(size * grown)
+    L = scale[:, None] * L
+    ends = scale * F.take(np.concatenate([wrong.rows, wrong.rows + len(problem.near)]), axis=0)
+    inside = (np.concatenate([wrong.pull, wrong.push]) * ends.T) @ ends
     inside += L @ L.T
-    inside *= size
-    for part in (D, E):
-        part *= np.sqrt(size)
-    L = np.sqrt(size) * L
     value, gap = problem.certified(L, size * cost, inside)
-    inside[np.diag_indices(len(L))] -= 1.0
-    return _Seen(L, D, E, size * x, size * y, wrong, inside, value, gap)
+    inside.reshape(-1)[:: len(L) + 1] -= 1.0
+    return _Seen(L, F, scale, wrong._replace(x=size * wrong.x), ends, inside, value, gap)
 
 
-def _by_entries(
-    gradient: np.ndarray, D: np.ndarray, E: np.ndarray, c: np.ndarray, h: np.ndarray
-) -> np.ndarray:
-    """The step by an equation for each entry of S, where these are fewer than comparisons."""
-    d = len(gradient)
+@lru_cache(maxsize=16)
+def _triangle(d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
+    """Rows and columns of the upper triangle, what entries count there, and where rows end."""
     i, j = np.triu_indices(d)
     twice = np.where(i == j, 1.0, np.sqrt(2.0))  # off the diagonal an entry counts twice
-    ends = np.cumsum(np.arange(d, 0, -1))
-    root = np.sqrt(h)
+    return i, j, twice, np.cumsum(np.arange(d, 0, -1)).tolist()
+
+
+def _by_entries(gradient: np.ndarray, U: np.ndarray, V: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """The step by an equation for each entry of S, where these are fewer than comparisons."""
+    d = len(gradient)
+    i, j, twice, ends = _triangle(d)
+    root = 0.5 * np.sqrt(h)
 
     def products(rows: slice) -> np.ndarray:
-        near, far = D[rows].T.copy(), E[rows].T.copy()
-        pulled, pushed = root[rows] * near, (root * c)[rows] * far
-        G = np.empty((len(i), near.shape[1]))
+        u, v = U[rows].T.copy(), V[rows].T.copy()
+        some_u, some_v = root[rows] * u, root[rows] * v
+        G = np.empty((len(i), u.shape[1]))
         for k, end in enumerate(ends):  # row k of the upper triangle
             some = G[end - d + k : end]
-            np.multiply(pulled[k], near[k:], out=some)
-            some -= pushed[k] * far[k:]
+            np.multiply(some_u[k], v[k:], out=some)
+            some += some_v[k] * u[k:]
         G *= twice[:, None]
         return G @ G.T
 
-    H = sum_rows(products, len(D), 3 * 8 * len(i), most=_AT_ONCE)
-    H[np.diag_indices(len(i))] += 1.0
+    few = len(U) <= _AT_ONCE
+    H = products(slice(None)) if few else sum_rows(products, len(U), 24 * len(i), most=_AT_ONCE)
+    H.reshape(-1)[:: len(i) + 1] += 1.0
     S = np.empty((d, d))
     S[i, j] = S[j, i] = _solved(H, -twice * gradient[i, j]) / twice
     return S
 
 
 def _by_comparisons(
-    gradient: np.ndarray, D: np.ndarray, E: np.ndarray, c: np.ndarray, h: np.ndarray
+    gradient: np.ndarray, U: np.ndarray, V: np.ndarray, h: np.ndarray
 ) -> np.ndarray:
     """The step by an equation for each comparison (Woodbury), where these are fewer."""
-    E = np.sqrt(c)[:, None] * E
-    K = np.square(D @ D.T)
-    cross = np.square(D @ E.T)
-    K -= cross
-    K -= cross.T
-    K += np.square(E @ E.T)
-    K[np.diag_indices(len(h))] += 1.0 / h
-    ahead = np.sum((D @ gradient) * D, axis=1) - np.sum((E @ gradient) * E, axis=1)
-    z = _solved(K, ahead)
-    S = (z * D.T) @ D - (z * E.T) @ E - gradient
-    return 0.5 * (S + S.T)
+    K, cross = U @ U.T, U @ V.T
+    K *= V @ V.T
+    K += cross * cross.T
+    K *= 0.5
+    K.reshape(-1)[:: len(h) + 1] += 1.0 / h
+    z = _solved(K, np.einsum("ij,ij->i", U @ gradient, V))
+    S = (z * U.T) @ V
+    return 0.5 * (S + S.T) - gradient
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The solution of positive definite equations; NaN where rounding has made them indefinite.
 
-    LAPACK itself: SciPy's checks would take longer than the solution of ten equations.
+    LAPACK itself: SciPy's checks would take longer than the solution of ten equations. Transposed,
+    the matrix is in its order and need not be copied.
     """
-    _, x, fault = linalg.lapack.dposv(A, b, overwrite_a=True)
+    _, x, fault = linalg.lapack.dposv(A.T, b, overwrite_a=True)
     return np.full_like(x, np.nan) if fault else x

@@ -228,7 +228,9 @@ def _rounds(
     unit = problem.unit
     round_length, finish = _FIRST_ROUND, False
     most = _WATCHED
-    _, pairs = problem.mine(L)
+    exact, pairs = problem.mine(L)
+    if done and exact <= tol * unit:  # some of the points were enough
+        return L, True, corner, done
     for _ in range(_MAX_ROUNDS):
         minimum = minimize_lbfgs(
             partial(problem.of_map, pairs=pairs, corner=corner),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import Weights, like, product, softmax_reduction, to_numpy
+from kernelmetric.compute import Weights, like, namespace, product, softmax_reduction, to_numpy
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start
@@ -186,7 +186,7 @@ class CollapsedClasses:
     def _weigh(self, P: Any, rows: slice, logs: Any) -> tuple[float, Any]:
         shares = like(self.shares[rows], P)
         P *= -shares[:, None]
-        return (logs * shares).sum(), P
+        return namespace(P).sum(logs * shares), P
 
 
 def _pull(Z: np.ndarray, codes: np.ndarray, parts: np.ndarray, weights: Weights) -> np.ndarray:

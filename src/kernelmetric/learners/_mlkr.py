@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from kernelmetric.compute import Weights, like, product, refuse_unsaid, softmax_reduction, to_numpy
+from kernelmetric.compute import (
+    Weights,
+    like,
+    namespace,
+    product,
+    refuse_unsaid,
+    softmax_reduction,
+    to_numpy,
+)
 from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
 from kernelmetric.learners._nca import softmax_start
@@ -199,13 +207,14 @@ def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[f
     gradient : array of shape (r, d)
         ∂f/∂L. With ``e_i = ŷ_i - y_i``, ``∂f/∂d_ij = 2 p_ij e_i · (ŷ_i - y_j)``.
     """
+    xp = namespace(Y)
 
     def weigh(P: Any, rows: slice, logs: Any) -> tuple[float, Any]:
         predicted = P @ Y
         error = predicted - Y[rows, :]
         share = 1.0 if weights is None else like(weights.shares[rows], Y)[:, None]
-        slopes = (error * predicted).sum(axis=1)[:, None] - error @ Y.T
-        return (share * error * error).sum(), 2.0 * share * slopes * P
+        slopes = xp.sum(error * predicted, axis=1)[:, None] - error @ Y.T
+        return xp.sum(share * error * error), 2.0 * share * slopes * P
 
     E = product(X, L.T)
     value, sums = softmax_reduction(E, E, weigh, weights)

@@ -282,4 +282,4 @@ def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 def differences(Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Differences of the two points of every pair."""
-    return Z[rows[:, 0]] - Z[rows[:, 1]]
+    return Z.take(rows[:, 0], axis=0) - Z.take(rows[:, 1], axis=0)  # faster than by brackets

@@ -8,19 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
-from kernelmetric.learners._feature_rounds import feature_rounds, square_root
+from kernelmetric.learners._feature_rounds import KERNELS, feature_rounds, square_root
 from kernelmetric.solvers import FARTHEST, RIDGES, Family, Grid, evenly, ridge_solution
 
-GAIN = 0.9  # a map must lower the error this far on points that it was not learned from
-_WON = 0.01  # and so many of the points, at least, must change to their right class
-_HOPELESS = 0.93  # gain of the first round on the first third: after it no other is tried
+_GAIN = 0.95  # a map must lower the error this far on points that it was not learned from
+_GAIN_OF_NUMBERS = 0.9  # where there are no classes that would have to become better too
+_LARGE_GAIN = 0.75  # after it classes need not become better, only no worse
+_STANDARD_ERRORS = 1.5  # by so many more points must change to their right class than from it
+_HOPELESS = 1.0, 0.97  # gains of the first round, and of all, after which no more is tried
+_TO_WIN = 0.005  # where fewer of the points are wrong, no map is looked for
 _ROUNDS = 2  # the most; a third one gains little for its time
 _ROWS = 350  # to find out whether a map helps
+_FEW_ROWS = 160  # to find out where to begin
 _LEAST_ROWS = 100  # gradients of fewer say little
+_ROWS_A_FEATURE = 3  # likewise
 _MOST_FEATURES = 128  # d³ of more would take longer than all else
+
+
+class Judged(NamedTuple):
+    """A map, and what thirds of the points say of it that it was not learned from.
+
+    Parameters
+    ----------
+    gain : float
+        Its squared error in units of that of the kernel to beat.
+    won, lost : float
+        Points that change to their right class, and from it; NaN for numbers.
+    L : ndarray of shape (d, d), or None
+        The map; None: it was given up early.
+    """
+
+    gain: float
+    won: float
+    lost: float
+    L: np.ndarray | None
+
+    @property
+    def is_better(self) -> bool:
+        """Whether it should be used.
+
+        A squared error may fall because classes become surer, and no better.
+        """
+        if np.isnan(self.won):
+            return self.gain < _GAIN_OF_NUMBERS
+        more, error = self.won - self.lost, np.sqrt(self.won + self.lost)
+        better = self.gain < _GAIN and more > _STANDARD_ERRORS * error
+        return bool(better or (self.gain < _LARGE_GAIN and more >= -error))
 
 
 def learned_map(
@@ -28,11 +65,10 @@ def learned_map(
     Y: np.ndarray,
     family: Family,
     place: tuple[int, int],
-    start: tuple[int, int],
     scales: Sequence[np.ndarray | None],
     roots: np.ndarray | None = None,
-) -> tuple[float | None, np.ndarray | None]:
-    """A map under which ridge regression predicts others of the points better, if there is one.
+) -> Judged | None:
+    """A map under which ridge regression may predict others of the points better.
 
     Thirds of the points are predicted from the others: by regressions on mapped points, whose map
     was learned from these others, and by the kernel to beat.
@@ -47,61 +83,66 @@ def learned_map(
         Of the kernel to beat.
     place : tuple of int
         Its width and ridge on the grid.
-    start : tuple of int
-        Width and ridge of the first RBF kernel, likewise.
     scales : sequence of ndarray of shape (d,) or None
         Its scales, for each third: learned from the others; None: as the features are. So many
-        thirds are looked at.
+        thirds are looked at, and the rounds begin with these scales.
     roots : ndarray of shape (n,), default=None
         Square roots of what the points count, their mean square one.
 
     Returns
     -------
-    gain : float or None
-        Its squared error in units of that of the kernel to beat; None: not looked at, as there are
-        fewer than 100 points or more than 128 features, or no more points to win.
-    map : ndarray of shape (d, d), or None
-        The mean of those that were judged, where the gain is better than ``GAIN`` and the classes
-        of more points are right, by one in a hundred.
+    Judged or None
+        The mean of the maps that were judged. None: not looked at, as there are fewer than 100
+        points, fewer than three a feature, or more than 128 features, or no more points to win.
     """
-    if len(Y) < _LEAST_ROWS or X.shape[1] > _MOST_FEATURES:
-        return None, None
+    d = X.shape[1]
+    if len(Y) < max(_LEAST_ROWS, _ROWS_A_FEATURE * d) or d > _MOST_FEATURES:
+        return None
+    classes = bool(np.all(np.abs(Y) == 1.0))
     after, before = np.zeros(_ROUNDS), 0.0
-    won, lost = np.zeros((2, _ROUNDS))
-    maps = np.zeros((_ROUNDS, X.shape[1], X.shape[1]))
+    won, lost = np.full((2, _ROUNDS), 0.0 if classes else np.nan)
+    maps = np.zeros((_ROUNDS, d, d))
     counts = np.ones(len(Y)) if roots is None else roots**2
+    start = None
     for k, s in enumerate(scales):
         judged = np.arange(k, len(Y), 3)
         others = np.delete(np.arange(len(Y)), judged)
         learn = others[evenly(len(others), _ROWS)]
-        Z = X if s is None else X * s
-        some, w = None if roots is None else roots[learn], counts[judged]
+        s = np.ones(d) if s is None else s
+        Z = X * s
+        some, w = _of(roots, learn), counts[judged]
         plain = Y[judged] - _predicted(Z[learn], Y[learn], Z[judged], family, place, some)
         before += np.sum(w @ plain**2)
-        classes = bool(np.all(np.abs(Y) == 1.0))
-        wrong = np.sum(w * ~_right(Y[judged], plain))
-        if k == 0 and classes and wrong < 0.5 * _WON * len(Y):
-            return None, None  # there is nothing left to win
-        rounds = feature_rounds(X[learn], Y[learn], "rbf", place=start, roots=some)
+        if k == 0 and classes and np.sum(w * ~_right(Y[judged], plain)) < _TO_WIN * len(Y):
+            return None  # there is nothing left to win
+        if start is None:
+            few = learn[evenly(len(learn), _FEW_ROWS)]
+            start = Grid(Z[few], Y[few], KERNELS["laplace"], roots=_of(roots, few)).sweep().best
+        rounds = feature_rounds(Z[learn], Y[learn], "laplace", place=start, roots=some)
+        t = -1
         for t, fit in enumerate(islice(rounds, 1, _ROUNDS + 1)):
-            mapped = Y[judged] - fit.predict(X[judged])
+            mapped = Y[judged] - fit.predict(Z[judged])
             after[t] += np.sum(w @ mapped**2)
-            if k == t == 0 and not after[0] < _HOPELESS * before:
-                return float(after[0] / before) if before > 0 else 1.0, None
+            if k == t == 0 and not after[0] < _HOPELESS[0] * before:
+                break
             right = [_right(Y[judged], residuals) for residuals in (mapped, plain)]
             won[t] += np.sum(w * (right[0] > right[1]))
             lost[t] += np.sum(w * (right[0] < right[1]))
-            maps[t] += fit.L.T @ fit.L
-    after[after == 0] = np.inf  # a round that was not reached
-    gains = after / before
-    best = int(np.argmin(gains))
-    gain = float(gains[best])
-    # A squared error may fall because classes become surer, and no better.
-    surer = classes and won[best] - lost[best] < _WON * len(Y)
-    if surer or not gain < GAIN:
-        return gain, None
+            maps[t] += s[:, None] * (fit.L.T @ fit.L) * s
+        after[t + 1 :] = np.inf  # rounds that were not reached
+        best = int(np.argmin(after))
+        if not np.isfinite(after[best]):
+            return None
+        if k == 0 and not after[best] < _HOPELESS[1] * before:
+            gain = float(after[best] / before) if before > 0 else 1.0
+            return Judged(gain, np.nan, np.nan, None)
     # The mean over two thirds of the points and other two thirds: every point has its say.
-    return gain, square_root(maps[best])
+    L = square_root(maps[best])
+    return Judged(float(after[best] / before), float(won[best]), float(lost[best]), L)
+
+
+def _of(roots: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if roots is None else roots[rows]
 
 
 def _right(Y: np.ndarray, residuals: np.ndarray) -> np.ndarray:

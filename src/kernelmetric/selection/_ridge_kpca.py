@@ -24,6 +24,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
     unweighed,
+    wide_is_fast,
     widened,
     worth_keeping,
 )
@@ -32,6 +33,7 @@ from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.selection._known_points import KnownPoints
 from kernelmetric.selection._ridge_solution import (
     JITTER,
+    LEAST_OF_CLASS,
     SharedRidge,
     centred,
     solution,
@@ -48,18 +50,20 @@ DOUBLE_ROWS = 2_000  # up to here ridge regression is solved in float64
 ALL_ROWS = 4_000  # up to here always, in float32 where that is refined
 HELD_ROWS = 12_000  # up to here where the memory has room; every point is an anchor
 N_LANDMARKS = 2_000
-EASY_ROWS = 2_000, 1_000  # of easy classes: rows that resemble all, and those that tell them apart
+EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that tell them apart
 _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
 _DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
 _LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies most
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
 _CALM = 0.05  # of n³: what many small products leave to the threads of a BLAS
 _HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in float32
+_WIDE_BYTES = 24.0  # in float64, with what is solved beside it
 _INDEFINITE = (
     "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
     "kernel: try another kernel, or add a multiple of Delta()."
 )
 _RELATIVE_CUT = 1e-10
+_OF_ONE_FIT = "_known_points", "_telling"  # what no other fit, and no copy of this one, has
 
 
 class RidgeKPCA(Space):
@@ -79,10 +83,11 @@ class RidgeKPCA(Space):
     O(n m²) time, and the ridge of the training points is remembered with them: a point is known
     again where it lies within 1e-5 of the typical distance. Sparse points are not.
 
-    Of more than 4,000 points whose classes are easily told apart, ridge regression takes 3,000:
-    2,000 that resemble all, and the 1,000 that it predicts least surely from these. That is so
+    Of more than 4,000 points whose classes are easily told apart, ridge regression takes 2,000:
+    1,000 that resemble all, and the 1,000 that it predicts least surely from these. That is so
     where :class:`LeaveOneOutRidge` gave another class to at most one in a hundred points left out,
-    its ``loo_mistakes_``; ``anchors_`` are these points then.
+    its ``loo_mistakes_``; ``anchors_`` are these points then. Inside
+    :class:`~kernelmetric.Kernelized`, LMNN and LMCA learn from these points, too.
 
     Points that almost coincide share their ridge, which is a narrow Gaussian. Copies of a point
     count as one with their mean label.
@@ -138,6 +143,7 @@ class RidgeKPCA(Space):
     _advice = "try Nystroem(500), which needs no n × n array."
     n_landmarks_: int
     eigenvalues_: np.ndarray
+    _telling: np.ndarray | None = None  # rows of the points that easy classes were learned from
 
     def __init__(
         self,
@@ -184,24 +190,29 @@ class RidgeKPCA(Space):
                 "RidgeKPCA requires y to be passed, but the target y is None: expected labels or "
                 "numbers, one for each point; without them try KPCA(32)."
             )
-        Y = _few_columns(coded_targets(y, X).columns())
-        self.__dict__.pop("_known_points", None)  # of an earlier fit
+        Y = coded_targets(y, X).columns()
+        few_classes = LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
+        Y = _few_columns(Y)
+        for name in _OF_ONE_FIT:
+            self.__dict__.pop(name, None)
         n = X.shape[0]
         has_ridge = without_ridge(self.kernel_)[1] > 0
         plain = not (is_sparse(X) or self.kernel_.pairwise) and weights is None
         held = has_ridge and plain and self._held(n)
         rows = None
-        if n > ALL_ROWS and plain and self._easy:
+        if n > ALL_ROWS and plain and self._easy and few_classes:
             smooth, ridge, _ = without_ridge(self.kernel_)
             rows = telling_rows(smooth, ridge, X, Y, *EASY_ROWS)
         if rows is not None:
             with calm_if_small(_CALM * len(rows) ** 3):
-                narrow = len(rows) > DOUBLE_ROWS
+                narrow = len(rows) > DOUBLE_ROWS and not self._wide(X, len(rows))
                 self._learn_exactly(take_rows(X, rows), Y[rows], None, narrow=narrow)
+            self._telling = rows
             return lambda: self._coordinates(X)
         if n <= ALL_ROWS or held:
             with calm_if_small(_CALM * n**3):
-                return self._learn_exactly(X, Y, weights, narrow=held and n > DOUBLE_ROWS)
+                narrow = held and n > DOUBLE_ROWS and not self._wide(X, n)
+                return self._learn_exactly(X, Y, weights, narrow=narrow)
         if self.kernel_.pairwise:
             raise ValueError(
                 f"Got the Gram matrix of {X.shape[0]} points, but RidgeKPCA expected at most "
@@ -219,6 +230,11 @@ class RidgeKPCA(Space):
     def _held(n: int) -> bool:
         """Whether K of more points is kept in float32, and ridge regression solved with it."""
         return n <= HELD_ROWS and worth_keeping(_HELD_BYTES * n * n)
+
+    @staticmethod
+    def _wide(X: Any, n: int) -> bool:
+        """Whether K in float64 is as fast, on a device, and has room there."""
+        return wide_is_fast(X) and worth_keeping(_WIDE_BYTES * n * n)
 
     def _learn_exactly(
         self, X: Any, Y: np.ndarray, weights: Weights | None, *, narrow: bool
@@ -274,7 +290,7 @@ class RidgeKPCA(Space):
         rank = min(int(self.n_components), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                K = centred(gram)
+                K = to_numpy(centred(gram))
                 K += 0.0 if shared is None else shared.centred_times(np.eye(gram.n))
                 _, U = linalg.eigh(K, overwrite_a=True, check_finite=False)
             return U[:, : -rank - 1 : -1]
@@ -386,7 +402,7 @@ class RidgeKPCA(Space):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {name: part for name, part in state.items() if name != "_known_points"}
+        return {name: part for name, part in state.items() if name not in _OF_ONE_FIT}
 
 
 def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:

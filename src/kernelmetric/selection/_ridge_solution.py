@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from kernelmetric.compute import Weights, map_rows, over_rows, take_rows, to_numpy
+from kernelmetric.compute import (
+    Weights,
+    entries_above,
+    like,
+    map_rows,
+    namespace,
+    over_rows,
+    positive_solver,
+    take_rows,
+    to_numpy,
+)
 from kernelmetric.kernels import Kernel
 from kernelmetric.solvers import cholesky_factor, evenly, solve_in_place
 from kernelmetric.spaces._base import block_size
@@ -26,6 +36,7 @@ _TILE_ROWS = 512
 _NEAR = 1e-9  # of Delta: points that give each other less are apart
 _MOST_NEAR = 256  # of a point, on average; of more, Delta is computed again for every product
 _RELATIVE_CUT = 1e-10
+LEAST_OF_CLASS = 10  # rows that tell classes apart: of each class so many, or all it has
 
 
 class SharedRidge:
@@ -55,22 +66,26 @@ class SharedRidge:
         self._ridge, self._delta = ridge, delta
         self._counts = np.ones(n) if weights is None else weights.counts
         self._X, self._near = X, None
-        sums = np.zeros(n)
-        found: list[Any] = []
+        sums, counts = np.zeros(n), like(self._counts, X)
+        found: list[tuple[np.ndarray, ...]] = []
+
+        def few() -> bool:
+            return sum(len(values) for _, _, values in found) <= _MOST_NEAR * n
 
         def add(rows: slice) -> None:
             tile = self._tile(rows)
-            sums[rows] += tile @ self._counts[rows.start :]
-            sums[rows.stop :] += self._counts[rows] @ tile[:, rows.stop - rows.start :]
-            if sum(part.nnz for part in found) <= _MOST_NEAR * n:
-                found.append(sparse.csr_array(np.where(tile > _NEAR, tile, 0.0)))
+            sums[rows] += to_numpy(tile @ counts[rows.start :])
+            sums[rows.stop :] += to_numpy(counts[rows] @ tile[:, rows.stop - rows.start :])
+            if few():
+                i, j, values = entries_above(tile, _NEAR)
+                other = j > i
+                start = rows.start
+                found.append((i[other] + start, j[other] + start, values[other]))
 
         self._over_tiles(add)
-        if sum(part.nnz for part in found) <= _MOST_NEAR * n:
-            padded = [
-                sparse.hstack([sparse.csr_array((p.shape[0], n - p.shape[1])), p]) for p in found
-            ]
-            half = sparse.triu(sparse.vstack(padded), 1, format="csr")
+        if few():
+            i, j, values = (np.concatenate(part) for part in zip(*found, strict=True))
+            half = sparse.coo_array((values, (i, j)), shape=(n, n)).tocsr()
             # In one matrix, its columns in order, copies have rows of the same bits.
             self._near = (half + half.T + sparse.eye_array(n)).tocsr()
             self._near.sort_indices()
@@ -96,17 +111,17 @@ class SharedRidge:
         product = np.zeros_like(B)
 
         def add(rows: slice) -> None:
-            tile = self._tile(rows)
+            tile = to_numpy(self._tile(rows))
             product[rows] += tile @ B[rows.start :]
             product[rows.stop :] += tile[:, rows.stop - rows.start :].T @ B[rows]
 
         self._over_tiles(add)
         return self._ridge * roots * product
 
-    def _tile(self, rows: slice) -> np.ndarray:
+    def _tile(self, rows: slice) -> Any:
         """Some rows of Δ from the diagonal on; below it, it is the same again."""
         anchors = self._delta.anchors(self._X)
-        return to_numpy(self._delta(self._X[rows, :], anchors[rows.start :, :]))
+        return self._delta(self._X[rows, :], anchors[rows.start :, :])
 
     def _over_tiles(self, work: Callable[[slice], None]) -> None:
         n, d = self._X.shape
@@ -117,26 +132,31 @@ class SharedRidge:
         return B - self._constant @ (self._constant.T @ B)
 
 
-def centred(gram: CentredGram, diagonal: np.ndarray | None = None) -> np.ndarray:
-    """A copy of H K H, or of H (K + D) H with a diagonal D."""
+def centred(gram: CentredGram, diagonal: np.ndarray | None = None) -> Any:
+    """A copy of H K H, or of H (K + D) H with a diagonal D, where K is."""
     if gram.roots is not None:
-        K = to_numpy(gram.K).copy()
-        K[np.diag_indices_from(K)] += 0.0 if diagonal is None else diagonal
-        q = to_numpy(gram.constant)
+        K = gram.xp.asarray(gram.K, copy=True)
+        if diagonal is not None:
+            _add_to_diagonal(K, gram.array(diagonal))
+        q = gram.constant
         K -= q @ (q.T @ K)
         K -= (K @ q) @ q.T
         return K
-    K, means = to_numpy(gram.K), _means(gram, diagonal)
-    K = K - means
-    K -= means.T - means.mean()
+    means = _means(gram, diagonal)
+    K = gram.K - means
+    K -= means.T - gram.xp.mean(means)
     if diagonal is not None:
-        K[np.diag_indices_from(K)] += diagonal
+        _add_to_diagonal(K, gram.array(diagonal))
     return K
 
 
-def _means(gram: CentredGram, diagonal: np.ndarray | None) -> np.ndarray:
-    means = to_numpy(gram.column_means)
-    return means if diagonal is None else means + (diagonal / gram.n).astype(means.dtype)
+def _add_to_diagonal(K: Any, values: Any) -> None:
+    namespace(K).reshape(K, (-1,), copy=False)[:: K.shape[0] + 1] += values
+
+
+def _means(gram: CentredGram, diagonal: np.ndarray | None) -> Any:
+    means = gram.column_means
+    return means if diagonal is None else means + gram.array(diagonal / gram.n)
 
 
 def solution(gram: CentredGram, Y: np.ndarray, shared: SharedRidge | None) -> np.ndarray:
@@ -145,21 +165,24 @@ def solution(gram: CentredGram, Y: np.ndarray, shared: SharedRidge | None) -> np
     Without a ridge of the kernel, K has a little added for copies of a point.
     """
     Kc = centred(gram, None if shared is None else shared.diagonal)
-    level = max(float(np.trace(Kc)) / gram.n, np.finfo(float).tiny)
+    level = max(float(gram.xp.linalg.trace(Kc)) / gram.n, np.finfo(float).tiny)
     if gram.roots is None:
         Kc += level / gram.n  # the constant vector, which centring left without an eigenvalue
     else:
-        Kc += level * to_numpy(gram.constant) @ to_numpy(gram.constant).T
-    Kc[np.diag_indices_from(Kc)] += JITTER * level
-    factor = linalg.cho_factor(Kc, lower=True, overwrite_a=True, check_finite=False)
-    Y = Y - Y.mean(axis=0) if gram.roots is None else to_numpy(gram.centre(gram.scaled(Y)))
-    alpha = linalg.cho_solve(factor, Y, check_finite=False)
+        Kc += level * gram.constant @ gram.constant.T
+    _add_to_diagonal(Kc, JITTER * level)
+    solve = positive_solver(Kc)
+    Y = (
+        Y - Y.mean(axis=0)
+        if gram.roots is None
+        else to_numpy(gram.centre(gram.array(gram.scaled(Y))))
+    )
+    alpha = solve(Y)
     if shared is not None:
         return alpha
     # Copies of a point with other labels have weights against each other that mean nothing. What
     # is fitted does not have them, nor its own solution.
-    fitted = Y - JITTER * level * alpha
-    return linalg.cho_solve(factor, fitted, overwrite_b=True, check_finite=False)
+    return solve(Y - JITTER * level * alpha)
 
 
 def solution_in_place(
@@ -171,7 +194,7 @@ def solution_in_place(
     """
     U, values, _ = linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
     Y = U[:, values > _RELATIVE_CUT * max(values[0], np.finfo(float).tiny)]
-    means, diagonal = _means(gram, shared.diagonal), shared.diagonal.astype(np.float32)
+    means, diagonal = to_numpy(_means(gram, shared.diagonal)), shared.diagonal.astype(np.float32)
     K, gram.K = np.ascontiguousarray(to_numpy(gram.K)), None
     K -= means
     K -= means.T - means.mean()
@@ -187,8 +210,9 @@ def telling_rows(
 ) -> np.ndarray:
     """Rows that ridge regression needs where classes are easily told apart, ascending.
 
-    Rows that resemble all are taken first. Those of the others that a regression of the first
-    predicts worst, or least surely, come beside them. What is left is predicted right by far.
+    Rows that resemble all are taken first, ten or more of each class that has them. Those of the
+    others that a regression of the first predicts worst, or least surely, come beside them. What is
+    left is predicted right by far.
 
     Parameters
     ----------
@@ -210,7 +234,10 @@ def telling_rows(
     """
     n = len(Y)
     order = np.lexsort(Y.T)  # by class; within one, in the order of the rows
-    first = order[evenly(n, n_evenly)]
+    begins = np.append(True, np.any(np.diff(Y[order], axis=0), axis=1))
+    place = np.arange(n) - np.maximum.accumulate(np.where(begins, np.arange(n), 0))
+    few, rest = order[place < LEAST_OF_CLASS], order[place >= LEAST_OF_CLASS]
+    first = np.append(few, rest[evenly(len(rest), n_evenly - len(few))])
     some = take_rows(X, first)
     factor = cholesky_factor(to_numpy(smooth(some)).astype(np.float64) + 1.0, ridge)
     alpha = linalg.cho_solve((factor, True), Y[first], check_finite=False)
@@ -220,4 +247,5 @@ def telling_rows(
 
     wrong = map_rows(squares, n, **block_size(X, n_evenly))
     wrong[first] = np.inf
-    return np.sort(np.argpartition(wrong, n - n_evenly - n_nearest)[-n_evenly - n_nearest :])
+    taken = len(first) + n_nearest
+    return np.sort(np.argpartition(wrong, n - taken)[-taken:])

@@ -395,7 +395,7 @@ class TransductiveDistance(Metric, BaseEstimator):
         V = found.vectors
         E = V if geometry.basis is None else geometry.basis @ V
         signs = 1.0 if self.graph_ == POINTS.kind else column_signs(E)  # of vectors are arbitrary
-        self.embedding_ = (E * signs).astype(to_numpy(X[:0]).dtype, copy=False)
+        self.embedding_ = (E * signs).astype(to_numpy(X[:0, :]).dtype, copy=False)
         self.eigenvalues_ = found.values
         self.n_matvecs_ = found.n_matvecs
         for name in ("space_", "components_", "transduction_", "classes_"):  # of an earlier fit

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from scipy import linalg
 
 
 class ArrayAPI:
@@ -117,6 +119,13 @@ class ArrayAPI:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix; may overwrite it."""
         values, V = array_namespace(A).linalg.eigh(A)
         return self.to_numpy(values), V
+
+    def positive_solver(self, A: Any) -> Callable[[np.ndarray], np.ndarray]:
+        """On the host; transposed, a matrix in C order needs no copy there."""
+        factor = linalg.cho_factor(
+            self.to_numpy(A).T, lower=True, overwrite_a=True, check_finite=False
+        )
+        return lambda B: linalg.cho_solve(factor, B, check_finite=False)
 
     def orthonormal_columns(self, B: Any) -> Any:
         """Orthonormal columns with the span of B."""

@@ -5,6 +5,7 @@ On a CUDA device, with Triton, reductions over all pairs are fused kernels (``cu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,14 @@ class Torch(ArrayAPI):
     def wide_is_fast(self, X: Any) -> bool:
         """On the cards of data centres."""
         return X.is_cuda and cuda.wide_is_fast(X)
+
+    def positive_solver(self, A: Any) -> Callable[[np.ndarray], np.ndarray]:
+        """Where the tensor is."""
+        if not A.is_cuda:
+            return super().positive_solver(A)
+        from kernelmetric.compute.backends.cuda._dense import positive_solver
+
+        return positive_solver(A)
 
     def orthonormal_columns(self, B: Any) -> Any:
         """By Cholesky's factor on a CUDA device, whose Householder reflections are slow."""

@@ -191,9 +191,14 @@ def _exact_rows(A: np.ndarray, B: np.ndarray, dtype: Any) -> np.ndarray:
 
 def _repaired_elsewhere(D2: Any, A: Any, B: Any, a2: Any, b2: Any) -> Any:
     """The same for arrays of other libraries, which have no tiles."""
-    xp = namespace(D2)
-    mask = D2 < _NEAR[itemsize_of(D2)] * (a2[:, None] + b2[None, :])
-    i, j = (to_numpy(part) for part in xp.nonzero(mask))
+    xp, near = namespace(D2), _NEAR[itemsize_of(D2)]
+    if not D2.shape[1]:
+        return D2
+    # As if all of B were the farthest point: what is not near is computed again, too.
+    found = xp.nonzero(D2 < (near * (a2 + xp.max(b2)))[:, None])
+    if GATHER_COST * found[0].shape[0] > D2.shape[0] * D2.shape[1]:
+        found = xp.nonzero(D2 < near * (a2[:, None] + b2[None, :]))
+    i, j = (to_numpy(part) for part in found)
     if not len(i):
         return D2
     if GATHER_COST * len(i) > D2.shape[0] * D2.shape[1] and itemsize_of(D2) == 4:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,15 @@ class Search(NamedTuple):
     points: np.ndarray
     rows: np.ndarray
     apart: Ranges | None
+
+
+class Tile(NamedTuple):
+    """Some of the rows to search for, by their places, and the table to search in."""
+
+    table: Table
+    rows: np.ndarray
+    apart: Ranges | None
+    block: slice
 
 
 def nearest_neighbors(
@@ -61,12 +70,12 @@ def nearest_neighbors(
     """
     Q = X if queries is None else queries
     if backend_of(X).host and backend_of(Q).host and 1 <= k < X.shape[0]:
-        bounds = lower_bounds(X, Q)
+        bounds = lower_bounds(X, Q, k)
         if bounds is not None and worth_pruning(X, Q, k, bounds, queries is None):
             return pruned_search(X, Q, k, bounds, queries is None)
     rows = np.arange(Q.shape[0])
     apart = Ranges(rows, rows + 1) if queries is None else None
-    return _search(X, Q, k, Search(np.arange(X.shape[0]), rows, apart))
+    return _search(X, Q, k, [Search(np.arange(X.shape[0]), rows, apart)])[0]
 
 
 def class_neighbors(
@@ -100,15 +109,20 @@ def class_neighbors(
     searches = list((_inside if same else _outside)(order, sizes, start, stop))
     pairs = [float(len(search.points)) * len(search.rows) for search in searches]
     small = [n_pairs * itemsize_of(X) <= _TILE_BYTES for n_pairs in pairs]
-    several = over_tiles(  # each of them is one tile
-        partial(_search, X, X, k),
-        list(compress(searches, small)),
+    alone = list(compress(searches, small))
+    found = over_tiles(  # each of them is one tile
+        partial(_search_one, X, X, k),
+        alone,
         flops=2.0 * sum(compress(pairs, small)) * X.shape[1],
         host=backend_of(X).host,
     )
-    for search, is_small in zip(searches, small, strict=True):
-        found = several.pop(0) if is_small else _search(X, X, k, search)
-        indices[search.rows], distances[search.rows] = found
+    large = [search for search, is_small in zip(searches, small, strict=True) if not is_small]
+    # Tables of classes take no more room than the points. A table of the others is as large itself.
+    at_once = max(1, len(large)) if same and backend_of(X).host else 1
+    for i in range(0, len(large), at_once):
+        found += _search(X, X, k, large[i : i + at_once])
+    for search, of_search in zip([*alone, *large], found, strict=True):
+        indices[search.rows], distances[search.rows] = of_search
     return indices, distances
 
 
@@ -153,33 +167,47 @@ def _empty(n: int, k: int) -> Found:
     return np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.inf)
 
 
-def _search(X: Any, Q: Any, k: int, search: Search) -> Found:
-    """The neighbours of Q[rows] among X[points]."""
-    points, rows, apart = search
-    found = _empty(len(rows), k)
-    n_found = min(k, len(points))
-    if n_found < 1 or len(rows) == 0:
-        return found
-    table = Table(_select(X, points), points)
-    per_row = (3 * len(points) + Q.shape[1]) * itemsize_of(X)
-    blocks = list(row_blocks(len(rows), 2 * per_row, most=tile_rows(X, len(points), _TILE_BYTES)))
-    tiles = over_tiles(
-        partial(_nearest, table, Q, rows, apart, n_found),
-        blocks,
-        flops=2.0 * len(rows) * len(points) * X.shape[1],
-        host=backend_of(X).host,
+def _search(X: Any, Q: Any, k: int, searches: list[Search]) -> list[Found]:
+    """The neighbours of Q[rows] among X[points] for every search, all tiles shared at once."""
+    tiles = [_tiles(X, Q, k, search) for search in searches]
+    parts = iter(
+        over_tiles(
+            partial(_nearest, Q, k),
+            list(chain.from_iterable(tiles)),
+            flops=sum(2.0 * len(s.rows) * len(s.points) for s in searches) * X.shape[1],
+            host=backend_of(X).host,
+        )
     )
-    for part, whole in zip(zip(*tiles, strict=True), found, strict=True):
-        np.concatenate(part, out=whole[:, :n_found])
+    found = [_empty(len(search.rows), k) for search in searches]
+    for (indices, distances), of_search in zip(found, tiles, strict=True):
+        for tile in of_search:
+            some, values = next(parts)
+            indices[tile.block, : some.shape[1]] = some
+            distances[tile.block, : some.shape[1]] = values
     return found
 
 
-def _nearest(
-    table: Table, Q: Any, rows: np.ndarray, apart: Ranges | None, k: int, block: slice
-) -> Found:
+def _search_one(X: Any, Q: Any, k: int, search: Search) -> Found:
+    """The tile: a small search."""
+    return _search(X, Q, k, [search])[0]
+
+
+def _tiles(X: Any, Q: Any, k: int, search: Search) -> list[Tile]:
+    """The tiles of a search; none where there is nothing to find."""
+    points, rows, apart = search
+    if min(k, len(points), len(rows)) < 1:
+        return []
+    table = Table(_select(X, points), points)
+    per_row = (3 * len(points) + Q.shape[1]) * itemsize_of(X)
+    blocks = row_blocks(len(rows), 2 * per_row, most=tile_rows(X, len(points), _TILE_BYTES))
+    return [Tile(table, rows, apart, block) for block in blocks]
+
+
+def _nearest(Q: Any, k: int, tile: Tile) -> Found:
     """The tile: some of the queries, all points."""
+    table, rows, apart, block = tile
     within = None if apart is None else apart.of(block)
-    return table.nearest(take_rows(Q, rows[block]), k, within)
+    return table.nearest(take_rows(Q, rows[block]), min(k, len(table.names)), within)
 
 
 def _select(X: Any, rows: np.ndarray) -> Any:

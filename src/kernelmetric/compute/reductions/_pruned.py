@@ -34,8 +34,10 @@ _MIN_ROWS = 10_000
 _SAMPLE = 5_000  # rows from which the coordinates are learned
 _TRIALS = 64  # queries on which it is tried whether it is worth it
 _WORTH = 0.01  # share of points left to look at: each costs many times its part of a GEMM
+_HOPELESS = 0.1  # that share among the sample, beyond which the others are not even asked
 _TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
 _GATHER_BYTES = 4 * 2**20
+_SHORTENED_ROWS = 1024
 
 
 class LowerBounds(NamedTuple):
@@ -57,7 +59,7 @@ class LowerBounds(NamedTuple):
     squares: np.ndarray
 
 
-def lower_bounds(P: np.ndarray, Q: np.ndarray) -> LowerBounds | None:
+def lower_bounds(P: np.ndarray, Q: np.ndarray, k: int) -> LowerBounds | None:
     """Coordinates that rule most points out, or None where plain search is better.
 
     Parameters
@@ -66,11 +68,13 @@ def lower_bounds(P: np.ndarray, Q: np.ndarray) -> LowerBounds | None:
         The points.
     Q : ndarray of shape (m, d)
         The queries; may be P.
+    k : int
+        Number of neighbours.
 
     Returns
     -------
     LowerBounds or None
-        None for few points or features.
+        None for few points or features, and where few of a sample are ruled out.
     """
     if len(P) < _MIN_ROWS or P.shape[1] < _MIN_FEATURES or len(Q) < _MIN_ROWS:
         return None
@@ -80,6 +84,14 @@ def lower_bounds(P: np.ndarray, Q: np.ndarray) -> LowerBounds | None:
         sample -= center
         require_squares(squared_lengths(sample))
     U = np.linalg.eigh(sample.T @ sample)[1][:, -_N_LEADING:]
+    among = _bounds(sample, sample, np.zeros_like(center), U)
+    nearest = min(max(1, round(k * len(sample) / len(P))), len(sample) - 1)
+    if _share_left(sample, sample, nearest, among, same=True) > _HOPELESS:
+        return None
+    return _bounds(P, Q, center, U)
+
+
+def _bounds(P: np.ndarray, Q: np.ndarray, center: np.ndarray, U: np.ndarray) -> LowerBounds:
     queries = _shortened(Q, center, U)
     points = queries.copy() if Q is P else _shortened(P, center, U)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -93,9 +105,14 @@ def lower_bounds(P: np.ndarray, Q: np.ndarray) -> LowerBounds | None:
 
 def worth_pruning(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool) -> bool:
     """Whether few enough points are left to look at, tried on some queries."""
+    return _share_left(P, Q, k, bounds, same) <= _WORTH
+
+
+def _share_left(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool) -> float:
+    """What part of all points some queries have to look at."""
     rows = np.linspace(0, len(Q) - 1, _TRIALS).astype(np.intp)
     left, _ = _left_to_look_at(P, Q, rows, k, bounds, same)
-    return len(left) <= _WORTH * len(rows) * len(P)
+    return len(left) / (len(rows) * len(P))
 
 
 def pruned_search(
@@ -182,11 +199,17 @@ def _short_squares(
 
 def _shortened(X: np.ndarray, center: np.ndarray, U: np.ndarray) -> np.ndarray:
     """Leading coordinates and the length of the rest, computed in float64, and a one."""
-    F = np.ones((len(X), U.shape[1] + 2), dtype=X.dtype)
-    for block in row_blocks(len(X), 2 * 8 * X.shape[1], most=4096):
-        with np.errstate(over="ignore", invalid="ignore"):
-            centred = X[block] - center
-            leading = centred @ U
-            centred -= leading @ U.T
-            F[block, :-2], F[block, -2] = leading, np.linalg.norm(centred, axis=1)
+    blocks = list(row_blocks(len(X), 2 * 8 * X.shape[1], most=_SHORTENED_ROWS))
+    flops = 4.0 * U.size * len(X)
+    return np.concatenate(over_tiles(partial(_some_shortened, X, center, U), blocks, flops=flops))
+
+
+def _some_shortened(X: np.ndarray, center: np.ndarray, U: np.ndarray, block: slice) -> np.ndarray:
+    """The tile: some of the points."""
+    F = np.ones((block.stop - block.start, U.shape[1] + 2), dtype=X.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = X[block] - center
+        leading = centred @ U
+        centred -= leading @ U.T
+        F[:, :-2], F[:, -2] = leading, np.linalg.norm(centred, axis=1)
     return F

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 _CHUNKS = (
@@ -37,6 +39,38 @@ def column_products(F: Any) -> Any:
     out[half:, :half] += torch.bmm(right.mT, left).sum(dim=0)
     out[:half, half:] = out[half:, :half].T
     return out
+
+
+def positive_solver(A: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """What solves ``A X = B`` by the Cholesky factor of A.
+
+    Parameters
+    ----------
+    A : torch.Tensor of shape (n, n)
+        Symmetric.
+
+    Returns
+    -------
+    callable
+        From B to X, in memory of the host.
+
+    Raises
+    ------
+    LinAlgError
+        Where A is not positive definite.
+    """
+    factor, failed = torch.linalg.cholesky_ex(A)
+    if int(failed):
+        raise np.linalg.LinAlgError(
+            f"Got a matrix of {A.shape[0]} rows whose leading minor of order {int(failed)} is not "
+            "positive, but expected a positive definite one."
+        )
+
+    def solve(B: np.ndarray) -> np.ndarray:
+        there = torch.as_tensor(np.ascontiguousarray(B), dtype=A.dtype, device=A.device)
+        return np.asarray(torch.cholesky_solve(there, factor).cpu())
+
+    return solve
 
 
 def orthonormal_columns(B: Any) -> Any | None:

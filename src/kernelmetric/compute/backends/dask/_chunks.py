@@ -15,6 +15,7 @@ from scipy import sparse
 from kernelmetric.compute._budget import block_budget
 from kernelmetric.compute._machine import total_memory
 from kernelmetric.compute._refusals import refuse_masked
+from kernelmetric.compute.backends.dask._freed import kept_memory
 
 _NUMBERS = "fiub"
 _SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
@@ -212,7 +213,7 @@ def together(parts: list[Any]) -> Any:
 
 @contextmanager
 def share_of_worker() -> Iterator[None]:
-    """Blocks that suit the memory limit and the threads of the worker that runs this.
+    """Blocks that suit the memory limit and the threads of this worker, which uses memory again.
 
     Yields
     ------
@@ -227,5 +228,5 @@ def share_of_worker() -> Iterator[None]:
         yield
         return
     limit = worker.memory_manager.memory_limit or total_memory()
-    with block_budget(int(limit * _SHARE / worker.state.nthreads)):
+    with kept_memory(), block_budget(int(limit * _SHARE / worker.state.nthreads)):
         yield

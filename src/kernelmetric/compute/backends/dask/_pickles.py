@@ -79,7 +79,7 @@ class _Pickler(cloudpickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: Any, arrays: list[np.ndarray], rows: Any):
+    def __init__(self, file: Any, arrays: list[Carried], rows: Any):
         super().__init__(file)
         self._arrays, self._rows = arrays, rows
 
@@ -87,7 +87,7 @@ class _Unpickler(pickle.Unpickler):
         if place == _ROWS:
             return self._rows
         number, dtype, shape, strides, start = place
-        root = self._arrays[number] = aligned(self._arrays[number])
+        root = self._arrays[number].array
         memory = root if root.flags.c_contiguous else root.T
         return np.ndarray(shape, dtype, buffer=memory, offset=start, strides=strides)
 
@@ -106,6 +106,25 @@ def aligned(array: np.ndarray) -> np.ndarray:
         The array, or a copy: NumPy would make one for every product.
     """
     return array if array.flags.aligned else array.copy("A")
+
+
+class Carried:
+    """An array on its way to many tasks: it is moved once, where it arrives at an odd place.
+
+    Parameters
+    ----------
+    array : ndarray
+        The array.
+    """
+
+    def __init__(self, array: np.ndarray):
+        self.array = aligned(array)
+
+    def __reduce__(self) -> Any:
+        return Carried, (self.array,)
+
+    def __sizeof__(self) -> int:
+        return self.array.nbytes
 
 
 def dumps(thing: Any, parts: Parts) -> bytes:
@@ -128,15 +147,15 @@ def dumps(thing: Any, parts: Parts) -> bytes:
     return file.getvalue()
 
 
-def loads(data: bytes, arrays: list[np.ndarray], rows: Any = None) -> Any:
+def loads(data: bytes, arrays: list[Carried], rows: Any = None) -> Any:
     """What was pickled, with its arrays, and a chunk in the place of all rows.
 
     Parameters
     ----------
     data : bytes
         From :func:`dumps`.
-    arrays : list of ndarray
-        The arrays of its parts; where one is not aligned, a copy takes its place.
+    arrays : list of Carried
+        The arrays of its parts.
     rows : object, default=None
         What stands for rows that lie elsewhere.
 

@@ -22,7 +22,7 @@ from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._threads import in_threads
 from kernelmetric.compute.backends._numpy import NumPy
 from kernelmetric.compute.backends.dask._chunks import share_of_worker
-from kernelmetric.compute.backends.dask._pickles import aligned, loads
+from kernelmetric.compute.backends.dask._pickles import Carried, aligned, loads
 
 _BRANCHES = 4  # sums that are added up at once
 
@@ -236,7 +236,7 @@ def _some_rows(chunk: np.ndarray, rows: np.ndarray, function: Any, arrays: Any) 
 @dask.delayed(pure=False)
 def _sum_of_chunk(
     function: bytes,
-    arrays: list[np.ndarray],
+    arrays: list[Carried],
     chunk: np.ndarray,
     start: int,
     shape: tuple[int, int],

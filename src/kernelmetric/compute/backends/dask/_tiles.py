@@ -14,6 +14,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -24,7 +25,7 @@ from distributed import get_worker, wait
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._threads import in_threads
 from kernelmetric.compute.backends.dask._chunks import pieces_of, share_of_worker
-from kernelmetric.compute.backends.dask._pickles import Parts, dumps, loads
+from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
 from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
 
 _FLOPS = 1e10  # that a thread does in a second
@@ -32,6 +33,7 @@ _BYTES = 4e8  # that reach a worker in a second
 _SECONDS = 0.05  # of work, below which it stays: a task takes some milliseconds to get there
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
+_MOST_PER_THREAD = 16  # where each takes a second: nobody waits long for the last one
 _SURELY_KNOWN = 5.0  # seconds after which the scheduler knows of a task
 _LOOK = 1.0  # seconds between two looks whether the fit is still wanted
 _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
@@ -92,12 +94,9 @@ class Cluster:
         if len(items) < 2 or saved <= _SECONDS:
             return False
         parts = Parts()
-        # As many tiles in every share: of shares of one and of two, some worker gets all of two.
-        each = -(-len(items) // max(_FEWEST_TASKS, _TASKS_PER_THREAD * len(slots)))
         try:
             function = dumps(work, parts)
-            starts = range(0, len(items), each)
-            shares = [dumps(list(items[i : i + each]), parts) for i in starts]
+            shares = [dumps(some, parts) for some in dealt(items, len(slots), flops / _FLOPS)]
         except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
         new = sum(array.nbytes for array in parts.arrays if not self._has(array))
@@ -105,7 +104,7 @@ class Cluster:
             return False
         arrays = [self._future(array) for array in parts.arrays]
         key = f"{self._name}-{uuid4().hex}"
-        # Shares cost alike, so every thread is dealt as many. The scheduler would judge by what
+        # Tiles cost alike, so every thread is dealt as many. The scheduler would judge by what
         # tasks of this name took before, and leave most of them where the arrays are. In a second
         # pass the same share comes to the same worker, which may have kept some of its tiles.
         futures = [
@@ -256,9 +255,33 @@ class Cluster:
         """The copy of an array that is data of Dask, for as long as the array lives unchanged."""
         if not self._has(array):
             # A copy: Dask would keep the array alive, and it may be written into.
-            (future,) = self._client.scatter([array.copy("A")], hash=False)
+            (future,) = self._client.scatter([Carried(array.copy("A"))], hash=False)
             self._sent[id(array)] = _Sent(array, future, self._sent)
         return self._sent[id(array)].future
+
+
+def dealt(items: Sequence[Any], n_threads: int, seconds: float) -> list[list[Any]]:
+    """Items in shares that go to all threads in turn, such that each gets as many items.
+
+    Parameters
+    ----------
+    items : sequence
+        At least one.
+    n_threads : int
+        Of all workers.
+    seconds : float
+        What all items take one thread.
+
+    Returns
+    -------
+    list of list
+        In the order of the items. Those that have one more come first.
+    """
+    each = max(_TASKS_PER_THREAD, -(-_FEWEST_TASKS // n_threads))
+    each = max(each, min(_MOST_PER_THREAD, int(seconds / n_threads)))
+    size, longer = divmod(len(items), n_shares := min(len(items), each * n_threads))
+    starts = [size * i + min(i, longer) for i in range(n_shares + 1)]
+    return [list(items[a:b]) for a, b in pairwise(starts)]
 
 
 def forget(prefix: str, dask_scheduler: Any = None) -> None:
@@ -294,7 +317,7 @@ def _checksum(array: np.ndarray) -> int:
     return zlib.crc32(flat.reshape(-1).view(np.uint8))
 
 
-def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[Any]:
+def run_tiles(function: bytes, items: bytes, arrays: list[Carried]) -> list[Any]:
     """The task: a tile function on some tiles, on one thread.
 
     Parameters
@@ -303,7 +326,7 @@ def run_tiles(function: bytes, items: bytes, arrays: list[np.ndarray]) -> list[A
         The pickled function.
     items : bytes
         The pickled tiles.
-    arrays : list of ndarray
+    arrays : list of Carried
         The large arrays of both.
 
     Returns
