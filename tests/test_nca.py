@@ -238,3 +238,61 @@ def test_a_map_handed_to_a_callback_is_no_array_of_the_optimiser(noisy, monkeypa
     with pytest.warns(ConvergenceWarning, match="6 iterations"):
         nca.fit(X, y)
     assert len({L.tobytes() for L in kept}) == len(kept) == 6
+
+
+# --- a penalty on the spread of classes ---------------------------------------------------------
+
+
+def test_the_spread_of_classes_is_what_the_penalty_says(noisy):
+    X, y = noisy
+    nca = NCA(reg="spread").fit(X, y)
+    L, about = nca.components_, X - np.array([X[y == 0].mean(axis=0), X[y == 1].mean(axis=0)])[y]
+    raised = np.mean((X - X.mean(axis=0)) ** 2) * len(X)
+    spread = np.sum((about @ L.T) ** 2) + raised * np.sum(L**2)
+    order = np.argsort(y, kind="stable")
+    hits = nca_loss(L, X[order], y[order])[0]
+    assert nca.loss_ == pytest.approx(hits + 1e-4 * spread, rel=1e-5)
+
+
+def test_a_fit_that_goes_on_with_the_penalty_is_at_the_end_already(noisy):
+    X, y = noisy
+    nca = NCA(2, reg="spread", warm_start=True).fit(X, y)
+    loss = nca.loss_
+    again = nca.fit(X, y)
+    assert again.n_iter_ <= 3
+    assert again.loss_ == pytest.approx(loss, rel=1e-3)
+    given = NCA(2, reg="spread", init=nca.components_).fit(X, y)
+    assert given.loss_ == pytest.approx(again.loss_, rel=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "truncated", "minibatch"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_solver_knows_the_penalty(noisy, solver, monkeypatch):
+    nca = NCA(2, reg="spread", solver=solver, batch_size=100, max_iter=4, random_state=0)
+    size = np.sum(nca.fit(*noisy).components_ ** 2)
+    monkeypatch.setattr("kernelmetric.learners._nca._PULL", 0.1)
+    assert np.sum(nca.fit(*noisy).components_ ** 2) < 0.5 * size
+
+
+def test_a_fit_of_some_points_with_the_penalty_is_nearly_one_of_all(noisy, monkeypatch):
+    X, y = noisy
+    whole = NCA(2, reg="spread").fit(X, y)
+    monkeypatch.setattr("kernelmetric.learners._nca._PULLED_COARSE", (400, 300, 1e-4))
+    begun = NCA(2, reg="spread").fit(X, y)
+    assert begun.n_iter_ < whole.n_iter_
+    assert begun.loss_ == pytest.approx(whole.loss_, rel=2e-2)
+
+
+def test_weights_of_the_spread_are_repeated_rows(noisy):
+    X, y = noisy[0][:80], noisy[1][:80]
+    w = np.random.RandomState(0).randint(1, 4, size=80)
+    weighted = NCA(2, reg="spread", tol=1e-4).fit(X, y, sample_weight=w)
+    repeated = NCA(2, reg="spread", tol=1e-4).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-4)
+
+
+def test_a_penalty_is_a_number_or_the_spread(noisy):
+    with pytest.raises(ValueError, match="Got reg='norm', but expected a number >= 0 or 'spread'"):
+        NCA(reg="norm").fit(*noisy)
+    with pytest.raises(ValueError, match="Got reg=-1, but NCA expected a number >= 0"):
+        NCA(reg=-1).fit(*noisy)

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 
 from kernelmetric.compute import rows_of, take_rows
 from kernelmetric.kernels import Kernel, Linear
+from kernelmetric.learners import NCA
 from kernelmetric.learners._lmnn import LargeMargin
 from kernelmetric.metric import Metric
 from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space, has_ridge
@@ -178,10 +179,13 @@ def fresh_learner(learner: Any, space: Any) -> Any:
     """A learner to be fitted on the coordinates of a space.
 
     Where the coordinates of training points know their labels, as those of RidgeKPCA do, points
-    held out are no judges: a learner that would stop early by itself does not.
+    held out are no judges: a learner that would stop early by itself does not, and penalizes the
+    spread of the classes instead.
     """
     learner = clone(learner)
     early = learner.get_params(deep=False).get("early_stopping")
     if isinstance(space, RidgeKPCA) and isinstance(early, str) and early == "auto":
         learner.set_params(early_stopping=False)
+        if isinstance(learner, NCA) and not isinstance(learner.reg, str) and learner.reg == 0:
+            learner.set_params(reg="spread")
     return learner

@@ -132,6 +132,9 @@ class GradientLearner(IterativeLearner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        self._check_reg()
+
+    def _check_reg(self) -> None:
         check_number(self, "reg", Real, low=0, high=LARGEST)
 
     def _descent(self, *data: Any, **options: Any) -> Descent:
@@ -231,11 +234,11 @@ def _automatic_start(n_components: int, shape: tuple[int, ...], n_classes: int) 
 
 
 def _principal_directions(Z: Any, n_components: int, weights: Weights | None = None) -> np.ndarray:
-    _, Vt = right_singular(fewer_rows(_about_mean(Z, weights)))
+    _, Vt = right_singular(fewer_rows(about_mean(Z, weights)))
     return _complete(Vt[:n_components], n_components, Z.shape[1])
 
 
-def _about_mean(Z: Any, weights: Weights | None) -> Any:
+def about_mean(Z: Any, weights: Weights | None) -> Any:
     """Points about their mean; with weights, as long as their scatter asks for."""
     if weights is None:
         return Z - namespace(Z).mean(Z, axis=0, keepdims=True)
@@ -247,7 +250,7 @@ def _discriminant_directions(
     Z: np.ndarray, codes: np.ndarray, n_components: int, weights: Weights | None = None
 ) -> np.ndarray:
     """Fisher's directions with a little shrinkage, completed by principal ones."""
-    centered = _about_mean(Z, weights)
+    centered = about_mean(Z, weights)
     groups = [codes == code for code in np.unique(codes)]
     if weights is None:
         counts = np.array([np.count_nonzero(group) for group in groups])

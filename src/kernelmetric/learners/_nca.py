@@ -21,8 +21,15 @@ from kernelmetric.compute import (
     to_numpy,
     widened,
 )
+from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import check_choice, check_number
-from kernelmetric.learners._descent import Descent, Found, GradientLearner
+from kernelmetric.learners._descent import (
+    Descent,
+    Found,
+    GradientLearner,
+    about_mean,
+    in_single,
+)
 from kernelmetric.learners._held_out import held_back
 from kernelmetric.learners._nca_solvers import (
     DrawnPoints,
@@ -33,6 +40,7 @@ from kernelmetric.learners._nca_solvers import (
     sorted_problem,
 )
 from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._spectral import about_centres
 from kernelmetric.solvers import minimize_lbfgs
 from kernelmetric.spaces import Gram
 
@@ -44,10 +52,15 @@ _START_SQUARED_NORM = 4.0
 _START_PERPLEXITY = 50.0
 _PERPLEXITY_ROWS = 32
 _LONGEST_START = 1024.0  # for points all equally far apart, which no length tells apart
-_COARSE_ABOVE = 20_000  # from here on, a fit of some of the points is worth having as a start
-_COARSE_ROWS = 4_000
-_COARSE_TOL = 1e-3
+# From so many points on, a fit of some of them, to such a tolerance, is worth having as a start.
+_COARSE = 20_000, 4_000, 1e-3
 _EARLY_FROM = 5_000  # points: from here on some are held out
+# With reg='spread': the weight of the penalty for each point, and how much of the mean variance of
+# a coordinate that of the classes is raised by. Some points tell nearly all of what all of them do.
+_PULL = 1e-4
+_SPREAD_SHARE = 1.0
+_PULLED_TOL = 1e-4
+_PULLED_COARSE = 3_000, 2_000, 1e-4
 
 
 class NCA(GradientLearner):
@@ -65,12 +78,17 @@ class NCA(GradientLearner):
         The first map. 'auto' is the identity at full rank, else Fisher's directions where they
         suffice, else principal ones. All but an array are scaled to a mean squared length of 4,
         or more where the softmax would spread over more than 50 neighbours.
-    reg : float, default=0.0
-        Weight of the squared Frobenius norm of L.
+    reg : float or 'spread', default=0.0
+        Weight of the squared Frobenius norm of L. 'spread' penalizes, instead of the norm, the
+        spread of each class under the map, and starts where that is the same in all directions.
+        It is for coordinates that know the labels, as those of
+        :class:`~kernelmetric.selection.RidgeKPCA` do: without it the descent ends in maps that
+        have every training point among its class by directions that mean nothing to new points.
     max_iter : int, default=200
         The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
     tol : float, default=5e-6
-        Relative decrease of the objective in one iteration at which the fit has converged.
+        Relative decrease of the objective in one iteration at which the fit has converged; with
+        ``reg='spread'`` at least 1e-4, since what comes after changes next to no neighbour.
     solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
         'lbfgs' looks at all pairs in every step. 'truncated' leaves out far pairs whose share of
         a point's softmax is certified to be at most ``eps``, lists the others anew every few
@@ -87,7 +105,9 @@ class NCA(GradientLearner):
         Whether some points are held out, at most a tenth and 3,000, and the map kept with which
         the nearest of the others is of their class most often. The fit ends when the last ten
         iterations brought nothing better. 'auto' does so from 5,000 points on, where iterations
-        cost most and gain least.
+        cost most and gain least. Within ``Kernelized``, on coordinates that know the labels of the
+        training points, these are no judges: there 'auto' holds none out, and is ``reg='spread'``
+        where ``reg`` is 0.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         n_components, the shape of init or the number of features has changed.
@@ -122,7 +142,11 @@ class NCA(GradientLearner):
     -----
     O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
     the softmax (see :func:`kernelmetric.memory_budget`). From 20,000 points on, a fit of 4,000 of
-    them is the start.
+    them is the start; with ``reg='spread'`` from 3,000 on one of 2,000.
+
+    With ``reg='spread'`` the penalty is ``1e-4 Σ_i |L (x_i - c_i)|²``, where c_i is the centre of
+    the class of x_i, and the descent is in coordinates in which it is the squared norm. The scatter
+    of classes is raised by the mean variance of a coordinate, in all directions.
 
     References
     ----------
@@ -190,6 +214,12 @@ class NCA(GradientLearner):
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         return super()._fit_bytes(n_samples, n_features) + softmax_bytes(n_samples)
 
+    def _check_reg(self) -> None:
+        if not isinstance(self.reg, str):
+            super()._check_reg()
+        elif self.reg != "spread":
+            raise ValueError(f"Got reg={self.reg!r}, but expected a number >= 0 or 'spread'.")
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
@@ -215,16 +245,28 @@ class NCA(GradientLearner):
                 "count them alike. Try solver='lbfgs', or 'minibatch' for many points."
             )
         rank = self._check_n_components(X.shape[1])
+        reg, pull = (0.0, _PULL) if isinstance(self.reg, str) else (self.reg, 0.0)
+        gram = class_spread(X, codes, gram, weights) if pull else gram
         start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X, weights), weights)
-        problem = sorted_problem(X, codes, self.reg, gram, weights)
+        # With a pull, the descent is where the spread of the classes is the norm of the map.
+        W = gram.inv_sqrt() if pull and gram is not None else None
+
+        def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
+            if W is None:
+                return sorted_problem(X, codes, reg, gram, weights)
+            points = product(centered(X), like(W, X))
+            return sorted_problem(points, codes, reg, None, weights, pull)
+
+        problem = problem_of(X, codes, weights)
 
         def renewed() -> NCAProblem:
-            return problem if drawn is None else sorted_problem(*drawn(), self.reg, gram)
+            return problem if drawn is None else problem_of(*drawn())
 
         def minimise(report: Iterations) -> Found:
-            return self._descend(problem, start, report, None if drawn is None else renewed)
+            return self._descend(problem, begin, report, None if drawn is None else renewed)
 
-        return Descent(start, minimise, lambda L: L)
+        begin = start if W is None or gram is None else start @ gram.matrix @ W
+        return Descent(begin, minimise, lambda L: L if W is None else L @ W.T)
 
     def _descend(
         self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any
@@ -241,10 +283,12 @@ class NCA(GradientLearner):
         if held_out is not None:
             held_out(L)
         fresh = isinstance(self.init, str) and not self.warm_start
-        if n >= _COARSE_ABOVE and fresh:
-            rows = np.linspace(0, len(problem.codes) - 1, _COARSE_ROWS).astype(int)
+        above, most, tol = _PULLED_COARSE if problem.pull else _COARSE
+        if n >= above and fresh:
+            rows = np.linspace(0, len(problem.codes) - 1, most).astype(int)
             some = problem.subset(rows)
-            L = minimize_lbfgs(some.objective, L, max_iter=self.max_iter, tol=_COARSE_TOL).x
+            some = some.in_single() if in_single(some.points, tol) else some
+            L = minimize_lbfgs(some.objective, L, max_iter=self.max_iter, tol=tol).x
             if held_out is not None:
                 held_out(L)
                 L = held_out.best
@@ -258,10 +302,11 @@ class NCA(GradientLearner):
         return held_out.best, problem.objective(held_out.best)[0], found[2]
 
     def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:
+        tol = max(self.tol, _PULLED_TOL) if problem.pull else self.tol
         if self.solver == "lbfgs":
-            return descend_exactly(problem, L, report, self.max_iter, self.tol)
+            return descend_exactly(problem, L, report, self.max_iter, tol)
         if self.solver == "truncated":
-            return descend_truncated(problem, L, report, self.max_iter, self.tol, eps=self.eps)
+            return descend_truncated(problem, L, report, self.max_iter, tol, eps=self.eps)
         return descend_batches(
             problem,
             L,
@@ -271,6 +316,20 @@ class NCA(GradientLearner):
             random_state=self.random_state,
             renewed=renewed,
         )
+
+
+def class_spread(X: Any, codes: np.ndarray, gram: Gram | None, weights: Weights | None) -> Gram:
+    """The mean scatter of points about the centres of their classes, raised in all directions.
+
+    As the Gram matrix of a basis: the squared norm of a map is the spread of the classes under it.
+    """
+    Z = to_numpy(centered(widened(X)))
+    about = about_centres(Z, codes, None if weights is None else weights.shares)
+    about = about if weights is None else np.sqrt(weights.shares)[:, None] * about
+    total = len(Z) if weights is None else weights.total
+    unit = np.eye(Z.shape[1]) if gram is None else gram.matrix
+    raised = _SPREAD_SHARE * np.sum(about_mean(Z, weights) ** 2) / np.trace(unit)
+    return Gram((about.T @ about + raised * unit) / total)
 
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:

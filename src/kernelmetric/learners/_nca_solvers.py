@@ -55,6 +55,8 @@ class NCAProblem:
         Of the basis, where it is not orthonormal.
     weights : Weights, default=None
         Of the points.
+    pull : float, default=0.0
+        Weight of the squared norm of the map for each point, beside ``reg``.
     """
 
     def __init__(
@@ -64,21 +66,23 @@ class NCAProblem:
         reg: float,
         gram: Gram | None,
         weights: Weights | None = None,
+        pull: float = 0.0,
     ):
         self.points, self.codes, self.reg, self.gram = points, codes, float(reg), gram
-        self.weights = weights
+        self.weights, self.pull = weights, pull
+        self.penalty = self.reg + pull * (len(codes) if weights is None else weights.total)
         self.there = in_library_of(codes, points)
 
     def in_single(self) -> NCAProblem:
         """The same in float32."""
         points = in_float32(self.points)
-        return NCAProblem(points, self.codes, self.reg, self.gram, self.weights)
+        return NCAProblem(points, self.codes, self.reg, self.gram, self.weights, self.pull)
 
     def subset(self, rows: np.ndarray) -> NCAProblem:
         """The problem of some of the points."""
         points, codes = take_rows(self.points, rows), self.codes[rows]
         weights = None if self.weights is None else self.weights.take(rows)
-        return NCAProblem(points, codes, self.reg, self.gram, weights)
+        return NCAProblem(points, codes, self.reg, self.gram, weights, self.pull)
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient over all pairs."""
@@ -99,13 +103,13 @@ class NCAProblem:
         E = product(self.points, like(L, self.points).T)
         most = _LONGEST_LIST * len(self.codes)
         value, listed = mine_softmax(E, self.codes, eps, most=most)
-        return value + self.reg * frobenius(L, self.gram)[0], listed
+        return value + self.penalty * frobenius(L, self.gram)[0], listed
 
     def _with_penalty(self, L: np.ndarray, value: float, gradient: Any) -> tuple[float, np.ndarray]:
-        if not self.reg:
+        if not self.penalty:
             return value, to_numpy(gradient)
         penalty, penalty_gradient = frobenius(L, self.gram)
-        return value + self.reg * penalty, to_numpy(gradient) + self.reg * penalty_gradient
+        return value + self.penalty * penalty, to_numpy(gradient) + self.penalty * penalty_gradient
 
 
 class DrawnPoints:
@@ -132,13 +136,18 @@ class DrawnPoints:
 
 
 def sorted_problem(
-    X: Any, codes: np.ndarray, reg: float, gram: Gram | None, weights: Weights | None = None
+    X: Any,
+    codes: np.ndarray,
+    reg: float,
+    gram: Gram | None,
+    weights: Weights | None = None,
+    pull: float = 0.0,
 ) -> NCAProblem:
     """The problem of labelled points: the block kernel wants rows sorted by class."""
     order = np.argsort(codes, kind="stable")
     points = take_rows(centered(X), order)
     some = None if weights is None else weights.take(order)
-    return NCAProblem(points, codes[order], reg, gram, some)
+    return NCAProblem(points, codes[order], reg, gram, some, pull)
 
 
 def descend_exactly(
