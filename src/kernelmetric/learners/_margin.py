@@ -146,9 +146,12 @@ class MarginProblem:
             longer = E * float(np.sqrt(squares[k]))
             return self._mined(longer, every=every, most=0)[0] + penalty * squares[k]
 
+        # Longer ones first: they have fewer impostors to look at, and where a longer one is better,
+        # no shorter one can be.
         best = len(squares) // 2
-        while value(lower := min((best - 1, best + 1), key=value)) < value(best):
-            best = lower
+        step = 1 if value(best + 1) < value(best) else -1
+        while value(best + step) < value(best):
+            best += step
         return float(np.sqrt(squares[best]))
 
     def _pulled_lengths(self, E: Any) -> tuple[np.ndarray, np.ndarray | None]:
