@@ -30,7 +30,7 @@ from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
 
 _FLOPS = 1e10  # that a thread does in a second
 _BYTES = 4e8  # that reach a worker in a second
-_SECONDS = 0.05  # of work, below which it stays: a task takes some milliseconds to get there
+_SECONDS = 0.15  # saved, below which work stays: the way there and back takes as long
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
 _MOST_PER_THREAD = 16  # where each takes a second: nobody waits long for the last one
