@@ -283,10 +283,20 @@ def test_a_fit_that_is_interrupted_leaves_nothing_running(workers):
     metric = quietly(NCA(2, max_iter=2).fit, DX, DY)
     before = metric.components_
     metric.set_params(max_iter=100_000, tol=0, early_stopping=False)
-    stop = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    stop.start()
+    ended = threading.Event()
+
+    def press():  # again after a while: Python drops an interrupt that falls into a destructor
+        for seconds in (1.0, 5.0, 5.0):
+            if ended.wait(seconds):
+                return
+            os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
-        metric.fit(DX, DY)
+        try:
+            metric.fit(DX, DY)
+        finally:
+            ended.set()
     assert metric.components_ is before
     nothing_left(workers)
 
