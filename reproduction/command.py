@@ -191,27 +191,36 @@ def _run(work: list[tuple[Table, Plan]], out: Path, jobs: int | None) -> bool:
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
+    workers = _workers if jobs is None else nullcontext
+    bar = Progress(*columns, console=make_console(stderr=True), transient=True)
     try:
-        with Progress(*columns, console=make_console(stderr=True), transient=True) as bar:
-            for table, planned in work:
+        with bar, workers(work) as shared:
+            for table, planned in shared:
                 done = len(table.file_in(out).read())
                 total = planned.n_cells(table)
                 task = bar.add_task(table.name.ljust(32), total=max(total, done), completed=done)
-                with _workers(planned) if jobs is None else nullcontext(planned) as planned:
-                    for cell in run_table(table, out, n_jobs=jobs, planned=planned):
-                        what = f"{table.name} {cell.dataset} {cell.method}"
-                        bar.update(task, advance=1, description=what[:32].ljust(32))
+                for cell in run_table(table, out, n_jobs=jobs, planned=planned):
+                    what = f"{table.name} {cell.dataset} {cell.method}"
+                    bar.update(task, advance=1, description=what[:32].ljust(32))
     except KeyboardInterrupt:
         return False
     return True
 
 
 @contextmanager
-def _workers(planned: Plan) -> Iterator[Plan]:
-    """Send the data of a table to the workers, once; what runs inside goes there."""
-    problems = [problem.loaded() for problem in planned.problems]
-    with parallel_config(backend="dask", scatter=problems):
-        yield planned._replace(problems=problems)
+def _workers(work: list[tuple[Table, Plan]]) -> Iterator[list[tuple[Table, Plan]]]:
+    """Send the data of all tables to the workers, once; what runs inside goes there.
+
+    One block for all of them: joblib names what it sends by its contents, and a data set sent
+    again while the workers still forget it may be lost.
+    """
+    drawn = {id(problem): problem for _, planned in work for problem in planned.problems}
+    held = {name: problem.loaded() for name, problem in drawn.items()}
+    with parallel_config(backend="dask", scatter=list(held.values())):
+        yield [
+            (table, planned._replace(problems=[held[id(problem)] for problem in planned.problems]))
+            for table, planned in work
+        ]
 
 
 def _figure(name: str, smoke: bool) -> Any:
