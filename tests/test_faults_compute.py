@@ -16,6 +16,7 @@ from kernelmetric import KPCA, memory_budget
 from kernelmetric.compute import (
     BlockProduct,
     Listed,
+    Triplets,
     _arrays,
     _budget,
     _execute,
@@ -28,6 +29,7 @@ from kernelmetric.compute import (
     class_neighbors,
     current_budget,
     gram_products,
+    lmnn_at_lengths,
     lmnn_hinge,
     lmnn_hinge_on,
     map_points,
@@ -922,12 +924,29 @@ def test_one_block_in_so_many_counts_so_many_times():
     targets = class_neighbors(E, codes, 1, same=True)[0]
     pull = sum(cdist(E, E, "sqeuclidean")[np.arange(16), targets[:, 0]])
     with memory_budget(8 * 16 * 8 * 4):  # four rows a block
-        value, pairs = mine_impostors(E, targets, codes, 0.3, every=2)
-    seen = sorted(set(pairs[:, 0].tolist()))
-    assert seen == [0, 1, 2, 3, 8, 9, 10, 11]
+        (value,) = lmnn_at_lengths(E, targets, codes, 0.3, np.ones(1), every=2)
+    seen = [0, 1, 2, 3, 8, 9, 10, 11]
     listed = np.array([(i, j) for i in seen for j in range(16) if codes[i] != codes[j]])
     hinge = lmnn_hinge_on(listed, E, E, targets, 0.3)[0] - pull
     assert value == pytest.approx(pull + 2 * hinge, rel=1e-9)
+
+
+@pytest.mark.parametrize("weighs", [False, True], ids=["alike", "weighed"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(dtype, weighs):
+    rng = np.random.RandomState(0)
+    codes = np.repeat([0, 1, 2], [12, 9, 4])
+    E = (0.5 * rng.randn(25, 3)).astype(dtype)
+    targets = class_neighbors(E, codes, 2, same=True)[0]
+    targets[3] = -1  # a point without a target has no margin
+    weighed = Triplets(rng.rand(25, 2), rng.rand(25)) if weighs else None
+    squares = 4.0 ** np.arange(-3, 4)
+    with memory_budget(8 * 25 * 8 * 4):  # several blocks
+        values = lmnn_at_lengths(E, targets, codes, 0.7, squares, weighed=weighed)
+    for square, value in zip(squares, values, strict=True):
+        longer = E * dtype(np.sqrt(square))
+        expected, _ = mine_impostors(longer, targets, codes, 0.7, most=0, weighed=weighed)
+        assert value == pytest.approx(expected, rel=1e-5 if dtype is np.float32 else 1e-10)
 
 
 # --- threads and state --------------------------------------------------------------------------

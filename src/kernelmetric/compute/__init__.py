@@ -114,6 +114,7 @@ from kernelmetric.compute.reductions._distances import (
 from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute.reductions._impostors import (
     Triplets,
+    lmnn_at_lengths,
     lmnn_hinge,
     lmnn_hinge_on,
     mine_impostors,
@@ -171,6 +172,7 @@ __all__ = [
     "label_column",
     "like",
     "lists_help",
+    "lmnn_at_lengths",
     "lmnn_hinge",
     "lmnn_hinge_on",
     "map_points",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from kernelmetric.compute import (
     in_library_of,
     like,
     lists_help,
+    lmnn_at_lengths,
     lmnn_hinge,
     lmnn_hinge_on,
     mine_impostors,
@@ -136,23 +137,33 @@ class MarginProblem:
         if not pull > 0:
             return 1.0
         squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
-        every = max(1, len(self.codes) // _ROWS_FOR_LENGTH)
         penalty = self.reg * frobenius(L, None)[0]
+        middle = best = len(squares) // 2
+        values = {-1: np.inf, len(squares): np.inf}
 
-        @cache
         def value(k: int) -> float:
-            if not 0 <= k < len(squares):
-                return np.inf
-            longer = E * float(np.sqrt(squares[k]))
-            return self._mined(longer, every=every, most=0)[0] + penalty * squares[k]
+            if k not in values:
+                # Longer ones have fewer impostors, and are looked at together.
+                together = k >= middle and not self.few
+                which = range(middle, len(squares)) if together else [k]
+                found = self._at_lengths(E, squares[which])
+                values.update(zip(which, found + penalty * squares[which], strict=True))
+            return values[k]
 
-        # Longer ones first: they have fewer impostors to look at, and where a longer one is better,
-        # no shorter one can be.
-        best = len(squares) // 2
+        # Where a longer one is better, no shorter one can be.
         step = 1 if value(best + 1) < value(best) else -1
         while value(best + step) < value(best):
             best += step
         return float(np.sqrt(squares[best]))
+
+    def _at_lengths(self, E: Any, squares: np.ndarray) -> np.ndarray:
+        """The objective without the penalty, or an estimate, of squared distances times these."""
+        if self.few:
+            longer = (E * float(np.sqrt(square)) for square in squares)
+            return np.array([self._over_all(one, one[:, :0])[0] for one in longer])
+        every = max(1, len(self.codes) // _ROWS_FOR_LENGTH)
+        how = self.targets, self.codes, self.c, squares
+        return lmnn_at_lengths(E, *how, every=every, weighed=self.weighed)
 
     def _pulled_lengths(self, E: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Squared distances of target pairs, and what each counts."""

@@ -23,7 +23,7 @@ from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
 from kernelmetric.compute.reductions._hinge_there import hinge_there, huber_hinge
 from kernelmetric.compute.reductions._products import BlockProduct
-from kernelmetric.compute.reductions._selection import true_entries
+from kernelmetric.compute.reductions._selection import k_smallest, true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
 
 _TILE_BYTES = 8 * 2**20
@@ -158,7 +158,6 @@ def mine_impostors(
     *,
     slack: float = 0.5,
     most: int = 200,
-    every: int = 1,
     weighed: Triplets | None = None,
 ) -> tuple[float, np.ndarray]:
     """The exact LMNN objective, and the pairs (point, impostor) that a descent should watch.
@@ -177,8 +176,6 @@ def mine_impostors(
         A pair is listed when its squared distance is below (1 + slack) times the row's margin.
     most : int, default=200
         The nearest impostors of a row to list, at most; with 0, the objective is all.
-    every : int, default=1
-        Look at one block of rows in so many, and count its hinge so many times: an estimate.
     weighed : Triplets, default=None
         What each target pair and each impostor counts, where points have weights.
 
@@ -197,12 +194,78 @@ def mine_impostors(
     reach = (1.0 + slack) * thresholds.max(axis=1)
     found = over_tiles(
         partial(_mined, _points(E, codes), thresholds, reach, c, most, weighed),
+        _impostor_blocks(codes, E),
+        flops=2.0 * len(codes) ** 2 * E.shape[1],
+        host=backend_of(E).host,
+    )
+    value += sum(loss for loss, _ in found)
+    return value, np.concatenate([pairs for _, pairs in found])
+
+
+def lmnn_at_lengths(
+    E: Any,
+    targets: np.ndarray,
+    codes: np.ndarray,
+    c: float,
+    squares: np.ndarray,
+    *,
+    every: int = 1,
+    weighed: Triplets | None = None,
+) -> np.ndarray:
+    """The LMNN objective of longer and shorter maps, in one look at the distances.
+
+    Parameters
+    ----------
+    E : array of shape (n, r)
+        The embedded points, rows sorted by class.
+    targets : ndarray of shape (n, k)
+        Row numbers of the target neighbours, -1 where missing.
+    codes : ndarray of shape (n,)
+        Class codes, ascending.
+    c : float
+        Weight of the hinge.
+    squares : ndarray of shape (m,)
+        What squared distances are multiplied with, positive.
+    every : int, default=1
+        Look at one block of rows in so many, and count its hinge so many times: an estimate.
+    weighed : Triplets, default=None
+        What each target pair and each impostor counts, where points have weights.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        The objective with the plain hinge for each of them.
+
+    Notes
+    -----
+    ``[1 + s d_ij - s d_il]_+ = s [1/s + d_ij - d_il]_+``: only the margin differs.
+    """
+    pulled, thresholds, _ = _targets_part(E, targets, weighed)
+    found = over_tiles(
+        partial(_hinges, _points(E, codes), thresholds - 1.0, 1.0 / squares, weighed),
         _impostor_blocks(codes, E)[::every],
         flops=2.0 * len(codes) ** 2 * E.shape[1] / every,
         host=backend_of(E).host,
     )
-    hinge = every * sum(loss for loss, _ in found)
-    return value + hinge, np.concatenate([pairs for _, pairs in found])
+    return squares * (pulled + c * every * np.sum(found, axis=0))
+
+
+def _hinges(
+    points: Points,
+    near: np.ndarray,
+    margins: np.ndarray,
+    weighed: Triplets | None,
+    block: Block,
+) -> np.ndarray:
+    """The tile: the plain hinges of some rows, for every margin beyond the target distances."""
+    D2 = to_numpy(_distances(points, block))
+    near = near[block.rows]
+    farthest = near.max(axis=1, keepdims=True) + margins.max()
+    i, impostor = true_entries(D2 < farthest.astype(D2.dtype))
+    excess = near[i] - D2[i, impostor][:, None]
+    counted = _of_block(weighed, block, D2)
+    count = 1.0 if counted is None else counted.parts[i] * counted.counts[impostor][:, None]
+    return np.array([np.sum(np.maximum(excess + margin, 0.0) * count) for margin in margins])
 
 
 def _mined(
@@ -223,7 +286,7 @@ def _mined(
     near = D2 < reach[rows][:, None].astype(D2.dtype)
     crowded = np.flatnonzero(np.count_nonzero(near, axis=1) > most)
     if len(crowded):
-        nearest = np.argpartition(D2[crowded], most, axis=1)[:, :most]
+        nearest, _ = k_smallest(D2[crowded], most)
         near[crowded] = False
         near[crowded[:, None], nearest] = True
     i, impostor = true_entries(near)
@@ -272,10 +335,11 @@ def lmnn_hinge_on(
     n, k = targets.shape
     value, thresholds, pull = _targets_part(E, targets, weighed)
     i, impostor = pairs[:, 0], pairs[:, 1]
-    margin = thresholds[i] - _pair_distances(E, i, impostor)[:, None]
-    active = np.flatnonzero(margin.max(axis=1) > 0) if len(i) else np.empty(0, dtype=np.intp)
+    d = _pair_distances(E, i, impostor)
+    active = np.flatnonzero(d < thresholds.max(axis=1)[i])
     i, impostor = i[active], impostor[active]
-    h, slope = _counted(huber_hinge(margin[active], smoothing, np), i, impostor, weighed)
+    margin = thresholds[i] - d[active][:, None]
+    h, slope = _counted(huber_hinge(margin, smoothing, np), i, impostor, weighed)
     value += c * float(h.sum())
     for j in range(k):
         pull[:, j] += c * np.bincount(i, weights=slope[:, j], minlength=n)

@@ -10,6 +10,7 @@ from kernelmetric.compute._arrays import to_numpy
 from kernelmetric.compute.backends import backend_of
 
 _GROUP_ROWS = 32  # columns that share one minimum when the k smallest of many are sought
+_GROUPS_FOR_EACH = 1.5  # of the k: with fewer groups, their minima bound little
 
 
 def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +34,7 @@ def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     if there is not None:
         return there
     D2 = to_numpy(D2)
-    if k * _GROUP_ROWS * 4 < D2.shape[1]:
+    if _GROUPS_FOR_EACH * k * _GROUP_ROWS < D2.shape[1]:
         return _k_smallest_wide(D2, k)
     if k < D2.shape[1]:
         found = np.argpartition(D2, k - 1, axis=1)[:, :k]

@@ -99,10 +99,11 @@ class Cluster:
             shares = [dumps(some, parts) for some in dealt(items, len(slots), flops / _FLOPS)]
         except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
-        new = sum(array.nbytes for array in parts.arrays if not self._has(array))
-        if parts.rows or saved <= _SECONDS + new / _BYTES:
+        new = self._new(parts.arrays)
+        seconds = sum(array.nbytes for array in new) / _BYTES
+        if parts.rows or saved <= _SECONDS + seconds:
             return False
-        arrays = [self._future(array) for array in parts.arrays]
+        arrays = self._futures(parts.arrays, new)
         key = f"{self._name}-{uuid4().hex}"
         # Tiles cost alike, so every thread is dealt as many. The scheduler would judge by what
         # tasks of this name took before, and leave most of them where the arrays are. In a second
@@ -204,7 +205,7 @@ class Cluster:
             return None
         if not parts.rows:
             return None
-        return parts.rows[0], function, [self._future(array) for array in parts.arrays]
+        return parts.rows[0], function, self._futures(parts.arrays, self._new(parts.arrays))
 
     def _run(self, tasks: list[Any]) -> list[Any]:
         """The results of delayed tasks, in their order."""
@@ -247,17 +248,19 @@ class Cluster:
             self._asked = time.monotonic()
         return self._slots or [get_worker().address]
 
-    def _has(self, array: np.ndarray) -> bool:
-        sent = self._sent.get(id(array))
-        return sent is not None and sent.is_of(array)
+    def _new(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Those of which Dask has no copy, or one that is no longer true."""
+        sent = ((array, self._sent.get(id(array))) for array in arrays)
+        return [array for array, copy in sent if copy is None or not copy.is_of(array)]
 
-    def _future(self, array: np.ndarray) -> Any:
-        """The copy of an array that is data of Dask, for as long as the array lives unchanged."""
-        if not self._has(array):
-            # A copy: Dask would keep the array alive, and it may be written into.
-            (future,) = self._client.scatter([Carried(array.copy("A"))], hash=False)
-            self._sent[id(array)] = _Sent(array, future, self._sent)
-        return self._sent[id(array)].future
+    def _futures(self, arrays: list[np.ndarray], new: list[np.ndarray]) -> list[Any]:
+        """The copies of arrays that are data of Dask, for as long as these live unchanged."""
+        if new:
+            # Copies: Dask would keep the arrays alive, and they may be written into.
+            held = self._client.scatter([Carried(array.copy("A")) for array in new], hash=False)
+            for array, future in zip(new, held, strict=True):
+                self._sent[id(array)] = _Sent(array, future, self._sent)
+        return [self._sent[id(array)].future for array in arrays]
 
 
 def dealt(items: Sequence[Any], n_threads: int, seconds: float) -> list[list[Any]]:
