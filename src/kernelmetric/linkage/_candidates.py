@@ -169,8 +169,9 @@ class NearestText:
 
     Notes
     -----
-    O(n · n-grams · most) time at most. Memory: the n-grams of the tables, and the products of one
-    block of records under the memory budget.
+    O(n · n-grams · most) time at most. Memory: the texts, every different n-gram once, those of
+    each record that two to ``most`` records have, and one block of texts or products under the
+    memory budget. Of records that are equally near, the first are taken.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Texts as unit vectors of their n-grams, block by block, and which of them are nearest.
 
 N-grams are taken inside words, which have a space on both sides; a word shorter than they are is
-one piece. Each is a number whose digits are its letters, so no two share one. Where that takes
-more than 64 bits (pieces of five among more than 7130 different letters), the number is a hash:
-that any two of ten million n-grams share one has a chance of some 3 in a million.
+one piece. Each is a number whose digits are its letters, so no two share one. Of a number of more
+than 64 bits (pieces of five among more than 7130 different letters) the last 64 are kept, a hash:
+that any two of ten million n-grams share one then has a chance of some 3 in a million.
 """
 
 from __future__ import annotations
@@ -17,38 +17,30 @@ from kernelmetric.compute import over_rows
 
 _BLOCK = 2**20  # letters: few blocks, as each is looked up among all n-grams
 _LETTER_BYTES = 400.0  # what the pieces that begin at a letter take, all arrays together
-_RIGHT = 2**18  # records of the right table at a time: a row of products stays in the cache
+_RIGHT = 2**17  # records of the right table at a time: a row of products stays in the cache
 _PARTS = 4  # for each neighbour that is looked for, of a row of products
-_MULTIPLIER = 0x9E3779B97F4A7C15  # of the hash: odd, and its bits look random
 
 
 class TextWeights:
-    """TF-IDF weights of n-grams.
+    """TF-IDF weights of the n-grams of texts whose words have one space between them.
 
     N-grams that more than ``most`` texts have are left out. What remains makes vectors of unit
     length; an n-gram of one text alone counts in the length, but no product needs its column.
-
-    Parameters
-    ----------
-    lines : list of str
-        Texts whose words have one space between them.
-    sizes : range
-        Numbers of letters.
-    most : int
-        The most texts of an n-gram.
     """
 
     def __init__(self, lines: list[str], sizes: range, most: int):
         self.sizes = sizes
-        there = np.zeros(0x110000, dtype=bool)
+        there = np.zeros(0x110000, dtype=bool)  # which letters
         there[ord(" ")] = True
-        for points in _over_texts(lambda texts: np.unique(_code_points("".join(texts))), lines):
-            there[points] = True
-        base = int(there.sum()) + 1
+
+        def look(texts: list[str]) -> None:
+            there[_code_points("".join(texts))] = True
+
+        _over_texts(look, lines)
         self._digits = np.cumsum(there, dtype=np.uint64)
-        self._base = np.uint64(base if base ** sizes[-1] <= 2**64 else _MULTIPLIER)
+        self._base = np.uint64(there.sum() + 1 | 1)  # odd, so that of a hash no letter is lost
         self._codes, counts = self._texts_of_each(lines)
-        used = counts <= most
+        used = (counts > 0) & (counts <= most)
         if not used.any():
             raise ValueError(
                 f"Got no n-gram that at most most={most} of {len(lines)} records have: raise most."
@@ -81,8 +73,8 @@ class TextWeights:
 
     def _texts_of_each(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """All n-grams in the order of their numbers, and how many texts have each."""
-        known, counts = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
-        new = [(known, counts)]
+        known, counts = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)  # 0 is none
+        new: list[tuple[np.ndarray, np.ndarray]] = []
 
         def merge() -> None:
             nonlocal known, counts, new
@@ -94,8 +86,8 @@ class TextWeights:
         def count(texts: list[str]) -> None:
             codes, C = self._counted(texts)
             numbers = np.bincount(C.indices, minlength=len(codes))
-            place = np.searchsorted(known, codes)
-            old = np.append(known, 0)[place] == codes  # no n-gram is 0
+            place = np.searchsorted(known, codes, side="right") - 1
+            old = known[place] == codes
             counts[place[old]] += numbers[old]
             new.append((codes[~old], numbers[~old]))
             if 4 * sum(len(codes) for codes, _ in new) > len(known):
@@ -128,7 +120,7 @@ class TextWeights:
         ends = np.repeat(spaces[1::2], spaces[1::2] - spaces[::2] + 1)
         left = ends - np.arange(len(ends), dtype=np.int32) + 1  # letters to the end of the word
         lengths = [len(text) + text.count(" ") + 2 if text else 0 for text in texts]
-        rows = np.repeat(np.arange(len(texts), dtype=np.int32), lengths)
+        rows = np.repeat(np.arange(len(texts), dtype=np.int32), np.array(lengths, dtype=np.intp))
         letters = self._digits[points]
         codes = letters
         parts: list[tuple[np.ndarray, np.ndarray]] = []
@@ -147,53 +139,40 @@ class TextWeights:
 
 
 def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
-    """For every row of Q the rows of X with the largest products, of equal ones the first.
+    """Pairs of every row of Q and the rows of X with the largest products, of equal ones the first.
 
-    Parameters
-    ----------
-    Q, X : csr_array
-        Vectors without negative entries.
-    n_neighbors : int
-        How many; fewer where fewer products are positive.
-    one : bool
-        Whether both are the same table: then no row is its own neighbour.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 2)
-        Row numbers.
+    If both are one table, no row is its own neighbour. Products that are 0 make no pair.
     """
     parts = [(start, X[start : start + _RIGHT].T.tocsr()) for start in range(0, X.shape[0], _RIGHT)]
-    pieces = Q.copy()
-    pieces.data[:] = 1
-    # No row has more products than its n-grams have records.
+    pieces = Q.sign()  # no row has more products than its n-grams have records
     most = max(float((pieces @ np.diff(XT.indptr)).max()) for _, XT in parts)
 
     def nearest(block: slice) -> np.ndarray:
         found = [_largest(Q[block] @ XT, n_neighbors + one, start) for start, XT in parts]
         rows, near, values = map(np.concatenate, zip(*found, strict=True))
-        rows += block.start
-        if one:
-            rows, near, values = (each[rows != near] for each in (rows, near, values))
         order = np.lexsort((near, -values, rows))
-        rows, near = rows[order], near[order]
-        place = np.arange(len(rows)) - np.searchsorted(rows, rows)
-        return np.column_stack([rows, near])[place < n_neighbors]
+        pairs = np.column_stack([rows + block.start, near])[order]
+        if one:
+            pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        place = np.arange(len(pairs)) - np.searchsorted(pairs[:, 0], pairs[:, 0])
+        return pairs[place < n_neighbors]
 
     row_bytes = 40.0 * min(most, _RIGHT, X.shape[0])
-    return np.concatenate(over_rows(nearest, Q.shape[0], row_bytes, most=4096))
+    return np.concatenate(over_rows(nearest, Q.shape[0], row_bytes, most=1024))
 
 
 def _largest(P: Any, n: int, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row, column and value of entries among which are the n largest of every row."""
     counts, low = np.diff(P.indptr), np.zeros(P.shape[0], dtype=P.dtype)
-    if P.nnz:
+    n_parts = _PARTS * n
+    if counts.max() >= n_parts:
         # Of a row cut into parts, n entries are not below the n-th largest of their maxima.
-        n_parts = _PARTS * n
-        edges = P.indptr[:-1, None] + counts[:, None] * np.arange(n_parts) // n_parts
+        edges = (
+            P.indptr[:-1, None] + counts[:, None] * np.arange(n_parts, dtype=np.int64) // n_parts
+        )
         maxima = np.maximum.reduceat(P.data, np.minimum(edges, P.nnz - 1).ravel())
         nth = np.partition(maxima.reshape(-1, n_parts), n_parts - n, axis=1)[:, n_parts - n]
-        low = np.where(counts < n_parts, low, nth)
+        low[counts >= n_parts] = nth[counts >= n_parts]
     at = np.flatnonzero(P.data >= np.repeat(low, counts))
     rows = np.searchsorted(P.indptr, at, side="right") - 1
     return rows, P.indices[at].astype(np.intp) + start, P.data[at]
@@ -208,6 +187,8 @@ def _over_texts(work: Callable[[list[str]], Any], lines: list[str]) -> list[Any]
         first, last = np.searchsorted(ends, [letters.start, letters.stop], side="right")
         return work(lines[first:last])
 
+    if not lines:
+        return [work(lines)]
     return over_rows(of_letters, int(ends[-1]), _LETTER_BYTES, most=_BLOCK)
 
 
