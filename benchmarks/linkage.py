@@ -349,13 +349,14 @@ def growth():
 
 
 def million(n=1_000_000):
-    """Candidates of a million records beside a million, by keys and by an order."""
+    """Candidates of a million records beside a million: by keys, by an order, by letters."""
     left, right = people(n)
     truth = np.column_stack([np.arange(n)] * 2)
     held = peak_gigabytes()
     keys = [EqualKeys("number0"), EqualKeys("number1"), EqualKeys("last", "born")]
     near = [SortedNeighborhood("number2", 5)]
-    for name, rules in (("keys", keys), ("order", near), ("both", keys + near)):
+    texts = [NearestText(n_neighbors=5)]
+    for name, rules in (("keys", keys), ("order", near), ("both", keys + near), ("texts", texts)):
         start = time.process_time()
         pairs = candidate_pairs(left, right, rules)
         spent = time.process_time() - start

@@ -3,6 +3,7 @@
 ::
 
     _candidates.py    rules for pairs worth a comparison, which need no labels; their recall
+    _ngrams.py        texts as vectors of their n-grams, and the nearest of them
     _comparisons.py   RecordComparison: pairs of records as vectors, field by field
     _evidence.py      what agreement of a field is worth, without labels and with few
     _linker.py        RecordLinker: all of it in a row, with probabilities

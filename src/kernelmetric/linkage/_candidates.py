@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import nearest_neighbors, over_rows, require_memory, to_numpy
+from kernelmetric.compute import nearest_neighbors, require_memory, to_numpy
 from kernelmetric.linkage._fields import Key, as_table, column_of, texts_of
+from kernelmetric.linkage._ngrams import TextWeights, most_alike
 
 _EMPTY = np.empty((0, 2), dtype=np.intp)
 
@@ -168,8 +169,9 @@ class NearestText:
 
     Notes
     -----
-    O(n · n-grams · most) time at most. Memory: the n-grams of the tables, and the products of one
-    block of records under the memory budget.
+    O(n · n-grams · most) time at most. Memory: the texts, every different n-gram once, those of
+    each record that two to ``most`` records have, and one block of texts or products under the
+    memory budget. Of records that are equally near, the first are taken.
 
     Examples
     --------
@@ -209,32 +211,10 @@ class NearestText:
         Q, X = self._weights(left, right)
         if Q.nnz == 0 or X.nnz == 0:
             return _EMPTY
-        XT = X.T.tocsr()
-        # No row has more products than its n-grams have records.
-        most = int((abs(Q).sign() @ np.diff(XT.indptr)).max())
-
-        def nearest(rows: slice) -> np.ndarray:
-            P = (Q[rows] @ XT).tocsr()
-            found = [_EMPTY]
-            for i in range(P.shape[0]):
-                span = slice(P.indptr[i], P.indptr[i + 1])
-                near, values = P.indices[span], P.data[span]
-                if right is None:
-                    values = np.where(near == rows.start + i, -1.0, values)
-                if len(near) > self.n_neighbors:
-                    near = near[np.argpartition(-values, self.n_neighbors - 1)[: self.n_neighbors]]
-                found.append(np.column_stack([np.full(len(near), rows.start + i), near]))
-            return np.concatenate(found)
-
-        row_bytes = 40.0 * min(most, X.shape[0])
-        pairs = np.concatenate(over_rows(nearest, Q.shape[0], row_bytes, most=4096))
-        pairs = pairs.astype(np.intp)
+        pairs = most_alike(Q, X, self.n_neighbors, one=right is None)
         return _inside(pairs) if right is None else pairs
 
     def _weights(self, left: Any, right: Any) -> tuple[Any, Any]:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        tables = [left] if right is None else [left, right]
         columns = self.columns
         if columns is None:
             columns = [c for c in left.columns if right is None or c in right.columns]
@@ -242,20 +222,21 @@ class NearestText:
             raise ValueError(
                 "Got two tables without a common column: rename them, or name columns= of both."
             )
-        lines: list[str] = []
-        for table in tables:
-            fields = [texts_of(column_of(table, column)) for column in columns]
-            lines += [" ".join(filter(None, record)) for record in zip(*fields, strict=True)]
-        if not any(len(line) + 2 >= self.ngram for line in lines):
+        lines = []
+        for table in [left] if right is None else [left, right]:
+            texts = [""] * len(table)
+            for column in columns:  # one at a time: texts of all columns would be held twice
+                more = texts_of(column_of(table, column))
+                texts = [
+                    f"{old} {new}" if old and new else old or new or ""
+                    for old, new in zip(texts, more, strict=True)
+                ]
+            lines += texts
+        if not any(line and len(line) + 2 >= self.ngram for line in lines):
             raise ValueError(f"Got records without a text of {self.ngram} letters.")
-        weigh = TfidfVectorizer(
-            analyzer="char_wb", ngram_range=(self.ngram, self.ngram + 2), lowercase=False,
-            max_df=min(len(lines), self.most), dtype=np.float32,
-        )  # fmt: skip
-        weights = weigh.fit_transform(lines)
-        if right is None:
-            return weights, weights
-        return weights[: len(left)], weights[len(left) :]
+        weights = TextWeights(lines, range(self.ngram, self.ngram + 3), self.most)
+        Q = weights.rows(lines[: len(left)])
+        return Q, Q if right is None else weights.rows(lines[len(left) :])
 
 
 class NearestPoints:

@@ -1,0 +1,196 @@
+"""Texts as unit vectors of their n-grams, block by block, and which of them are nearest.
+
+N-grams are taken inside words, which have a space on both sides; a word shorter than they are is
+one piece. Each is a number whose digits are its letters, so no two share one. Of a number of more
+than 64 bits (pieces of five among more than 7130 different letters) the last 64 are kept, a hash:
+that any two of ten million n-grams share one then has a chance of some 3 in a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelmetric.compute import over_rows
+
+_BLOCK = 2**20  # letters: few blocks, as each is looked up among all n-grams
+_LETTER_BYTES = 400.0  # what the pieces that begin at a letter take, all arrays together
+_RIGHT = 2**17  # records of the right table at a time: a row of products stays in the cache
+_PARTS = 4  # for each neighbour that is looked for, of a row of products
+
+
+class TextWeights:
+    """TF-IDF weights of the n-grams of texts whose words have one space between them.
+
+    N-grams that more than ``most`` texts have are left out. What remains makes vectors of unit
+    length; an n-gram of one text alone counts in the length, but no product needs its column.
+    """
+
+    def __init__(self, lines: list[str], sizes: range, most: int):
+        self.sizes = sizes
+        there = np.zeros(0x110000, dtype=bool)  # which letters
+        there[ord(" ")] = True
+
+        def look(texts: list[str]) -> None:
+            there[_code_points("".join(texts))] = True
+
+        _over_texts(look, lines)
+        self._digits = np.cumsum(there, dtype=np.uint64)
+        self._base = np.uint64(there.sum() + 1 | 1)  # odd, so that of a hash no letter is lost
+        self._codes, counts = self._texts_of_each(lines)
+        used = (counts > 0) & (counts <= most)
+        if not used.any():
+            raise ValueError(
+                f"Got no n-gram that at most most={most} of {len(lines)} records have: raise most."
+            )
+        self._idf = np.where(used, np.log((1 + len(lines)) / (1 + counts)) + 1, 0.0)
+        used &= counts > 1
+        self._columns = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
+
+    def rows(self, lines: list[str]) -> Any:
+        """The vectors of some of the texts, a sparse array of float32."""
+        from scipy.sparse import vstack
+
+        return vstack(_over_texts(self._weighed, lines), format="csr")
+
+    def _weighed(self, texts: list[str]) -> Any:
+        from scipy.sparse import csr_array
+
+        codes, C = self._counted(texts)
+        place = np.searchsorted(self._codes, codes)
+        weights = C.data * self._idf[place][C.indices]
+        rows = np.repeat(np.arange(len(texts)), np.diff(C.indptr))
+        lengths = np.sqrt(np.bincount(rows, weights**2, len(texts)))
+        columns = self._columns[place][C.indices]
+        kept = np.flatnonzero(columns >= 0)
+        rows = rows[kept]
+        weights = (weights[kept] / lengths[rows]).astype(np.float32)
+        starts = np.searchsorted(rows, np.arange(len(texts) + 1)).astype(np.int32)
+        shape = len(texts), int(self._columns.max(initial=-1)) + 1
+        return csr_array((weights, columns[kept], starts), shape)
+
+    def _texts_of_each(self, lines: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """All n-grams in the order of their numbers, and how many texts have each."""
+        known, counts = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64)  # 0 is none
+        new: list[tuple[np.ndarray, np.ndarray]] = []
+
+        def merge() -> None:
+            nonlocal known, counts, new
+            codes, numbers = map(np.concatenate, zip((known, counts), *new, strict=True))
+            known, inverse = np.unique(codes, return_inverse=True)
+            counts = np.bincount(inverse, numbers, len(known)).astype(np.int64)
+            new = []
+
+        def count(texts: list[str]) -> None:
+            codes, C = self._counted(texts)
+            numbers = np.bincount(C.indices, minlength=len(codes))
+            place = np.searchsorted(known, codes, side="right") - 1
+            old = known[place] == codes
+            counts[place[old]] += numbers[old]
+            new.append((codes[~old], numbers[~old]))
+            if 4 * sum(len(codes) for codes, _ in new) > len(known):
+                merge()
+
+        _over_texts(count, lines)
+        merge()
+        return known, counts
+
+    def _counted(self, texts: list[str]) -> tuple[np.ndarray, Any]:
+        """The n-grams of a block in the order of their numbers, and how often texts have each."""
+        import pandas as pd
+        from scipy.sparse import coo_array
+
+        rows, pieces = self._pieces(texts)
+        found, codes = pd.factorize(pieces)
+        order = np.argsort(codes)
+        rank = np.empty(len(codes), dtype=np.int32)
+        rank[order] = np.arange(len(codes), dtype=np.int32)
+        ones = np.ones(len(rows), dtype=np.float32)
+        C = coo_array((ones, (rows, rank[found])), shape=(len(texts), len(codes))).tocsr()
+        return codes[order], C
+
+    def _pieces(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The text and the number of every n-gram."""
+        # Every word with two spaces of its own: a position is in exactly one padded word.
+        joined = " ".join(filter(None, texts)).replace(" ", "  ")
+        points = _code_points(f" {joined} " if joined else "")
+        spaces = np.flatnonzero(points == ord(" ")).astype(np.int32)
+        ends = np.repeat(spaces[1::2], spaces[1::2] - spaces[::2] + 1)
+        left = ends - np.arange(len(ends), dtype=np.int32) + 1  # letters to the end of the word
+        lengths = [len(text) + text.count(" ") + 2 if text else 0 for text in texts]
+        rows = np.repeat(np.arange(len(texts), dtype=np.int32), np.array(lengths, dtype=np.intp))
+        letters = self._digits[points]
+        codes = letters
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        for size in range(1, self.sizes.stop):
+            if size > 1:
+                codes = codes[:-1] * self._base + letters[size - 1 :]
+            room = left[: len(codes)]
+            if size in self.sizes:
+                at = np.flatnonzero(room >= size)
+            else:  # whole words that are too short; from three letters on, as two are spaces
+                whole = (room == size) & (points[: len(codes)] == ord(" "))
+                at = np.flatnonzero(whole & (size > 2))
+            parts.append((rows[at], codes[at]))
+        all_rows, all_codes = map(np.concatenate, zip(*parts, strict=True))
+        return all_rows, all_codes
+
+
+def most_alike(Q: Any, X: Any, n_neighbors: int, *, one: bool) -> np.ndarray:
+    """Pairs of every row of Q and the rows of X with the largest products, of equal ones the first.
+
+    If both are one table, no row is its own neighbour. Products that are 0 make no pair.
+    """
+    parts = [(start, X[start : start + _RIGHT].T.tocsr()) for start in range(0, X.shape[0], _RIGHT)]
+    pieces = Q.sign()  # no row has more products than its n-grams have records
+    most = max(float((pieces @ np.diff(XT.indptr)).max()) for _, XT in parts)
+
+    def nearest(block: slice) -> np.ndarray:
+        found = [_largest(Q[block] @ XT, n_neighbors + one, start) for start, XT in parts]
+        rows, near, values = map(np.concatenate, zip(*found, strict=True))
+        order = np.lexsort((near, -values, rows))
+        pairs = np.column_stack([rows + block.start, near])[order]
+        if one:
+            pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        place = np.arange(len(pairs)) - np.searchsorted(pairs[:, 0], pairs[:, 0])
+        return pairs[place < n_neighbors]
+
+    row_bytes = 40.0 * min(most, _RIGHT, X.shape[0])
+    return np.concatenate(over_rows(nearest, Q.shape[0], row_bytes, most=1024))
+
+
+def _largest(P: Any, n: int, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row, column and value of entries among which are the n largest of every row."""
+    counts, low = np.diff(P.indptr), np.zeros(P.shape[0], dtype=P.dtype)
+    n_parts = _PARTS * n
+    if counts.max() >= n_parts:
+        # Of a row cut into parts, n entries are not below the n-th largest of their maxima.
+        edges = (
+            P.indptr[:-1, None] + counts[:, None] * np.arange(n_parts, dtype=np.int64) // n_parts
+        )
+        maxima = np.maximum.reduceat(P.data, np.minimum(edges, P.nnz - 1).ravel())
+        nth = np.partition(maxima.reshape(-1, n_parts), n_parts - n, axis=1)[:, n_parts - n]
+        low[counts >= n_parts] = nth[counts >= n_parts]
+    at = np.flatnonzero(P.data >= np.repeat(low, counts))
+    rows = np.searchsorted(P.indptr, at, side="right") - 1
+    return rows, P.indices[at].astype(np.intp) + start, P.data[at]
+
+
+def _over_texts(work: Callable[[list[str]], Any], lines: list[str]) -> list[Any]:
+    """What some work gives for blocks of texts that have about as many letters."""
+    ends = np.cumsum(np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)) + 1)
+
+    def of_letters(letters: slice) -> Any:
+        # A text belongs to the block in which it ends.
+        first, last = np.searchsorted(ends, [letters.start, letters.stop], side="right")
+        return work(lines[first:last])
+
+    if not lines:
+        return [work(lines)]
+    return over_rows(of_letters, int(ends[-1]), _LETTER_BYTES, most=_BLOCK)
+
+
+def _code_points(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")

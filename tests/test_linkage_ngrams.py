@@ -1,0 +1,137 @@
+"""Nearest texts: the n-grams of blocks of texts beside those of scikit-learn's vectorizer."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from kernelmetric import memory_budget
+from kernelmetric.linkage import NearestText, _ngrams
+
+LETTERS = [*"aabbcde-'01    ", "é", "ß", "日", "\u3000", "\t", "\x1c", "😀", "\ud800"]
+
+
+def drawn(seed, n, letters=LETTERS, lengths=(0, 1, 2, 5, 12, 30)):
+    rng = np.random.RandomState(seed)
+    return ["".join(rng.choice(letters, rng.choice(lengths))) for _ in range(n)]
+
+
+def table(texts):
+    return pd.DataFrame({"text": pd.Series(texts, dtype=object)})  # which may hold surrogates
+
+
+def products(left, right, ngram, most):
+    """Of all pairs, by scikit-learn; a record with itself has none."""
+    lines = [" ".join(text.casefold().split()) for text in left + (right or [])]
+    weigh = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(ngram, ngram + 2), lowercase=False,
+        max_df=min(len(lines), most),
+    )  # fmt: skip
+    W = weigh.fit_transform(lines)
+    if right is not None:
+        return (W[: len(left)] @ W[len(left) :].T).toarray()
+    P = (W @ W.T).toarray()
+    np.fill_diagonal(P, 0)
+    return P
+
+
+def assert_nearest(P, pairs, n, *, one=False):
+    """The largest products of every row, whichever of equal ones."""
+    n = min(n, P.shape[1])
+    if one:  # what one of the two asks for
+        least = np.sort(P, axis=1)[:, -n]
+        rows, near = pairs.T
+        value = P[rows, near]
+        assert np.all(value > 0)
+        assert np.all(value >= np.minimum(least[rows], least[near]) - 1e-6)
+        wanted = np.argwhere((least[:, None] + 1e-6 < P) & (P > 1e-6))
+        found = set(map(tuple, pairs.tolist()))
+        assert all((min(pair), max(pair)) in found for pair in wanted.tolist())
+        return
+    best = np.sort(P, axis=1)[:, ::-1][:, :n]
+    found = np.zeros_like(best)
+    for row in range(len(P)):
+        values = np.sort(P[row, pairs[pairs[:, 0] == row, 1]])[::-1]
+        found[row, : len(values)] = values
+    assert len(np.unique(pairs, axis=0)) == len(pairs)
+    np.testing.assert_allclose(found, best, atol=1e-6)
+
+
+@pytest.mark.parametrize(("ngram", "most"), [(1, 1000), (2, 20), (3, 1000), (3, 5), (6, 1000)])
+@pytest.mark.parametrize(("n_left", "n_right"), [(40, 60), (3, 200), (200, 3), (80, None)])
+def test_nearest_texts_are_those_of_scikit_learns_n_grams(ngram, most, n_left, n_right):
+    left = drawn(ngram, n_left)
+    right = None if n_right is None else drawn(most, n_right)
+    tables = [table(texts) for texts in (left, right) if texts is not None]
+    pairs = NearestText(n_neighbors=3, ngram=ngram, most=most).pairs(*tables)
+    P = products(left, right, ngram, most)
+    assert len(pairs) > 3
+    assert_nearest(P, pairs, 3, one=right is None)
+
+
+@pytest.mark.parametrize("n_letters", [3000, 7000, 9000], ids=lambda n: f"{n} letters")
+def test_n_grams_of_many_letters_are_told_apart(n_letters):
+    # Numbers of up to 64 bits, and hashes where they do not suffice.
+    rng = np.random.RandomState(0)
+    letters = [chr(0x4E00 + k) for k in range(n_letters)]
+    begins = ["".join(rng.choice(letters, 4)) for _ in range(10)]
+    words = [begin + last for begin in begins for last in letters[-3:]] + ["".join(letters)]
+    left, right = ([" ".join(rng.choice(words, 3)) for _ in range(40)] + [words[-1]] for _ in "lr")
+    with memory_budget("200kB"):  # in several blocks
+        pairs = NearestText(n_neighbors=4).pairs(table(left), table(right))
+    assert_nearest(products(left, right, 3, 1000), pairs, 4)
+
+
+@pytest.mark.parametrize("two", [False, True], ids=["one table", "two tables"])
+def test_no_block_changes_which_texts_are_nearest(two, monkeypatch):
+    texts = [*drawn(0, 300), "a" * 5000, *drawn(1, 100)]
+    tables = [table(texts), table(drawn(2, 250))][: 1 + two]
+    whole = NearestText(n_neighbors=4).pairs(*tables)
+    monkeypatch.setattr(_ngrams, "_RIGHT", 37)
+    monkeypatch.setattr(_ngrams, "_BLOCK", 800)
+    with memory_budget("200kB"):
+        pairs = NearestText(n_neighbors=4).pairs(*tables)
+    assert np.array_equal(pairs, whole)
+
+
+def test_small_budgets_make_small_blocks(monkeypatch):
+    taken = []
+    lines = ["anna berg", "", "paul stone"] * 50
+    pieces = _ngrams.TextWeights._pieces
+    monkeypatch.setattr(
+        _ngrams.TextWeights, "_pieces",
+        lambda self, texts: taken.append(len("".join(texts))) or pieces(self, texts),
+    )  # fmt: skip
+    with memory_budget("40kB"):
+        _ngrams.TextWeights(lines, range(3, 6), 1000).rows(lines)
+    assert max(taken) <= 100
+    assert sum(taken) == 2 * len("".join(lines))
+
+
+def test_of_equal_records_the_first_are_the_nearest():
+    right = pd.DataFrame({"name": ["Eve Hill", *["Anna Berg"] * 50, "Anna Burg"]})
+    left = pd.DataFrame({"name": ["anna  berg", "Paul", None]})
+    assert NearestText(n_neighbors=3).pairs(left, right).tolist() == [[0, 1], [0, 2], [0, 3]]
+    own = NearestText(n_neighbors=1).pairs(right)
+    assert own.tolist() == [[1, k] for k in range(2, 52)]
+
+
+def test_no_space_of_any_kind_and_no_missing_field_matters():
+    left = pd.DataFrame({"first": ["Anna", None], "last": ["Berg", "Stone\u2003Hill"]})
+    right = pd.DataFrame({"first": [" stone\t", None], "last": ["hill", "Anna \u3000 Berg"]})
+    assert NearestText(n_neighbors=1).pairs(left, right).tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_table_without_records_or_texts_has_no_pairs():
+    names = table(["Anna Berg", "Anna Burg"])
+    for other in (names.head(0), table([None, " "])):
+        assert NearestText().pairs(names, other).shape == (0, 2)
+        assert NearestText().pairs(other, names).shape == (0, 2)
+
+
+def test_records_that_have_nothing_rare_are_refused():
+    same = pd.DataFrame({"name": ["Anna Berg"] * 30})
+    with pytest.raises(ValueError, match="at most most=20 of 30 records"):
+        NearestText(most=20).pairs(same)
+    with pytest.raises(ValueError, match="without a text"):
+        NearestText(ngram=1).pairs(pd.DataFrame({"name": [None, ""]}))
