@@ -373,6 +373,7 @@ def test_a_kernel_of_tables_is_explained_by_their_columns(orchard):
     assert abs(why.shares.sum() - distance**2) < 1e-8 * max(1.0, distance**2)
 
 
+@pytest.mark.filterwarnings(r"ignore:\s*The format of the columns:FutureWarning")  # until 1.7
 def test_columns_of_other_peoples_encoders_are_known(orchard):
     frame, y = orchard
     encoder = make_column_transformer(

@@ -308,7 +308,7 @@ def test_the_command_reads_a_file(check, tmp_path, labelled):
     path.write_text("a,b\nx,y\n", encoding="utf-8")
     bad = check("sklearn.neighbors.NearestCentroid", "--data", str(path))
     assert bad.exit_code == 2
-    assert "expected a header and rows of numbers" in bad.output
+    assert "expected a header and rows of numbers" in bad.stderr
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_what_cannot_be_tried_is_refused_in_a_sentence_with_exit_code_2(check, a
     result = check(*arguments)
     assert result.exit_code == 2
     assert isinstance(result.exception, SystemExit)
-    assert "Error: " in result.output
+    assert "Error: " in result.stderr
 
 
 def test_an_estimator_that_fails_in_its_own_way_is_an_error_and_no_answer(
@@ -362,7 +362,7 @@ def test_an_estimator_that_fails_in_its_own_way_is_an_error_and_no_answer(
     }.items():
         result = check(path)
         assert result.exit_code == 2
-        assert said in " ".join(result.output.split())
+        assert said in " ".join(result.stderr.split())
 
 
 def test_the_help_of_the_command_tells_its_exit_codes(check):
@@ -379,4 +379,4 @@ def test_a_table_that_cannot_be_used_is_an_error_and_not_a_no(check, tmp_path, c
     result = check("sklearn.neighbors.NearestCentroid", "--data", str(path))
     assert result.exit_code == 2
     assert isinstance(result.exception, SystemExit)
-    assert "Error: " in result.output
+    assert "Error: " in result.stderr
