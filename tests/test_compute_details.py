@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 
 from kernelmetric import LDA, memory_budget
 from kernelmetric.compute import (
@@ -287,7 +287,7 @@ def test_whole_labels_are_coded_as_others_and_many_of_them_are_warned_of():
         np.testing.assert_array_equal(codes, check_labels(y.astype(str), X))
         np.testing.assert_array_equal(codes, check_labels(y.tolist(), X))
     said = []
-    for look in (type_of_target, lambda y: check_labels(y, X)):
+    for look in (check_classification_targets, lambda y: check_labels(y, X)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             look(np.arange(30))
