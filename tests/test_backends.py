@@ -30,11 +30,13 @@ from kernelmetric.compute.backends import ArrayAPI, NumPy, backend_of
 from kernelmetric.compute.reductions import (
     _gram_products,
     _impostors,
+    _mining,
     _neighbors,
     _products,
     _softmax,
     _subspaces,
     _symmetric,
+    _triplets,
     _truncated,
 )
 from kernelmetric.graphs import target_neighbors
@@ -159,7 +161,8 @@ def reductions(n=90, d=6, classes=4):
 
 NAMES = list(reductions())
 REDUCTIONS = [
-    _neighbors, _impostors, _softmax, _truncated, _gram_products, _products, _subspaces
+    _neighbors, _triplets, _impostors, _mining, _softmax, _truncated, _gram_products, _products,
+    _subspaces,
 ]  # fmt: skip
 
 
@@ -168,12 +171,12 @@ def small_tiles(monkeypatch):
     """Several tiles of a few points, and threads whatever they cost."""
     monkeypatch.setattr(_threads, "_WORTH_THREADS", -1.0)
     monkeypatch.setattr(_impostors, "_WHOLE_ROWS", 0)
-    monkeypatch.setattr(_impostors, "_PAIR_CHUNK_BYTES", 2**9)
+    monkeypatch.setattr(_triplets, "_PAIR_CHUNK_BYTES", 2**9)
     monkeypatch.setattr(_subspaces, "_PAIRS", 64)
     monkeypatch.setattr(_symmetric, "TILE_ROWS", 16)
     monkeypatch.setattr(_softmax, "TILE_ROWS", 16)
     monkeypatch.setattr(_truncated, "_CHUNK_BYTES", 2**12)
-    for module in (_neighbors, _impostors, _softmax, _truncated, _gram_products):
+    for module in (_neighbors, _triplets, _softmax, _truncated, _gram_products):
         monkeypatch.setattr(module, "tile_rows", lambda *arguments: 16, raising=False)
 
 

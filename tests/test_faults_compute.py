@@ -58,6 +58,7 @@ from kernelmetric.compute.reductions import (
     _subspaces,
     _symmetric,
     _table,
+    _triplets,
 )
 
 MB = 10**6
@@ -848,7 +849,7 @@ def test_lists_of_unequal_length_give_the_slope():
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 2), (2, 4), (1, 3), (3, 5), (0, 0), (0, 5)])
 def test_rows_outside_a_class_are_where_they_belong(start, stop):
-    block = _impostors.Block(slice(0, 1), slice(start, stop))
+    block = _triplets.Block(slice(0, 1), slice(start, stop))
     others = np.r_[0:start, stop:5]
     spans = block.spans(5)
     assert [list(others[here]) for here, _ in spans] == [
@@ -931,21 +932,25 @@ def test_one_block_in_so_many_counts_so_many_times():
     assert value == pytest.approx(pull + 2 * hinge, rel=1e-9)
 
 
+@pytest.mark.parametrize("columns", [1, 4, 2048])
 @pytest.mark.parametrize("weighs", [False, True], ids=["alike", "weighed"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(dtype, weighs):
+def test_the_objectives_of_all_lengths_are_those_of_longer_and_shorter_points(
+    dtype, weighs, columns, monkeypatch
+):
+    monkeypatch.setattr(_triplets, "_STRIP_COLUMNS", columns)
     rng = np.random.RandomState(0)
-    codes = np.repeat([0, 1, 2], [12, 9, 4])
+    codes = np.repeat([0, 1, 2, 3], [11, 9, 3, 2])  # large classes, and two that share blocks
     E = (0.5 * rng.randn(25, 3)).astype(dtype)
     targets = class_neighbors(E, codes, 2, same=True)[0]
     targets[3] = -1  # a point without a target has no margin
     weighed = Triplets(rng.rand(25, 2), rng.rand(25)) if weighs else None
     squares = 4.0 ** np.arange(-3, 4)
-    with memory_budget(8 * 25 * 8 * 4):  # several blocks
+    with memory_budget(8 * min(columns, 25) * 8 * 4):  # several blocks
         values = lmnn_at_lengths(E, targets, codes, 0.7, squares, weighed=weighed)
     for square, value in zip(squares, values, strict=True):
         longer = E * dtype(np.sqrt(square))
-        expected, _ = mine_impostors(longer, targets, codes, 0.7, most=0, weighed=weighed)
+        expected, _ = mine_impostors(longer, targets, codes, 0.7, weighed=weighed)
         assert value == pytest.approx(expected, rel=1e-5 if dtype is np.float32 else 1e-10)
 
 

@@ -489,7 +489,7 @@ def test_the_best_length_is_found_wherever_it_is(best, few, monkeypatch):
     squares = 4.0 ** np.arange(-3, 4)  # targets are at a distance of one
     asked = []
 
-    def convex(E, some):
+    def convex(E, some, every):
         asked.extend(some)
         return np.abs(some - squares[best])
 

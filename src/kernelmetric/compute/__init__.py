@@ -112,18 +112,14 @@ from kernelmetric.compute.reductions._distances import (
     squared_distances,
 )
 from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
-from kernelmetric.compute.reductions._impostors import (
-    Triplets,
-    lmnn_at_lengths,
-    lmnn_hinge,
-    lmnn_hinge_on,
-    mine_impostors,
-)
+from kernelmetric.compute.reductions._impostors import lmnn_hinge, lmnn_hinge_on
+from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
 from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
 from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
 from kernelmetric.compute.reductions._subspaces import subspace_distances
 from kernelmetric.compute.reductions._symmetric import softmax_bytes
+from kernelmetric.compute.reductions._triplets import Triplets
 from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca_loss_on
 
 __all__ = [

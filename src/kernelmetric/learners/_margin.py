@@ -88,11 +88,12 @@ class MarginProblem:
 
     def value(self, L: np.ndarray) -> float:
         """The objective with the plain hinge, over all impostors."""
-        return self.mine(L, most=0)[0]
+        value = self._at_lengths(self._embedded(L), np.ones(1), every=1)[0]
+        return float(value + self.reg * frobenius(L, None)[0])
 
-    def mine(self, L: np.ndarray, most: int = _WATCHED) -> tuple[float, np.ndarray]:
+    def mine(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective, and the impostor pairs worth watching near L."""
-        value, pairs = self._mined(self._embedded(L), most=most)
+        value, pairs = self._mined(self._embedded(L), most=_WATCHED)
         return value + self.reg * frobenius(L, None)[0], pairs
 
     def look(
@@ -138,6 +139,7 @@ class MarginProblem:
             return 1.0
         squares = 4.0 ** np.arange(-3, 4) / pull  # margin 1 against the typical target distance
         penalty = self.reg * frobenius(L, None)[0]
+        every = max(1, len(self.codes) // _ROWS_FOR_LENGTH)
         middle = best = len(squares) // 2
         values = {-1: np.inf, len(squares): np.inf}
 
@@ -146,7 +148,7 @@ class MarginProblem:
                 # Longer ones have fewer impostors, and are looked at together.
                 together = k >= middle and not self.few
                 which = range(middle, len(squares)) if together else [k]
-                found = self._at_lengths(E, squares[which])
+                found = self._at_lengths(E, squares[which], every)
                 values.update(zip(which, found + penalty * squares[which], strict=True))
             return values[k]
 
@@ -156,12 +158,11 @@ class MarginProblem:
             best += step
         return float(np.sqrt(squares[best]))
 
-    def _at_lengths(self, E: Any, squares: np.ndarray) -> np.ndarray:
+    def _at_lengths(self, E: Any, squares: np.ndarray, every: int) -> np.ndarray:
         """The objective without the penalty, or an estimate, of squared distances times these."""
         if self.few:
             longer = (E * float(np.sqrt(square)) for square in squares)
             return np.array([self._over_all(one, one[:, :0])[0] for one in longer])
-        every = max(1, len(self.codes) // _ROWS_FOR_LENGTH)
         how = self.targets, self.codes, self.c, squares
         return lmnn_at_lengths(E, *how, every=every, weighed=self.weighed)
 

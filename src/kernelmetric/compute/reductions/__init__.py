@@ -14,7 +14,9 @@ results together in the order of the tiles, whoever finished first::
     _softmax.py     a softmax over all other points: NCA's loss, and any loss row by row
     _symmetric.py   half of it, which is all of it
     _truncated.py   the same over near points alone, with a certificate
-    _impostors.py   the LMNN hinge: triplets mined block by block
+    _triplets.py    what the LMNN hinge looks at, by blocks
+    _impostors.py   that hinge, over all impostors or those of a list
+    _mining.py      which ones to list, and the objective alone
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors
     _subspaces.py   distances between points that may move along directions of their own

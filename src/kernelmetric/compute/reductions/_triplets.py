@@ -1,0 +1,184 @@
+"""What the LMNN hinge looks at: target pairs, and blocks of points beside other classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.compute._arrays import namespace, take_rows
+from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
+from kernelmetric.compute._execute import over_tiles
+from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
+from kernelmetric.compute.reductions._softmax import class_slices
+
+_TILE_BYTES = 8 * 2**20  # of a block of rows and all columns,
+_STRIP_BYTES = 2 * 2**20  # and of one that is looked at a strip of columns at a time,
+_STRIP_COLUMNS = 2048  # so many: a product of few rows and all columns reads all points for them
+_LARGE = 8  # a class with this part of all points is worth a table of the others
+_SHARED_ROWS = 128  # of small classes in one block
+_PAIR_CHUNK_BYTES = 2**20
+_FLOPS_OF_ONE = 100.0  # what takes as long as one number of a gathered row
+
+
+class Block(NamedTuple):
+    """Some rows, and the rows that these do not look at: those of their class, or none."""
+
+    rows: slice
+    unseen: slice
+
+    def spans(self, n: int) -> list[tuple[slice, slice]]:
+        """The other rows of n in one or two runs: where they are in the block, and of all."""
+        first, width = self.unseen.start, self.unseen.stop - self.unseen.start
+        runs = [(slice(0, first), slice(0, first))] if first else []
+        if first + width < n:
+            runs.append((slice(first, n - width), slice(first + width, n)))
+        return runs
+
+    def of_all(self, columns: np.ndarray) -> np.ndarray:
+        """Which of all rows columns of the block stand for."""
+        return columns + (self.unseen.stop - self.unseen.start) * (columns >= self.unseen.start)
+
+
+class Points(NamedTuple):
+    """Embedded points about a centre: ``left @ right.T`` are their squared distances."""
+
+    left: Any
+    right: Any
+    codes: np.ndarray
+
+
+class Triplets(NamedTuple):
+    """What the triplets (i, j, l) of a point, a target and an impostor count: ``parts_ij w_l``."""
+
+    parts: np.ndarray  # (n, k): of target pairs, the weight of the point included
+    counts: np.ndarray  # (n,): of impostors
+
+    def of(self, rows: slice, others: np.ndarray) -> Triplets:
+        """Those of some points, and of some impostors."""
+        return Triplets(self.parts[rows], self.counts[others])
+
+
+def targets_part(
+    E: Any, targets: np.ndarray, weighed: Triplets | None = None
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Sum of target distances, the margins 1 + d_ij (-inf where missing), and weights of pairs."""
+    i, slot = np.nonzero(targets >= 0)
+    d = pair_distances(E, i, targets[i, slot])
+    thresholds = np.full(targets.shape, -np.inf)
+    thresholds[i, slot] = 1.0 + d
+    if weighed is not None:
+        pull = np.where(targets >= 0, weighed.parts, 0.0)
+        return float(pull[i, slot] @ d), thresholds, pull
+    return float(d.sum()), thresholds, (targets >= 0).astype(np.float64)
+
+
+def of_block(weighed: Triplets | None, block: Block, D2: Any) -> Triplets | None:
+    """What the triplets of a block count, by its rows and columns."""
+    return None if weighed is None else weighed.of(block.rows, block.of_all(np.arange(D2.shape[1])))
+
+
+def impostor_blocks(
+    codes: np.ndarray, E: Any, *, strips: bool = False, most: int | None = None
+) -> list[Block]:
+    """Blocks of rows, each with the slice of rows that are not looked at: those of its class.
+
+    Small classes share blocks, which look at all rows: a block and a table of others for each
+    would cost more than the distances within them.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Class codes, ascending.
+    E : array of shape (n, r)
+        The embedded points.
+    strips : bool, default=False
+        Whether a block is looked at by :func:`strips_of`: it has more rows then.
+    most : int, default=None
+        The most rows of a block.
+
+    Returns
+    -------
+    list of Block
+        All rows, in their order.
+    """
+    n = len(codes)
+    width = _strip_columns(E) if strips else n
+    fitting = tile_rows(E, width, _STRIP_BYTES if strips else _TILE_BYTES)
+    most = min(fitting, most or fitting)
+
+    def cut(first: int, last: int, unseen: slice, most: int) -> list[Block]:
+        parts = row_blocks(last - first, 8 * width * itemsize_of(E), most=most)
+        return [Block(slice(first + part.start, first + part.stop), unseen) for part in parts]
+
+    blocks: list[Block] = []
+    covered = 0
+    for start, stop in [*class_slices(codes), (n, n)]:
+        if stop - start >= n / _LARGE or start == n:
+            blocks += cut(covered, start, slice(0, 0), most if strips else min(most, _SHARED_ROWS))
+            blocks += cut(start, stop, slice(start, stop), most)
+            covered = stop
+    return blocks
+
+
+def points_of(E: Any, codes: np.ndarray) -> Points:
+    """Embedded points and their classes, ready for :func:`distances`."""
+    xp = namespace(E)
+    E = E - robust_center(E)
+    squares, one = squared_lengths(E)[:, None], xp.ones_like(E[:, :1])
+    # One product gives |a|² - 2ab + |b|²: passes over its result cost as much again.
+    left, right = xp.concat([-2.0 * E, squares, one], axis=1), xp.concat([E, one, squares], axis=1)
+    return Points(left, right, codes)
+
+
+def distances(points: Points, block: Block) -> Any:
+    """Squared distances of a block to all that it looks at; infinite within a class."""
+    return _distances_to(points, block, [seen for _, seen in block.spans(len(points.codes))])
+
+
+def strips_of(points: Points, block: Block) -> Iterator[tuple[Any, slice]]:
+    """The same, some columns at a time, and which of all rows these are."""
+    width = _strip_columns(points.left)
+    for _, seen in block.spans(len(points.codes)):
+        for start in range(seen.start, seen.stop, width):
+            strip = slice(start, min(start + width, seen.stop))
+            yield _distances_to(points, block, [strip]), strip
+
+
+def _strip_columns(E: Any) -> int:
+    """Columns of a strip: a device has no cache to stay in, and looks at all at once."""
+    n = E.shape[0]
+    return min(n, _STRIP_COLUMNS) if backend_of(E).host else n
+
+
+def _distances_to(points: Points, block: Block, seen: list[slice]) -> Any:
+    """Squared distances of a block to runs of rows, side by side; infinite within a class."""
+    left, right, codes = points
+    rows, unseen = block
+    D2 = backend_of(left).times_each(left[rows, :], [right[run, :].T for run in seen])
+    if unseen.start == unseen.stop and seen:
+        (run,) = seen  # one that looks at all rows looks at them in one run
+        for start, stop in class_slices(codes[rows]):
+            code = codes[rows.start + start]
+            own, last = (int(np.searchsorted(codes, code, side)) for side in ("left", "right"))
+            own, last = (min(max(end, run.start), run.stop) - run.start for end in (own, last))
+            D2[start:stop, own:last] = np.inf
+    return D2
+
+
+def pair_distances(E: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Squared distances of listed pairs, in float64, a bounded number of them at a time."""
+    step = max(1, _PAIR_CHUNK_BYTES // (itemsize_of(E) * max(E.shape[1], 1)))
+    chunks = [slice(start, start + step) for start in range(0, len(i), step)]
+    flops, host = _FLOPS_OF_ONE * len(i) * E.shape[1], backend_of(E).host
+    parts = over_tiles(partial(_some_distances, E, i, j), chunks, flops=flops, host=host)
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _some_distances(E: Any, i: np.ndarray, j: np.ndarray, chunk: slice) -> np.ndarray:
+    """The tile: some of the pairs."""
+    a, b = take_rows(E, i[chunk]), take_rows(E, j[chunk])
+    return backend_of(E).squares_between(a, b, wide=False)
