@@ -3,7 +3,8 @@
 ``python benchmarks/many_machines.py`` runs all parts, a quarter of an hour in all; ``--only
 knn,lmnn`` runs some, and the page keeps what it says of the others. ``--who one`` runs a part on
 one worker only, where all three are too long at once: it is done when each of them has run.
-Every run adds its times to a file of JSON lines. ``--page docs/measurements/many_machines.md``
+Fits of the three take turns, ``--repeats`` times; medians are what counts. Every run adds its
+times to a file of JSON lines. ``--page docs/measurements/many_machines.md``
 writes the tables of that page from it. The parts are those that the guide speaks of::
 
     nca        the exact gradient of NCA, five evaluations, 30,000 x 50
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -144,29 +145,43 @@ def timed(model, *data):
     return time.perf_counter() - start, answer(model)
 
 
-def plain(part, shape, repeats):
-    """Times without Dask, in a process of two threads."""
-    X, y = whole(*shape)
+def answer_lines(part, n_rows, n_features):
+    """Without Dask: a fit for every line that comes in, and its time as a line that goes out."""
+    X, y = whole(int(n_rows), int(n_features))
     timed(estimator(part, 2_000), X[:2_000], y[:2_000])  # what is loaded at the first call
-    return [timed(estimator(part, len(X)), X, y) for _ in range(repeats)]
+    for _ in sys.stdin:
+        print(json.dumps(timed(estimator(part, len(X)), X, y)), flush=True)
 
 
-def in_two_threads(part, shape, repeats):
-    """The same in a program of its own: how many threads BLAS has is settled when it starts."""
+@contextmanager
+def in_two_threads(part, shape):
+    """Such a program, of its own: how many threads BLAS has is settled when it starts."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
-    command = [sys.executable, __file__, "--plain", part, *map(str, shape), str(repeats)]
-    done = subprocess.run(
-        command, env=os.environ | threads, stdout=subprocess.PIPE, check=True, text=True
-    )
-    return json.loads(done.stdout)
+    command = [sys.executable, __file__, "--plain", part, *map(str, shape)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with subprocess.Popen(command, env=os.environ | threads, **pipes) as program:
+
+        def fit():
+            program.stdin.write("\n")
+            return json.loads(program.stdout.readline())
+
+        yield fit
+        program.stdin.close()
 
 
-def on_cluster(part, shape, repeats, n_workers):
+@contextmanager
+def on_cluster(part, shape, n_workers):
+    """Fits on a cluster that has the points."""
     with cluster(n_workers) as client:
         small = on_workers(client, 2_000, shape[1])
         timed(estimator(part, 2_000), *small)
         data = on_workers(client, *shape)
-        return [timed(estimator(part, shape[0]), *data) for _ in range(repeats)]
+
+        def fit():
+            with client.as_current():  # another cluster may wait for its turn
+                return timed(estimator(part, shape[0]), *data)
+
+        yield fit
 
 
 RUNS = {
@@ -174,6 +189,18 @@ RUNS = {
     "one": partial(on_cluster, n_workers=1),
     "two": partial(on_cluster, n_workers=2),
 }
+
+
+def measured(part, shape, who, repeats):
+    """Times and answers of each, one fit after the other, in turn: a machine has its moods."""
+    times = {name: [] for name in who}
+    with ExitStack() as stack:
+        fits = {name: stack.enter_context(RUNS[name](part, shape)) for name in who}
+        for _ in range(repeats):
+            for name, fit in fits.items():
+                times[name].append(fit())
+                print(part, name, times[name][-1], flush=True)
+    return times
 
 
 def times_before(path, part, shape):
@@ -294,6 +321,12 @@ def latest(path):
     return {record["part"]: record for record in records(path)}
 
 
+def middle_ratio(times, others):
+    """The median of what fits took beside those that ran next to them."""
+    n = min(len(times), len(others))
+    return float(np.median(times[:n] / others[:n]))
+
+
 def table(found):
     lines = [
         "| work | points | one worker, s | two workers, s | gain | without Dask, two threads, s "
@@ -304,13 +337,18 @@ def table(found):
         if part not in found:
             continue
         record = found[part]
-        one, two, alone = (min(s for s, _ in record[who]) for who in ("one", "two", "plain"))
+        times = {who: np.array([s for s, _ in record[who]]) for who in WHO}
+        one, two, alone = (np.median(times[who]) for who in ("one", "two", "plain"))
+        gain, beside = (
+            middle_ratio(times["one"], times["two"]),
+            middle_ratio(times["two"], times["plain"]),
+        )
         answers = [a for who in WHO for _, a in record[who]]
         spread = np.ptp(answers) / max(np.abs(answers).max(), 1e-300)
         n, d = record["shape"]
         lines.append(
-            f"| {title} | {n:,} × {d} | {one:.2f} | {two:.2f} | {one / two:.2f} × | {alone:.2f} | "
-            f"{100 * (two / alone - 1):+.0f} % | {spread:.1e} |"
+            f"| {title} | {n:,} × {d} | {one:.2f} | {two:.2f} | {gain:.2f} × | {alone:.2f} | "
+            f"{100 * (beside - 1):+.0f} % | {spread:.1e} |"
         )
     return lines
 
@@ -349,8 +387,7 @@ def replace_block(path, name, lines):
 
 def main():
     if sys.argv[1:2] == ["--plain"]:
-        part, n_rows, n_features, repeats = sys.argv[2:]
-        print(json.dumps(plain(part, (int(n_rows), int(n_features)), int(repeats))))
+        answer_lines(*sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parts = ",".join([*SHAPES, "constants"])
@@ -361,7 +398,7 @@ def main():
     )  # fmt: skip
     parser.add_argument("--rows", type=int, help="points of each part, if not those of the page")
     parser.add_argument("--features", type=int, help="features of each part, likewise")
-    parser.add_argument("--repeats", type=int, default=1, help="fits of each; the fastest counts")
+    parser.add_argument("--repeats", type=int, default=1, help="fits of each, in turn")
     parser.add_argument("--out", type=Path, default=HERE / "many_machines.jsonl")
     parser.add_argument("--page", type=Path, help="write the tables of this page")
     options = parser.parse_args()
@@ -371,10 +408,7 @@ def main():
             print(json.dumps(record, indent=1), flush=True)
         else:
             shape = (options.rows or SHAPES[part][0], options.features or SHAPES[part][1])
-            times = {}
-            for who in options.who:
-                times[who] = RUNS[who](part, shape, options.repeats)
-                print(part, who, times[who], flush=True)
+            times = measured(part, shape, options.who, options.repeats)
             # read now: another of them may have run meanwhile, on other cores
             record = {"shape": list(shape)} | times_before(options.out, part, shape) | times
             if not all(who in record for who in WHO):

@@ -136,17 +136,20 @@ def _hinges(
 ) -> np.ndarray:
     """The tile: the plain hinges of some rows, for every margin beyond the target distances."""
     rows, sums = block.rows, np.zeros(len(margins))
-    near = near[rows]
-    farthest = near.max(axis=1, keepdims=True) + margins.max()
+    near = np.ascontiguousarray(near[rows].T)  # long rows: NumPy is slow on columns of three
+    farthest = near.max(axis=0)[:, None] + margins.max()
     for D2, seen in strips_of(points, block):
         D2 = to_numpy(D2)
-        i, impostor = true_entries(D2 < farthest.astype(D2.dtype))
-        excess = near[i] - D2[i, impostor][:, None]
+        entries = np.flatnonzero(D2 < farthest.astype(D2.dtype))
+        i = entries // D2.shape[1]
+        excess = near.take(i, axis=1) - D2.reshape(-1)[entries]
         count = None
         if weighed is not None:
-            count = weighed.parts[rows][i] * weighed.counts[seen][impostor][:, None]
+            counts = weighed.counts[seen][entries % D2.shape[1]]
+            count = weighed.parts[rows].T.take(i, axis=1) * counts
         for number, margin in enumerate(margins):
-            hinge = np.maximum(excess + margin, 0.0)
+            hinge = excess + margin
+            np.maximum(hinge, 0.0, out=hinge)
             sums[number] += np.sum(hinge if count is None else hinge * count)
     return sums
 
