@@ -8,6 +8,8 @@ import threading
 import time
 import warnings
 from collections import Counter
+from itertools import pairwise
+from operator import itemgetter
 from types import SimpleNamespace
 
 import numpy as np
@@ -207,6 +209,34 @@ def test_every_worker_is_dealt_as_many_tiles(workers):
     done = Counter(task["worker"] for task in stream.data if "tiles" in str(task["key"]))
     assert len(done) == 3
     assert min(done.values()) > sum(done.values()) / 6  # who is idle may take some of the others'
+
+
+def when_tiles_ran():
+    """Worker, number and time of tiles that take a while, in the order of their results."""
+    from kernelmetric.compute.backends.dask._tiles import Cluster
+
+    def nap(number):
+        import time
+
+        time.sleep(0.02)
+        return distributed.get_worker().address, number, time.time()
+
+    with distributed.worker_client() as client:
+        cluster, found = Cluster(client, lambda: True, "naps"), []
+        assert cluster.share(nap, range(60), 6e11, found.append)
+        cluster.close()
+    return found
+
+
+def test_tiles_run_in_the_order_in_which_their_results_are_taken(workers):
+    found = workers.submit(when_tiles_ran, pure=False).result()
+    assert [number for _, number, _ in found] == list(range(60))
+    inversions = [
+        first > second
+        for (here, _, first), (there, _, second) in pairwise(sorted(found, key=itemgetter(0, 1)))
+        if here == there
+    ]
+    assert np.mean(inversions) < 0.2  # none, but for those that somebody idle took over
 
 
 def pages_of_arrays(again):

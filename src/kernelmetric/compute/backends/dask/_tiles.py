@@ -118,6 +118,7 @@ class Cluster:
                 pure=False,
                 workers=slots[i % len(slots)],
                 allow_other_workers=True,  # where this one dies, or has too much to do
+                priority=-i,  # the order in which results are taken: none waits for the last one
             )
             for i, some in enumerate(shares)
         ]
