@@ -51,6 +51,7 @@ from kernelmetric.compute.reductions import (
     _differences,
     _gram_products,
     _impostors,
+    _mining,
     _neighbors,
     _pruned,
     _selection,
@@ -916,6 +917,36 @@ def test_the_nearest_impostors_are_listed_up_to_a_number(most):
     expected += [[i, j] for i in range(2, 6) for j in ([1] if most == 1 else [0, 1])]
     assert sorted(pairs.tolist()) == expected
     assert value == pytest.approx(hinge_of(E, E, targets, codes, 1.0)[0])
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 40])
+@pytest.mark.parametrize("crowded", [1, 2, 10**6], ids=["cut", "some cut", "sorted"])
+@pytest.mark.parametrize("groups", [2, 10**6], ids=["bounded by groups", "not bounded"])
+def test_lists_of_impostors_are_their_definition(groups, crowded, most, monkeypatch):
+    monkeypatch.setattr(_selection, "_GROUP_ROWS", groups)
+    monkeypatch.setattr(_mining, "_CROWDED", crowded)
+    rng = np.random.RandomState(most)
+    codes = np.repeat([0, 1, 2], [20, 15, 5])
+    E = np.round(2.0 * rng.randn(40, 2))  # many ties, which go to the earlier column
+    targets = class_neighbors(E, codes, 2, same=True)[0]
+    targets[5] = -1  # a point without a target watches nobody
+    value, pairs = mine_impostors(E, targets, codes, 0.7, slack=0.5, most=most)
+    D2, expected = cdist(E, E, "sqeuclidean"), []
+    for i in np.flatnonzero(targets[:, 0] >= 0):
+        reach = 1.5 * (1.0 + D2[i, targets[i]].max())
+        near = [j for j in range(40) if codes[j] != codes[i] and D2[i, j] < reach]
+        nearest = sorted(near, key=lambda j: D2[i, j])[:most]
+        expected += [[i, j] for j in sorted(nearest)]
+    assert pairs.tolist() == expected
+    assert value == pytest.approx(hinge_of(E, E, targets, codes, 0.7)[0], rel=1e-12)
+
+
+def test_the_smallest_of_rows_are_kept_in_their_order():
+    rows = np.array([0, 0, 0, 2, 2, 2, 2, 3])
+    values = np.array([3.0, 1.0, 2.0, 5.0, 5.0, 4.0, 5.0, 9.0])
+    assert _selection.smallest_of_rows(rows, values, 2).tolist() == [1, 2, 3, 5, 7]
+    assert _selection.smallest_of_rows(rows, values, 3).tolist() == [0, 1, 2, 3, 4, 5, 7]
+    assert _selection.smallest_of_rows(rows[:0], values[:0], 2).tolist() == []
 
 
 def test_one_block_in_so_many_counts_so_many_times():

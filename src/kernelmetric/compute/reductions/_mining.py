@@ -10,7 +10,7 @@ import numpy as np
 from kernelmetric.compute._arrays import to_numpy
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._selection import k_smallest, true_entries
+from kernelmetric.compute.reductions._selection import smallest_of_rows, upper_bounds
 from kernelmetric.compute.reductions._triplets import (
     Block,
     Points,
@@ -23,6 +23,7 @@ from kernelmetric.compute.reductions._triplets import (
     targets_part,
 )
 
+_CROWDED = 3  # times as many as are listed: what is sorted is cut by a partition first
 _SAMPLED_ROWS = 32  # of a block, where some blocks stand for all: many small ones tell more
 
 
@@ -142,15 +143,11 @@ def _hinges(
         D2 = to_numpy(D2)
         entries = np.flatnonzero(D2 < farthest.astype(D2.dtype))
         i = entries // D2.shape[1]
-        excess = near.take(i, axis=1) - D2.reshape(-1)[entries]
-        count = None
+        excess, count = near.take(i, axis=1) - D2.reshape(-1)[entries], None
         if weighed is not None:
-            counts = weighed.counts[seen][entries % D2.shape[1]]
-            count = weighed.parts[rows].T.take(i, axis=1) * counts
-        for number, margin in enumerate(margins):
-            hinge = excess + margin
-            np.maximum(hinge, 0.0, out=hinge)
-            sums[number] += np.sum(hinge if count is None else hinge * count)
+            some = Triplets(weighed.parts[rows], weighed.counts[seen])
+            count = _counts(some, i, entries % D2.shape[1])
+        sums += [_hinge(excess + margin, count) for margin in margins]
     return sums
 
 
@@ -166,24 +163,32 @@ def _mined(
     """The tile: the hinge of some rows, and their near pairs."""
     rows = block.rows
     D2 = to_numpy(distances(points, block))
-    loss = _plain_hinge(D2, thresholds[rows], c, of_block(weighed, block, D2))
-    near = D2 < reach[rows][:, None].astype(D2.dtype)
-    crowded = np.flatnonzero(np.count_nonzero(near, axis=1) > most)
+    near = np.ascontiguousarray(thresholds[rows].T)
+    farthest, within = near.max(axis=0).astype(D2.dtype), reach[rows].astype(D2.dtype)
+    bounds = upper_bounds(D2, most)
+    wide = np.maximum(farthest, np.minimum(within, bounds))
+    entries = np.flatnonzero(D2 <= wide[:, None])  # one look for both
+    (i, impostor), d = np.divmod(entries, D2.shape[1] or 1), D2.reshape(-1)[entries]
+    active = np.flatnonzero(d < farthest[i])
+    counted = of_block(weighed, block, D2)
+    count = None if counted is None else _counts(counted, i[active], impostor[active])
+    loss = c * _hinge(near.take(i[active], axis=1) - d[active], count)
+    listed = np.flatnonzero((d < within[i]) & (d <= bounds[i]))
+    crowded = np.flatnonzero(np.bincount(i[listed], minlength=len(D2)) > _CROWDED * most)
     if len(crowded):
-        nearest, _ = k_smallest(D2[crowded], most)
-        near[crowded] = False
-        near[crowded[:, None], nearest] = True
-    i, impostor = true_entries(near)
-    return loss, np.stack([i + rows.start, block.of_all(impostor)], axis=1).astype(np.int32)
+        bounds[crowded] = np.partition(D2[crowded], most - 1, axis=1)[:, most - 1]
+        listed = listed[d[listed] <= bounds[i[listed]]]
+    listed = listed[smallest_of_rows(i[listed], d[listed], most)]
+    pairs = np.stack([i[listed] + rows.start, block.of_all(impostor[listed])], axis=1)
+    return loss, pairs.astype(np.int32)
 
 
-def _plain_hinge(
-    D2: np.ndarray, thresholds: np.ndarray, c: float, weighed: Triplets | None = None
-) -> float:
-    """Plain hinge of a block."""
-    i, impostor = true_entries(D2 < thresholds.max(axis=1, keepdims=True).astype(D2.dtype))
-    margin = thresholds[i] - D2[i, impostor][:, None]
-    if weighed is not None:
-        count = weighed.parts[i] * weighed.counts[impostor][:, None]
-        return c * float(np.sum(np.maximum(margin, 0.0) * count))
-    return c * float(np.sum(margin, where=margin > 0))
+def _hinge(margins: np.ndarray, count: np.ndarray | None) -> float:
+    """Plain hinges of margins, which are written into, times what each counts."""
+    np.maximum(margins, 0.0, out=margins)
+    return float(np.sum(margins if count is None else margins * count))
+
+
+def _counts(weighed: Triplets, i: np.ndarray, impostor: np.ndarray) -> np.ndarray:
+    """What the triplets of pairs count, a row for each target."""
+    return weighed.parts.T.take(i, axis=1) * weighed.counts[impostor]

@@ -52,17 +52,33 @@ def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _k_smallest_wide(D2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same for many columns: the k-th smallest of group minima bounds the k-th smallest.
+    """The same for many columns: two passes over memory instead of a partition."""
+    return _up_to(D2, upper_bounds(D2, k)[:, None], k)
 
-    k groups with a minimum up to the bound hold at least k entries up to it, so the few entries
-    not beyond the bound contain the k smallest. Two passes over memory instead of a partition.
+
+def upper_bounds(D2: np.ndarray, k: int) -> np.ndarray:
+    """For each row a number that k or more entries do not exceed; infinite where columns are few.
+
+    It is the k-th smallest of the minima of groups: k groups have an entry up to it.
+
+    Parameters
+    ----------
+    D2 : ndarray of shape (n, m)
+        Numbers.
+    k : int
+        At least 1.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Of the same dtype.
     """
     n_rows, n_columns = D2.shape
+    if _GROUPS_FOR_EACH * k * _GROUP_ROWS >= n_columns:
+        return np.full(n_rows, np.inf, dtype=D2.dtype)
     width = n_columns // _GROUP_ROWS
     grouped = D2[:, : width * _GROUP_ROWS].reshape(n_rows, _GROUP_ROWS, width)
-    minima = grouped.min(axis=1)
-    bound = np.partition(minima, k - 1, axis=1)[:, k - 1]
-    return _up_to(D2, bound[:, None], k)
+    return np.partition(grouped.min(axis=1), k - 1, axis=1)[:, k - 1]
 
 
 def _up_to(D2: np.ndarray, bound: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -118,3 +134,30 @@ def first_of_rows(
     order = np.lexsort((columns, values, rows))
     first = np.searchsorted(rows, np.arange(n_rows))
     return order[first[:, None] + np.arange(k)]
+
+
+def smallest_of_rows(rows: np.ndarray, values: np.ndarray, k: int) -> np.ndarray:
+    """Those of a list of entries that are among the k smallest of their row, in its order.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (p,)
+        The row of every entry, ascending.
+    values : ndarray of shape (p,)
+        Its value. Ties go to the earlier entry.
+    k : int
+        The most of each row.
+
+    Returns
+    -------
+    ndarray
+        Positions in the list, ascending.
+    """
+    counts = np.bincount(rows)
+    crowded = np.flatnonzero(counts[rows] > k)
+    order = crowded[np.lexsort((values[crowded], rows[crowded]))]
+    sizes = counts[counts > k]
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept = np.ones(len(rows), dtype=bool)
+    kept[order[rank >= k]] = False
+    return np.flatnonzero(kept)
