@@ -192,7 +192,7 @@ RUNS = {
 
 
 def measured(part, shape, who, repeats):
-    """Times and answers of each, one fit after the other, in turn: a machine has its moods."""
+    """Times and answers of each, one fit after the other, in turn: speed changes with time."""
     times = {name: [] for name in who}
     with ExitStack() as stack:
         fits = {name: stack.enter_context(RUNS[name](part, shape)) for name in who}

@@ -145,8 +145,7 @@ def _hinges(
         i = entries // D2.shape[1]
         excess, count = near.take(i, axis=1) - D2.reshape(-1)[entries], None
         if weighed is not None:
-            some = Triplets(weighed.parts[rows], weighed.counts[seen])
-            count = _counts(some, i, entries % D2.shape[1])
+            count = _counts(weighed.of(rows, seen), i, entries % D2.shape[1])
         sums += [_hinge(excess + margin, count) for margin in margins]
     return sums
 

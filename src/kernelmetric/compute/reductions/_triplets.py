@@ -57,7 +57,7 @@ class Triplets(NamedTuple):
     parts: np.ndarray  # (n, k): of target pairs, the weight of the point included
     counts: np.ndarray  # (n,): of impostors
 
-    def of(self, rows: slice, others: np.ndarray) -> Triplets:
+    def of(self, rows: slice, others: np.ndarray | slice) -> Triplets:
         """Those of some points, and of some impostors."""
         return Triplets(self.parts[rows], self.counts[others])
 
