@@ -9,6 +9,7 @@ from scipy import linalg
 from kernelmetric import memory_budget
 from kernelmetric.solvers import PairDual, solve_pairs
 from kernelmetric.solvers import _pair_curvature as curvature
+from kernelmetric.solvers import _pair_dual as pair_dual
 from kernelmetric.solvers import _pair_interior as interior
 from kernelmetric.solvers import _pair_solve as first
 from kernelmetric.solvers._pair_dual import Certificate, project_box_half_space
@@ -75,6 +76,37 @@ def test_differences_are_kept_where_they_are_few_and_the_budget_holds_them_twice
         alpha = np.random.RandomState(1).uniform(size=120)
         np.testing.assert_allclose(anew.matrix(alpha), kept.matrix(alpha), atol=1e-12)
         np.testing.assert_allclose(anew.d2, kept.d2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda p: p, lambda p: p.in_single(), lambda p: p.in_units(0.5)],
+    ids=["as it is", "in single", "in units"],
+)
+@pytest.mark.parametrize("compared", [False, True])
+def test_sums_and_distances_are_the_same_with_products_of_coordinates(
+    monkeypatch, change, compared
+):
+    rng = np.random.RandomState(0)
+    Z, M, alpha = rng.standard_normal((30, 5)), rng.standard_normal((5, 5)), rng.uniform(size=60)
+    rows, upper = rng.randint(30, size=(120, 2)), np.ones(60)
+
+    def problem(n_bytes):
+        monkeypatch.setattr(pair_dual, "_PRODUCT_BYTES", n_bytes)
+        if compared:
+            found = pair_dual.ComparisonDual(Z, rows[:60], rows[60:], upper, 1.0)
+        else:
+            found = PairDual(Z, rows[:60], np.where(np.arange(60) % 3, 1.0, -1.0), upper, 1.0)
+        found = change(found)
+        assert (found._products is None) == (n_bytes == 0)
+        return found
+
+    plain, fast = problem(0), problem(1e6)
+    rtol = 1e-5 if fast.Z.dtype == np.float32 else 1e-12
+    for name, given in (("matrix", alpha), ("forms", M)):  # M need not be symmetric
+        expected, found = getattr(plain, name)(given), getattr(fast, name)(given)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(
@@ -221,6 +253,25 @@ def test_the_interior_point_takes_no_more_steps_than_it_may(max_iter):
     assert found.certificate.gap <= 2.0 * min(gap for _, gap in seen)
 
 
+@pytest.mark.parametrize(("solved", "length", "wasted"), [(True, 0.1, 5), (False, 0.1, 1)])
+def test_the_interior_point_ends_where_rounding_leaves_no_direction(
+    monkeypatch, solved, length, wasted
+):
+    step, lengths = interior._Newton.step, []
+
+    def until_near(self, mu):
+        if self.certify()[0].gap > 1e-6:
+            return step(self, mu)
+        self.hessian.solved = solved
+        lengths.append(length)
+        return length  # without a move
+
+    monkeypatch.setattr(interior._Newton, "step", until_near)
+    found = solve_pairs(problem_of_pairs(), solver="interior")
+    assert len(lengths) == wasted
+    assert found.certificate.gap <= 1e-6
+
+
 def test_newton_steps_whose_matrices_are_too_large_are_never_affordable():
     # 126 coordinates have 8001 products, and four matrices of so many rows take 2 GB.
     assert np.isfinite(interior._flops(9000, 125, psd=True))
@@ -302,6 +353,16 @@ def test_newton_equations_are_solved_however_the_hessian_is_held(psd, n_pairs):
             found = hessian.solve(H @ x, 1e-9 * np.abs(H @ x).max())
             np.testing.assert_allclose(H @ found, H @ x, atol=1e-8 * np.abs(H @ x).max())
             np.testing.assert_allclose(hessian._times(x), H @ x, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(("most", "solved"), [(40, True), (2, False)])
+def test_it_is_told_whether_conjugate_gradients_sufficed(monkeypatch, most, solved):
+    monkeypatch.setattr(curvature, "_MOST_PRODUCTS", most)
+    problem = problem_of_pairs()
+    hessian = hessian_of(problem, np.ones(120))
+    monkeypatch.setattr(hessian, "_nearly", lambda rest: rest)
+    hessian.solve(np.arange(120.0), 1e-3)
+    assert hessian.solved == solved
 
 
 def test_the_longest_step_ends_at_the_first_bound():

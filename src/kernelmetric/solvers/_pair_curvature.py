@@ -80,7 +80,7 @@ class Hessian:
         sizes = problem.sizes()[free]
         self.diagonal = np.maximum((self.scale * sizes) ** 2, 1e-300)  # where all weights are 1
         self.gram: np.ndarray | None = None
-        self.n_products = 0  # of the last solution
+        self.n_products, self.solved = 0, True  # of the last solution, and whether they sufficed
 
     def rows(self, X: np.ndarray) -> np.ndarray:
         """Products F X: forms of the pairs."""
@@ -130,7 +130,7 @@ class Hessian:
             image = self._times(direction)
             along = size / float(direction @ image)
             x, rest, before = x + along * direction, rest - along * image, size
-        self.n_products = step
+        self.n_products, self.solved = step, step < _MOST_PRODUCTS - 1
         return x
 
     def _times(self, x: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from kernelmetric.solvers._symmetric import positive_eigenpairs, positive_part
 
 _BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
 _CACHED_BYTES = 1e9  # differences kept between passes, at most
+_PRODUCT_BYTES = 2.5e6  # products of their coordinates kept too: more would leave the cache
 
 
 @dataclass
@@ -135,6 +137,7 @@ class PairDual:
         n_bytes = 8.0 * r * len(self.first)
         if not self._by_points and n_bytes <= _CACHED_BYTES and worth_keeping(n_bytes, share=0.5):
             self._kept = self._of_pairs(self.differences)
+        self._products = self._few_products()
         self.prior = np.eye(r) if prior is None else np.asarray(prior, dtype=np.float64)
         self.d2 = self.forms(self.prior)
         self.reach = self._reach()
@@ -169,6 +172,7 @@ class PairDual:
         single = copy(self)
         single.Z = self.Z.astype(np.float32)
         single._kept = None if self._kept is None else self._kept.astype(np.float32)
+        single._products = single._few_products()
         return single
 
     def in_units(self, size: float) -> PairDual:
@@ -176,8 +180,21 @@ class PairDual:
         scaled, square = copy(self), size**2
         scaled.Z, scaled.d2, scaled.reach = self.Z / size, self.d2 / square, self.reach / square
         scaled._kept = None if self._kept is None else self._kept / size
+        scaled._products = scaled._few_products()
         scaled.upper, scaled.least = self.upper * square, self.least * square
         return scaled
+
+    def _few_products(self) -> np.ndarray | None:
+        """All products of two coordinates of each difference, if these are few.
+
+        A pass over the pairs is one product of this matrix and a vector.
+        """
+        r = self.Z.shape[1]
+        if 4 * r * (r + 1) * len(self.first) > _PRODUCT_BYTES:
+            return None
+        i, j, _ = _triangle(r)
+        delta = self.differences(slice(None))
+        return delta[:, i] * delta[:, j]
 
     def differences(self, block: slice) -> np.ndarray:
         """Differences δ of a block of pairs, of shape (rows, r)."""
@@ -197,6 +214,9 @@ class PairDual:
     def _weighed(self, weights: np.ndarray) -> np.ndarray:
         """The sum of ``δδᵀ`` with weights."""
         n = len(self.Z)
+        if self._products is not None:
+            halves = weights.astype(self.Z.dtype) @ self._products
+            return halves.astype(np.float64)[_triangle(self.Z.shape[1])[2]]
         if self._by_points:
             W = sparse.csr_array((weights, (self.first, self.second)), shape=(n, n))
             degrees = np.bincount(self.first, weights, n) + np.bincount(self.second, weights, n)
@@ -216,6 +236,10 @@ class PairDual:
 
     def forms(self, M: np.ndarray) -> np.ndarray:
         """Squared distances ``δᵀ M δ`` of all pairs."""
+        if self._products is not None:
+            i, j, _ = _triangle(len(M))
+            halves = np.where(i == j, 0.5, 1.0) * (M[i, j] + M[j, i])
+            return (self._products @ halves.astype(self.Z.dtype)).astype(np.float64)
         Y = self.Z @ M if self._by_points else None
         M = M.astype(self.Z.dtype)
 
@@ -374,6 +398,15 @@ class ComparisonDual(PairDual):
     def learned_forms(self, M: np.ndarray) -> np.ndarray:
         """The same under the metric that M stands for."""
         return self.forms(self.metric(M))
+
+
+@lru_cache(maxsize=8)
+def _triangle(r: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows and columns of an upper triangle, and where in it each entry of the matrix is."""
+    i, j = np.triu_indices(r)
+    places = np.empty((r, r), dtype=np.intp)
+    places[i, j] = places[j, i] = np.arange(len(i))
+    return i, j, places
 
 
 def project_box_half_space(

@@ -123,6 +123,8 @@ def interior_point(
             best, best_metric, least_gap = newton.beta.copy(), metric, gap
         stopped = report is not None and report(steps, gap, best_metric)
         patience = 1 if gap <= tol else 4 if least_gap <= 1e-5 else 8
+        if least_gap <= 1e-5 and length < 0.2 and not newton.hessian.solved:
+            patience = 0  # rounding hides the curvature: no way on
         if stopped or gap <= aim or stalled > patience or steps == max_iter:
             break
         short = short + 1 if length < 0.2 and least_gap > 1e-2 else 0
