@@ -393,6 +393,23 @@ def test_a_scheduler_that_goes_away_is_told_of_in_a_sentence():
         gone.join()
 
 
+def test_points_on_the_cluster_of_another_client_are_told_of_in_a_sentence(workers):
+    X, y = dask.persist(DX, DY)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False, timeout=3) as other,
+    ):
+        metric = LDA()
+        with other.as_current(), pytest.raises(RuntimeError, match="its points lie on") as error:
+            metric.fit(X, y)
+        for known in (workers, other):
+            assert known.scheduler.address in str(error.value)
+        assert not hasattr(metric, "components_")
+        same(metric.fit(X, y), LDA().fit(*dask.compute(X, y)))
+
+
 def test_a_chunk_with_nan_is_refused_with_its_number(workers):
     bad = X.copy()
     bad[300, 2] = np.nan

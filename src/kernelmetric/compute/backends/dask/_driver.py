@@ -84,7 +84,8 @@ def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[
     task = dask.delayed(_drive, pure=False)(
         estimator, method, plain, delayed, names, key, dask_key_name=key
     )
-    return _finished(estimator, _awaited(client, task, f"{type(estimator).__name__}.{method}"))
+    what, given = f"{type(estimator).__name__}.{method}", [values[i] for i in pieces]
+    return _finished(estimator, _awaited(client, task, what, given))
 
 
 def current_client() -> Any:
@@ -99,8 +100,8 @@ def current_client() -> Any:
         return None
 
 
-def _awaited(client: Any, task: Any, what: str) -> Any:
-    """The result of a task; if it is given up here, it is given up there."""
+def _awaited(client: Any, task: Any, what: str, given: list[Any]) -> Any:
+    """The result of a task on collections; if it is given up here, it is given up there."""
     from distributed import KilledWorker
     from distributed.comm import CommClosedError
 
@@ -116,6 +117,14 @@ def _awaited(client: Any, task: Any, what: str) -> Any:
     except (CommClosedError, OSError, _cancelled()) as error:
         if client.status == "running" and future.status not in ("lost", "cancelled"):
             raise  # it is of the work
+        other = _other_client(client, given)
+        if other is not None:
+            raise RuntimeError(
+                f"{what} was not finished: its points lie on the cluster {_address(other)}, but "
+                f"the client in use is that of the scheduler {_address(client)}. The estimator is "
+                "as it was. Expected one cluster: fit inside `with client.as_current():` with the "
+                "client that holds the points."
+            ) from error
         raise RuntimeError(
             f"{what} was not finished: the scheduler {_address(client)} went away or gave the task "
             "up. The estimator is as it was. Expected a cluster that lives: connect to a new one "
@@ -126,6 +135,17 @@ def _awaited(client: Any, task: Any, what: str) -> Any:
             if not future.done():
                 future.cancel()
             future.release()
+
+
+def _other_client(client: Any, collections: list[Any]) -> Any:
+    """The client of a cluster that holds parts of collections, if it is another one than this."""
+    from distributed import Future
+
+    for collection in collections:
+        for value in dict(collection.__dask_graph__()).values():
+            if isinstance(value, Future) and value.client is not client:
+                return value.client
+    return None
 
 
 def _watched(client: Any, future: Any, what: str) -> Any:
