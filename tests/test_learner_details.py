@@ -464,6 +464,25 @@ def test_only_large_problems_keep_a_list_of_impostors(n, listed, monkeypatch):
     assert value == pytest.approx(problem.of_matrix(np.eye(2), 0.0)[0], rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("n", "apart", "listed"), [(500, 6.0, False), (501, 6.0, True), (501, 0.0, False)]
+)
+def test_some_points_keep_a_list_of_impostors_only_while_it_is_short(n, apart, listed):
+    rng = np.random.RandomState(0)
+    codes = np.repeat([0, 1], [n // 2, n - n // 2])
+    points = rng.standard_normal((n, 2)) + apart * codes[:, None]
+    targets = (np.arange(n) + np.where(np.diff(codes, append=1), -1, 1))[:, None]
+    targets[-1] = n - 2
+    problem = MarginProblem(points, targets, codes, 1.0, 0.0)
+    value, pairs = problem.mine(0.5 * np.eye(2))
+    assert bool(len(pairs)) is listed
+    assert problem.few is not listed
+    assert value == pytest.approx(problem.of_matrix(0.25 * np.eye(2), 0.0)[0], rel=1e-6)
+    exact, seen, _ = problem.look(0.5 * np.eye(2), pairs)
+    assert exact == pytest.approx(value)
+    assert seen == pytest.approx(value)
+
+
 def test_the_first_map_of_large_margins_has_the_best_length_of_a_grid():
     rng = np.random.RandomState(0)
     codes = np.repeat([0, 1], 15)

@@ -40,7 +40,9 @@ _MANY_POINTS = 6_000  # from here a descent begins with some of the points,
 _SOME_POINTS = 4_000  # at most so many
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
-FEW_POINTS = 1000  # up to here, looking at all impostors costs less than keeping a list
+FEW_POINTS = 1000  # up to here, looking at all impostors costs less than keeping a list,
+_VERY_FEW_POINTS = 500  # unless it is short, and points are more than so many
+_SHORT_LIST = 0.01  # share of all pairs
 _ROUNDING = 1e-14  # eigenvalues of M below this share of the largest are no part of it
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 
@@ -64,7 +66,9 @@ class MarginProblem:
         self.unit = float(np.count_nonzero(targets >= 0))
         if weighed is not None:
             self.unit = float(np.sum(weighed.parts, where=targets >= 0))
-        self.few = len(codes) <= FEW_POINTS or not lists_help(points)
+        listed = lists_help(points)
+        self.few = len(codes) <= FEW_POINTS or not listed
+        self.lists_may_help = self.few and listed and len(codes) > _VERY_FEW_POINTS
         self.most_pairs = _DENSE_ABOVE * len(codes) ** 2
         self.there = in_library_of(targets, points), in_library_of(codes, points)
         self.xp = namespace(points)
@@ -93,7 +97,10 @@ class MarginProblem:
 
     def mine(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective, and the impostor pairs worth watching near L."""
+        few, self.few = self.few, self.few and not self.lists_may_help
         value, pairs = self._mined(self._embedded(L), most=_WATCHED)
+        if few and len(pairs) > _SHORT_LIST * len(self.codes) ** 2:
+            self.few, pairs = True, pairs[:0]
         return value + self.reg * frobenius(L, None)[0], pairs
 
     def look(
