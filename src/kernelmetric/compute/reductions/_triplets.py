@@ -44,11 +44,15 @@ class Block(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Embedded points about a centre: ``left @ right.T`` are their squared distances."""
+    """Embedded points about a centre, beside each a one and its squared length."""
 
-    left: Any
-    right: Any
+    augmented: Any
     codes: np.ndarray
+
+    def facing(self, rows: slice) -> Any:
+        """``(-2x, |x|², 1)`` of some: times ``augmented.T`` these are squared distances."""
+        some = self.augmented[rows, :]
+        return namespace(some).concat([-2.0 * some[:, :-2], some[:, -1:], some[:, -2:-1]], axis=1)
 
 
 class Triplets(NamedTuple):
@@ -128,24 +132,24 @@ def points_of(E: Any, codes: np.ndarray) -> Points:
     """Embedded points and their classes, ready for :func:`distances`."""
     xp = namespace(E)
     E = E - robust_center(E)
-    squares, one = squared_lengths(E)[:, None], xp.ones_like(E[:, :1])
     # One product gives |a|² - 2ab + |b|²: passes over its result cost as much again.
-    left, right = xp.concat([-2.0 * E, squares, one], axis=1), xp.concat([E, one, squares], axis=1)
-    return Points(left, right, codes)
+    augmented = xp.concat([E, xp.ones_like(E[:, :1]), squared_lengths(E)[:, None]], axis=1)
+    return Points(augmented, codes)
 
 
 def distances(points: Points, block: Block) -> Any:
     """Squared distances of a block to all that it looks at; infinite within a class."""
-    return _distances_to(points, block, [seen for _, seen in block.spans(len(points.codes))])
+    seen = [others for _, others in block.spans(len(points.codes))]
+    return _distances_to(points, block, points.facing(block.rows), seen)
 
 
 def strips_of(points: Points, block: Block) -> Iterator[tuple[Any, slice]]:
     """The same, some columns at a time, and which of all rows these are."""
-    width = _strip_columns(points.left)
+    width, left = _strip_columns(points.augmented), points.facing(block.rows)
     for _, seen in block.spans(len(points.codes)):
         for start in range(seen.start, seen.stop, width):
             strip = slice(start, min(start + width, seen.stop))
-            yield _distances_to(points, block, [strip]), strip
+            yield _distances_to(points, block, left, [strip]), strip
 
 
 def _strip_columns(E: Any) -> int:
@@ -154,11 +158,11 @@ def _strip_columns(E: Any) -> int:
     return min(n, _STRIP_COLUMNS) if backend_of(E).host else n
 
 
-def _distances_to(points: Points, block: Block, seen: list[slice]) -> Any:
+def _distances_to(points: Points, block: Block, left: Any, seen: list[slice]) -> Any:
     """Squared distances of a block to runs of rows, side by side; infinite within a class."""
-    left, right, codes = points
+    augmented, codes = points
     rows, unseen = block
-    D2 = backend_of(left).times_each(left[rows, :], [right[run, :].T for run in seen])
+    D2 = backend_of(left).times_each(left, [augmented[run, :].T for run in seen])
     if unseen.start == unseen.stop and seen:
         (run,) = seen  # one that looks at all rows looks at them in one run
         for start, stop in class_slices(codes[rows]):
