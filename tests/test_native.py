@@ -56,6 +56,29 @@ def test_a_point_is_not_its_own_neighbour(passes, shape):
     np.testing.assert_array_equal(columns, expected.sum(axis=0))
 
 
+@pytest.mark.parametrize("r", [0, 1, 15, 16, 17, 50, 300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_squared_distances_of_pairs(passes, r, dtype):
+    rng = np.random.RandomState(0)
+    E = rng.standard_normal((40, r)).astype(dtype)
+    first, second = rng.randint(40, size=(2, 100)).astype(np.int32)
+    exact = E.astype(np.float64)
+    expected = np.sum((exact[first] - exact[second]) ** 2, axis=1)
+    for points in (E, np.asfortranarray(E)):
+        found = passes.pair_squares(points, first, second)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected, rtol=20 * np.finfo(dtype).eps)
+    assert passes.pair_squares(E, first[:0], second[:0]).shape == (0,)
+
+
+def test_pairs_of_rows_that_are_not_there_are_refused(passes):
+    E, good = np.zeros((5, 3)), np.array([0, 4, 2])
+    for bad in (np.array([0, 5, 2]), np.array([2**40, 1, 1])):
+        for first, second in ((good, bad), (bad, good)):
+            with pytest.raises(IndexError):
+                passes.pair_squares(E, first, second)
+
+
 def test_nan_stays_nan(passes):
     K = np.full((2, 20), np.nan, dtype=np.float32)
     rows, _ = passes.exponentials(K, LOW, HIGH, without_diagonal=False)

@@ -1,4 +1,5 @@
-/* The passes over a tile of the NCA softmax that NumPy would make one by one.
+/* Passes over memory that NumPy would make one by one: over a tile of the NCA softmax, and over
+   listed pairs of points.
 
    exp is e^x = 2^k e^f with k the integer nearest to x / ln 2: e^f = 1 + f + f^2 q(f), with q of
    degree four fitted to |f| <= ln 2 / 2, is right to two units in the last place of a float32, and
@@ -18,7 +19,7 @@
 #define LANES 16
 
 /* Changes whenever a function below changes its arguments or its meaning. */
-int kernelmetric_version(void) { return 1; }
+int kernelmetric_version(void) { return 2; }
 
 static inline float exponential(float x, float low, float high)
 {
@@ -81,3 +82,45 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
             row[j] *= a[i] + b[j];
     }
 }
+
+#define AHEAD 8 /* pairs whose points are on their way to the cache */
+
+/* Squared distances of the points in rows first[p] and second[p] of E. Returns the number of the
+   first pair with a row that is not there, or that of all pairs. */
+#define PAIR_SQUARES(name, type)                                                                   \
+    VECTOR int64_t name(const type *restrict E, int64_t n_rows, int64_t width,                     \
+                        const int64_t *restrict first, const int64_t *restrict second,             \
+                        int64_t n_pairs, type *restrict squares)                                   \
+    {                                                                                              \
+        for (int64_t p = 0; p < n_pairs; p++)                                                      \
+            if ((uint64_t)first[p] >= (uint64_t)n_rows || (uint64_t)second[p] >= (uint64_t)n_rows) \
+                return p;                                                                          \
+        for (int64_t p = 0; p < n_pairs; p++) {                                                    \
+            if (p + AHEAD < n_pairs) {                                                             \
+                const char *next = (const char *)(E + second[p + AHEAD] * width);                  \
+                for (int64_t at = 0; at < width * (int64_t)sizeof(type) && at < 512; at += 64)     \
+                    __builtin_prefetch(next + at);                                                 \
+            }                                                                                      \
+            const type *a = E + first[p] * width, *b = E + second[p] * width;                      \
+            type lanes[LANES] = {0};                                                               \
+            int64_t k = 0;                                                                         \
+            for (; k + LANES <= width; k += LANES)                                                 \
+                for (int l = 0; l < LANES; l++) {                                                  \
+                    type d = a[k + l] - b[k + l];                                                  \
+                    lanes[l] += d * d;                                                             \
+                }                                                                                  \
+            for (int l = 0; k < width; k++, l++) {                                                 \
+                type d = a[k] - b[k];                                                              \
+                lanes[l] += d * d;                                                                 \
+            }                                                                                      \
+            for (int l = 0; l < 8; l++)                                                            \
+                lanes[l] += lanes[l + 8];                                                          \
+            for (int l = 0; l < 4; l++)                                                            \
+                lanes[l] += lanes[l + 4];                                                          \
+            squares[p] = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);                            \
+        }                                                                                          \
+        return n_pairs;                                                                            \
+    }
+
+PAIR_SQUARES(kernelmetric_pair_squares_float, float)
+PAIR_SQUARES(kernelmetric_pair_squares_double, double)

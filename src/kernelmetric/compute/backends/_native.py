@@ -1,9 +1,10 @@
-"""Two passes over a tile of the NCA softmax: compiled where there is a compiler, else in NumPy.
+"""Passes over memory that are compiled where there is a compiler, and in NumPy elsewhere.
 
-NumPy has vector code for the exponential of float32 on some processors and not on others, and
-takes clipping, exponentials, sums and weights in passes of their own. ``_native.c`` does them in
-one each. It is compiled when the package is built (``hatch_build.py``); without it, or where the
-environment has ``KERNELMETRIC_PURE=1``, all runs in NumPy, with the same results but for rounding.
+Two are over a tile of the NCA softmax. NumPy has vector code for the exponential of float32 on some
+processors and not on others, and takes clipping, exponentials, sums and weights in passes of their
+own. One is over listed pairs of points, which NumPy would copy. ``_native.c`` is compiled when the
+package is built (``hatch_build.py``); without it, or where the environment has
+``KERNELMETRIC_PURE=1``, all runs in NumPy, with the same results but for rounding.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from typing import Any
 import numpy as np
 
 _LIBRARY = "libkernelmetric.so"
-_VERSION = 1  # of the functions in _native.c; a file compiled from others is not used
+_VERSION = 2  # of the functions in _native.c; a file compiled from others is not used
+
+_PAIR_SQUARES = {
+    np.dtype(np.float32): "kernelmetric_pair_squares_float",
+    np.dtype(np.float64): "kernelmetric_pair_squares_double",
+}
 
 
 @lru_cache(maxsize=1)
@@ -49,6 +55,10 @@ def native() -> Any | None:
     ]  # fmt: skip
     library.kernelmetric_weigh.argtypes = [floats, size, size, floats, floats]
     library.kernelmetric_exponentials.restype = library.kernelmetric_weigh.restype = None
+    for name in _PAIR_SQUARES.values():
+        function = getattr(library, name)
+        function.argtypes = [floats, size, size, floats, floats, size, floats]
+        function.restype = size
     return library
 
 
@@ -112,6 +122,40 @@ def weigh(K: np.ndarray, a: np.ndarray, b: np.ndarray, scratch: np.ndarray | Non
         K *= np.add(a[:, None], b, out=scratch)
         return
     library.kernelmetric_weigh(K.ctypes.data, *K.shape, a.ctypes.data, b.ctypes.data)
+
+
+def pair_squares(E: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Squared distances of listed pairs of points.
+
+    Parameters
+    ----------
+    E : ndarray of shape (n, r)
+        The points.
+    first, second : ndarray of shape (n_pairs,)
+        Row numbers, not below zero.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+        In the type of E.
+    """
+    library = native() if E.dtype in _PAIR_SQUARES and E.flags.c_contiguous else None
+    if library is None:
+        difference = E.take(first, axis=0)
+        difference -= E.take(second, axis=0)
+        return np.einsum("ij,ij->i", difference, difference)
+    first, second = (np.ascontiguousarray(rows, dtype=np.int64) for rows in (first, second))
+    squares = np.empty(len(first), dtype=E.dtype)
+    done = getattr(library, _PAIR_SQUARES[E.dtype])(
+        E.ctypes.data, *E.shape, first.ctypes.data, second.ctypes.data, len(first),
+        squares.ctypes.data,
+    )  # fmt: skip
+    if done < len(first):
+        raise IndexError(
+            f"Got the pair {first[done]}, {second[done]} of {len(E)} points, but expected row "
+            f"numbers from 0 to {len(E) - 1}."
+        )
+    return squares
 
 
 def _suited(*arrays: np.ndarray) -> Any | None:

@@ -12,6 +12,7 @@ from kernelmetric.compute._arrays import namespace, take_rows
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.backends._native import pair_squares
 from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
 from kernelmetric.compute.reductions._softmax import class_slices
 
@@ -184,5 +185,7 @@ def pair_distances(E: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
 
 def _some_distances(E: Any, i: np.ndarray, j: np.ndarray, chunk: slice) -> np.ndarray:
     """The tile: some of the pairs."""
+    if isinstance(E, np.ndarray):
+        return pair_squares(E, i[chunk], j[chunk])
     a, b = take_rows(E, i[chunk]), take_rows(E, j[chunk])
     return backend_of(E).squares_between(a, b, wide=False)
