@@ -22,7 +22,7 @@ _STRIP_COLUMNS = 2048  # so many: a product of few rows and all columns reads al
 _LARGE = 8  # a class with this part of all points is worth a table of the others
 _SHARED_ROWS = 128  # of small classes in one block
 _PAIR_CHUNK_BYTES = 2**20
-_FLOPS_OF_ONE = 100.0  # what takes as long as one number of a gathered row
+_FLOPS_OF_ONE = 15.0  # what takes as long as one number of a gathered row
 
 
 class Block(NamedTuple):
