@@ -3,8 +3,10 @@
 ``python benchmarks/many_machines.py`` runs all parts, less than half an hour in all; ``--only
 knn,lmnn`` runs some, and the page keeps what it says of the others. ``--who one`` runs a part on
 one worker only, where all three are too long at once: it is done when each of them has run.
-Fits of the three take turns, ``--repeats`` times; medians are what counts. Every run adds its
-times to a file of JSON lines. ``--page docs/measurements/many_machines.md``
+Fits of the three take turns, ``--repeats`` times; medians are what counts. Cores of a shared
+machine are not alike: with ``--cores 3,5`` every worker keeps to one of two cores, a single one
+takes the first and the second in turn, and the fit without Dask has both. Every run adds its times
+to a file of JSON lines. ``--page docs/measurements/many_machines.md``
 writes the tables of that page from it. The parts are those that the guide speaks of::
 
     nca        the exact gradient of NCA, five evaluations, 30,000 x 50
@@ -158,14 +160,16 @@ def answer_lines(part, n_rows, n_features):
 
 
 @contextmanager
-def in_two_threads(part, shape):
+def in_two_threads(part, shape, cores):
     """Such a program, of its own: how many threads BLAS has is settled when it starts."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
     command = [sys.executable, __file__, "--plain", part, *map(str, shape)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
     with subprocess.Popen(command, env=os.environ | threads, **pipes) as program:
+        if cores:
+            os.sched_setaffinity(program.pid, cores)
 
-        def fit():
+        def fit(turn):
             program.stdin.write("\n")
             return json.loads(program.stdout.readline())
 
@@ -174,18 +178,27 @@ def in_two_threads(part, shape):
 
 
 @contextmanager
-def on_cluster(part, shape, n_workers):
-    """Fits on a cluster that has the points."""
+def on_cluster(part, shape, cores, n_workers):
+    """Fits on a cluster that has the points, each worker on one of the cores."""
     with cluster(n_workers) as client:
         small = on_workers(client, 2_000, shape[1])
         timed(estimator(part, 2_000), *small)
         data = on_workers(client, *shape)
+        addresses = sorted(client.scheduler_info()["workers"])
 
-        def fit():
+        def fit(turn):
+            for i, address in enumerate(addresses if cores else ()):
+                client.run(keep_to, cores[(turn + i) % len(cores)], workers=[address])
             with client.as_current():  # another cluster may wait for its turn
                 return timed(estimator(part, shape[0]), *data)
 
         yield fit
+
+
+def keep_to(core):
+    """Let all threads of this process run on one core."""
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), [core])
 
 
 RUNS = {
@@ -195,14 +208,14 @@ RUNS = {
 }
 
 
-def measured(part, shape, who, repeats):
+def measured(part, shape, who, repeats, cores):
     """Times and answers of each, one fit after the other, in turn: speed changes with time."""
     times = {name: [] for name in who}
     with ExitStack() as stack:
-        fits = {name: stack.enter_context(RUNS[name](part, shape)) for name in who}
-        for _ in range(repeats):
+        fits = {name: stack.enter_context(RUNS[name](part, shape, cores)) for name in who}
+        for turn in range(repeats):
             for name, fit in fits.items():
-                times[name].append(fit())
+                times[name].append(fit(turn))
                 print(part, name, times[name][-1], flush=True)
     return times
 
@@ -403,6 +416,10 @@ def main():
     parser.add_argument("--rows", type=int, help="points of each part, if not those of the page")
     parser.add_argument("--features", type=int, help="features of each part, likewise")
     parser.add_argument("--repeats", type=int, default=1, help="fits of each, in turn")
+    parser.add_argument(
+        "--cores", type=lambda text: [int(core) for core in text.split(",")], default=[],
+        help="two cores that workers keep to, such as 3,5 (Linux)",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, default=HERE / "many_machines.jsonl")
     parser.add_argument("--page", type=Path, help="write the tables of this page")
     options = parser.parse_args()
@@ -412,7 +429,7 @@ def main():
             print(json.dumps(record, indent=1), flush=True)
         else:
             shape = (options.rows or SHAPES[part][0], options.features or SHAPES[part][1])
-            times = measured(part, shape, options.who, options.repeats)
+            times = measured(part, shape, options.who, options.repeats, options.cores)
             # read now: another of them may have run meanwhile, on other cores
             record = {"shape": list(shape)} | times_before(options.out, part, shape) | times
             if not all(who in record for who in WHO):
