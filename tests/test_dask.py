@@ -239,6 +239,31 @@ def test_tiles_run_in_the_order_in_which_their_results_are_taken(workers):
     assert np.mean(inversions) < 0.2  # none, but for those that somebody idle took over
 
 
+def who_took_tiles(slow):
+    """How many tiles each worker took, of which one takes its time."""
+    from kernelmetric.compute.backends.dask._tiles import Cluster
+
+    def nap(number):
+        import time
+
+        address = distributed.get_worker().address
+        time.sleep(0.1 if address == slow else 0.01)
+        return address, number
+
+    with distributed.worker_client() as client:
+        cluster, found = Cluster(client, lambda: True, "naps"), []
+        assert cluster.share(nap, range(120), 6e11, found.append)
+        cluster.close()
+    assert [number for _, number in found] == list(range(120))
+    return Counter(address for address, _ in found)
+
+
+def test_a_slow_worker_takes_fewer_tiles(workers):
+    slow, *_ = addresses = sorted(workers.nthreads())
+    took = workers.submit(who_took_tiles, slow, pure=False, workers=addresses[-1]).result()
+    assert 0 < took[slow] < 30  # of 120: a third, were all alike
+
+
 def pages_of_arrays(again):
     """How often this process waits for a page of the system, for arrays that it frees again."""
     import os

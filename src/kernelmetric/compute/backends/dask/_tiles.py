@@ -12,9 +12,11 @@ import pickle
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, suppress
 from itertools import pairwise
+from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
@@ -34,6 +36,7 @@ _SECONDS = 0.15  # saved, below which work stays: the way there and back takes a
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
 _MOST_PER_THREAD = 16  # where each takes a second: nobody waits long for the last one
+_IN_HAND = 2  # shares of a thread: the next one is there when it is done with one
 _SURELY_KNOWN = 5.0  # seconds after which the scheduler knows of a task
 _LOOK = 1.0  # seconds between two looks whether the fit is still wanted
 _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
@@ -105,32 +108,62 @@ class Cluster:
             return False
         arrays = self._futures(parts.arrays, new)
         key = f"{self._name}-{uuid4().hex}"
-        # Tiles cost alike, so every thread is dealt as many. The scheduler would judge by what
-        # tasks of this name took before, and leave most of them where the arrays are. In a second
-        # pass the same share comes to the same worker, which may have kept some of its tiles.
-        futures = [
-            self._client.submit(
+
+        def submit(number: int, slot: int) -> Any:
+            return self._client.submit(
                 run_tiles,
                 function,
-                some,
+                shares[number],
                 arrays,
-                key=f"{key}-{i}",
+                key=f"{key}-{number}",
                 pure=False,
-                workers=slots[i % len(slots)],
-                allow_other_workers=True,  # where this one dies, or has too much to do
-                priority=-i,  # the order in which results are taken: none waits for the last one
+                workers=slots[slot],
+                allow_other_workers=True,  # where this one dies
+                priority=-number,  # the order in which results are taken
             )
-            for i, some in enumerate(shares)
-        ]
-        futures.reverse()
-        try:
-            while futures:
-                for result in self._result(futures[-1]):
+
+        with closing(self._in_turn(submit, len(shares), len(slots))) as results:
+            for some in results:
+                for result in some:
                     take(result)
-                futures.pop()
-        finally:
-            self._let_go(futures)
         return True
+
+    def _in_turn(
+        self, submit: Callable[[int, int], Any], n_shares: int, n_slots: int
+    ) -> Generator[Any, None, None]:
+        """Results of shares, in their order, of threads that each have a few in hand.
+
+        Every thread has shares of its own, as many as the others: in a second pass the same ones
+        come to the same worker, which may have kept some of its tiles. Whoever is done with them
+        takes those of the thread that has most left: workers are not alike, nor are they always
+        free. The scheduler would judge by what tasks of this name took before, and leave most of
+        them where the arrays are.
+        """
+        waiting = [deque(range(slot, n_shares, n_slots)) for slot in range(n_slots)]
+        sent: dict[int, Any] = {}
+        free: SimpleQueue[int] = SimpleQueue()
+
+        def deal(slot: int) -> None:
+            own = waiting[slot]
+            left = own or max(waiting, key=len)
+            if left:
+                number = left.popleft() if own else left.pop()
+                sent[number] = submit(number, slot)
+                sent[number].add_done_callback(lambda _: free.put(slot))
+
+        try:
+            for slot in [*range(n_slots)] * _IN_HAND:
+                deal(slot)
+            for number in range(n_shares):
+                while number not in sent or not (sent[number].done() and free.empty()):
+                    try:
+                        deal(free.get(timeout=_LOOK))
+                    except Empty:
+                        self._require_wanted()
+                yield sent[number].result()
+                del sent[number]
+        finally:
+            self._let_go([*sent.values()])
 
     def rows(self, X: Any, names: Any = None) -> Rows:
         """A Dask array as rows to go through.
