@@ -160,7 +160,7 @@ class Cluster:
                         deal(free.get(timeout=_LOOK))
                     except Empty:
                         self._require_wanted()
-                yield sent[number].result()
+                yield self._result(sent[number])
                 del sent[number]
         finally:
             self._let_go([*sent.values()])
