@@ -1,5 +1,6 @@
 """Work on blocks of rows: the same whatever the budget."""
 
+import threading
 import time
 
 import numpy as np
@@ -30,6 +31,23 @@ def test_rows_are_mapped_and_summed_alike_under_every_budget(budget):
     assert np.array_equal(total, X.sum(axis=0))
     assert number == X.sum()
     assert np.array_equal(array, X.T @ X)
+
+
+@pytest.mark.parametrize(("budget", "n_threads"), [("1GB", 2), ("100KB", 1)])
+def test_threads_share_the_blocks_of_a_sum_where_memory_allows(budget, n_threads):
+    X, seen = np.random.RandomState(0).standard_normal((64, 3)), set()
+
+    def work(rows):
+        seen.add(threading.get_ident())
+        time.sleep(0.01)
+        return X[rows].sum(axis=0), 1.0
+
+    with memory_budget(budget), threadpool_limits(2, user_api="blas"):
+        total, n_blocks = sum_rows(work, 64, 80e3 / 8, most=8, flops=1e12)
+        alone, _ = sum_rows(work, 64, 80e3 / 8, most=8)
+    assert n_blocks == 8
+    assert np.array_equal(total, alone)  # to the last bit
+    assert len(seen - {threading.get_ident()}) in ({0} if n_threads == 1 else {1, 2})
 
 
 def test_blocks_come_in_order_and_are_no_larger_than_asked_for():

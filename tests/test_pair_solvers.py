@@ -267,7 +267,7 @@ def test_the_interior_point_ends_where_rounding_leaves_no_direction(
         return length  # without a move
 
     monkeypatch.setattr(interior._Newton, "step", until_near)
-    found = solve_pairs(problem_of_pairs(), solver="interior")
+    found = interior.interior_point(problem_of_pairs(), tol=1e-15, max_iter=50, report=None)
     assert len(lengths) == wasted
     assert found.certificate.gap <= 1e-6
 
@@ -375,13 +375,54 @@ def test_the_longest_step_ends_at_the_first_bound():
     assert longest((np.empty(0), np.empty(0))) == 1.0
 
 
-def test_a_matrix_that_rounding_made_indefinite_is_moved_a_little():
-    H = np.diag([1.0, 1.0, -1e-14])
-    L, lower = curvature._cholesky(H)
-    L = np.tril(L) if lower else np.triu(L).T
-    np.testing.assert_allclose(L @ L.T, H, atol=1e-11)
+@pytest.mark.parametrize(
+    "H",
+    [
+        np.diag([4.0, 1.0, -1e-14]),
+        np.ones((2, 2)),
+        np.ones((2, 2), dtype=np.float32),  # where so little more is nothing: in float64
+        np.diag([2.0, 3.0]).astype(np.float32),
+    ],
+)
+def test_a_matrix_that_rounding_made_indefinite_is_moved_a_little(H):
+    b = H @ np.arange(1.0, len(H) + 1.0).astype(H.dtype)
+    np.testing.assert_allclose(H @ curvature._inverse(H)(b), b, atol=1e-6)
     with pytest.raises(linalg.LinAlgError, match="not positive definite"):
-        curvature._cholesky(np.diag([1.0, 1.0, -1e-6]))
+        curvature._inverse(H - 2.0 * np.diag(np.diag(H)))
+
+
+def test_where_a_low_rank_loses_the_digits_the_hessian_is_formed_from_then_on():
+    problem, theta = problem_of_pairs(60, 3, 700, psd=False), np.full(700, 1e-12)
+    hessian = hessian_of(problem, theta)
+    assert hessian.low_rank
+    hessian.n_products = curvature._EXHAUSTED
+    hessian.move_to(None, theta)
+    assert hessian.low_rank
+    hessian.n_products += 1
+    hessian.move_to(None, theta)
+    assert not hessian.low_rank
+    hessian.n_products = 1
+    hessian.move_to(None, theta)
+    assert not hessian.low_rank
+
+
+def test_steps_in_float32_end_where_they_take_many_products(monkeypatch):
+    seen, move_to, solve = [], interior.Hessian.move_to, interior.Hessian.solve
+
+    def look(self, cone, theta, *, rough):
+        seen.append(rough)
+        move_to(self, cone, theta, rough=rough)
+
+    def many(self, rhs, precision):
+        found = solve(self, rhs, precision)
+        self.n_products = 11 if len(seen) == 2 else 1
+        return found
+
+    monkeypatch.setattr(interior.Hessian, "move_to", look)
+    monkeypatch.setattr(interior.Hessian, "solve", many)
+    monkeypatch.setattr(interior, "_ROUGH", 0.0)
+    interior.interior_point(problem_of_pairs(), tol=1e-9, max_iter=4, report=None)
+    assert seen == [True, True, False, False]
 
 
 def test_where_all_dissimilar_pairs_must_be_at_their_bound_they_are():

@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from kernelmetric import LMNN, NCA
+from kernelmetric import LMNN, NCA, IdealizedKernel, Pairs
 from kernelmetric.compute import _threads as room
 from kernelmetric.compute import available_threads, calm_around, nearest_neighbors, one_thread
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import _calm as calm
 from kernelmetric.solvers import minimize_lbfgs
+from kernelmetric.solvers._pair_curvature import Hessian
 
 LARGE = 1e12  # operations, so many that all threads are used
 
@@ -162,12 +164,34 @@ def test_blas_is_calm_around_the_calls_of_a_function_and_not_inside():
         with pytest.raises(ValueError, match="inside"):
             work(ValueError("inside"))
         look()
-    assert seen == [{1}, {2}, {1}, {2}, {1}]
+        work(error=None)
+    assert seen == [{1}, {2}, {1}, {2}, {1}, {2}]
     with pytest.raises(KeyboardInterrupt), calm_around(look, 1.0) as work:
         work(KeyboardInterrupt())
     assert set(blas_threads()) == {2}
     with calm_around(look, LARGE) as work:
         assert set(blas_threads()) == {2}
+
+
+def test_newton_steps_leave_the_threads_to_the_inverse(monkeypatch):
+    rng = np.random.RandomState(0)
+    X, rows = rng.standard_normal((100, 24)), np.stack(np.triu_indices(100, 1), axis=1)
+    pairs = Pairs(rows[:4000:2], rows[1:4000:2], 100)
+    seen = {"move_to": set(), "solve": set()}
+    for name, counts in seen.items():
+        plain = getattr(Hessian, name)
+
+        def look(*arguments, plain=plain, counts=counts, **named):
+            counts.update(blas_threads())
+            return plain(*arguments, **named)
+
+        monkeypatch.setattr(Hessian, name, look)
+    IdealizedKernel(C=10.0, max_iter=3).fit(X[:, :2], pairs=pairs)  # small: calm all through
+    assert seen == {"move_to": {1}, "solve": {1}}
+    seen["move_to"].clear()
+    with pytest.warns(ConvergenceWarning):
+        IdealizedKernel(C=10.0, max_iter=3).fit(X, pairs=pairs)
+    assert seen == {"move_to": {2}, "solve": {1}}
 
 
 def test_the_steps_of_an_optimiser_leave_the_threads_to_its_objective():

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from kernelmetric.compute._arrays import device_of, namespace
 from kernelmetric.compute._budget import current_budget, row_blocks
-from kernelmetric.compute._threads import alone, in_threads, worth_threads
+from kernelmetric.compute._threads import alone, available_threads, in_threads, worth_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -120,7 +120,12 @@ def map_rows(
 
 
 def sum_rows(
-    work: Callable[[slice], Any], n_rows: int, bytes_per_row: float, *, most: int | None = None
+    work: Callable[[slice], Any],
+    n_rows: int,
+    bytes_per_row: float,
+    *,
+    most: int | None = None,
+    flops: float = 0.0,
 ) -> Any:
     """The sum, over blocks of rows, of what a function gives for them.
 
@@ -134,6 +139,9 @@ def sum_rows(
         Working memory that one row of a block takes, all temporaries together.
     most : int, default=None
         Upper bound on the rows of a block.
+    flops : float, default=0
+        Floating-point operations of all together. Threads share the blocks of much work, where
+        memory allows: the blocks and the order of the sum are the same.
 
     Returns
     -------
@@ -144,9 +152,19 @@ def sum_rows(
     sums_elsewhere = None if cluster is None else cluster.sum_rows(work, bytes_per_row, most)
     if sums_elsewhere is not None:
         return sums_elsewhere[0]
-    blocks = row_blocks(n_rows, bytes_per_row, most=most)
-    total = work(next(blocks, slice(0, 0)))
-    return reduce(_added if isinstance(total, tuple) else add, map(work, blocks), total)
+    blocks = list(row_blocks(n_rows, bytes_per_row, most=most)) or [slice(0, 0)]
+    at_once = available_threads(flops) * (blocks[0].stop - blocks[0].start)
+    total: list[Any] = []
+
+    def take(part: Any) -> None:
+        total[:] = [(_added if isinstance(part, tuple) else add)(total[0], part) if total else part]
+
+    if at_once > blocks[0].stop and worth_keeping(at_once * bytes_per_row):
+        in_threads(work, blocks, flops, take)
+    else:
+        for rows in blocks:
+            take(work(rows))
+    return total[0]
 
 
 def over_tiles(

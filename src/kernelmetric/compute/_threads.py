@@ -117,10 +117,10 @@ def calm_around(work: Callable[..., Result], flops: float) -> Iterator[Callable[
         return
     calm = ExitStack()
 
-    def inside(*arguments: Any) -> Result:
+    def inside(*arguments: Any, **named: Any) -> Result:
         calm.close()
         try:
-            return work(*arguments)
+            return work(*arguments, **named)
         finally:
             calm.enter_context(_calm())
 

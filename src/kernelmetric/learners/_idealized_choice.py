@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 
+from kernelmetric.compute import calm_if_small
 from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.solvers import PairDual, PairSolution, positive_part, solve_pairs
 
@@ -72,17 +73,19 @@ def choose_C(
         return _WITHOUT_EVIDENCE, np.empty(0)
     scores: list[list[float]] = []
     paths: list[_Path] = [[] for _ in folds]
-    for C in grid:
-        scores.append([])
-        margins = []
-        for (teach, judge), path in zip(folds, paths, strict=True):
-            found = _solved(make(Z, teach, C), C, path)
-            path.append((C, found.alpha, found.metric))
-            M = positive_part(found.metric) if clip else found.metric
-            scores[-1].append(_score(Z, judge, M, counts))
-            margins.append(found.certificate.gamma)
-        if min(margins) > _SETTLED:
-            break
+    r = Z.shape[1]
+    with calm_if_small(most * max(min(r * (r + 1) // 2, most), r) ** 2):  # of a Newton step
+        for C in grid:
+            scores.append([])
+            margins = []
+            for (teach, judge), path in zip(folds, paths, strict=True):
+                found = _solved(make(Z, teach, C), C, path)
+                path.append((C, found.alpha, found.metric))
+                M = positive_part(found.metric) if clip else found.metric
+                scores[-1].append(_score(Z, judge, M, counts))
+                margins.append(found.certificate.gamma)
+            if min(margins) > _SETTLED:
+                break
     tried = np.array(scores)
     return grid[_largest_good(tried)], tried.mean(axis=1)
 
@@ -122,7 +125,8 @@ def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
             found = problem.solution(alpha, 0, _TOL, "extrapolated", metric)
             if found.converged:
                 return found
-    return solve_pairs(problem, tol=_TOL, max_iter=300, sharp=False)
+    near = path[-1][2] if path else None
+    return solve_pairs(problem, tol=_TOL, max_iter=300, metric=near, sharp=False)
 
 
 def _folds(

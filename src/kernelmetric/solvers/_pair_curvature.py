@@ -8,20 +8,24 @@ few pairs in O(N² (N + r²)).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import sum_rows
+from kernelmetric.compute import calm_if_small, sum_rows
 from kernelmetric.solvers._pair_dual import PairDual
 
 MOST_DENSE = 4000  # pairs whose Hessian is formed
 _DECIDED = 1e3  # a pair whose Θ exceeds its own curvature so much does without that of others
 _MOST_PRODUCTS = 40
+_EXHAUSTED = 20  # products after which the formed inverse is not what it should be
 _LONG = 2e9  # operations
 _TOGETHER = 4  # coordinates whose moments are one product: larger ones run faster
+_ROWS = 768  # differences of a tile, so that every thread has some
 
 
 class Cone:
@@ -81,6 +85,8 @@ class Hessian:
         self.diagonal = np.maximum((self.scale * sizes) ** 2, 1e-300)  # where all weights are 1
         self.gram: np.ndarray | None = None
         self.n_products, self.solved = 0, True  # of the last solution, and whether they sufficed
+        self.dtype: Any = np.float64
+        self.digits = False  # whether the last ones are needed, which a low rank loses
 
     def rows(self, X: np.ndarray) -> np.ndarray:
         """Products F X: forms of the pairs."""
@@ -103,19 +109,20 @@ class Hessian:
             self.widths = self.widths * np.sqrt(cone.weights[self.i, self.j])
         width = len(self.i)
         formed = n * n * (r if cone is None else np.sum(self.widths > 1e-5)) + n**3 / 3
-        low_rank = n > 600 and n * width**2 + width**3 / 3 < formed  # it loses the last digits
-        self.low_rank = low_rank or n > MOST_DENSE
+        low_rank = n > 600 and n * width**2 + width**3 / 3 < formed
+        self.digits = self.digits or (self.dtype == np.float64 and self.n_products > _EXHAUSTED)
+        self.low_rank = (low_rank and not self.digits) or n > MOST_DENSE
         # Conjugate gradients make up for float32 where forming takes longer than a few products.
         single = rough and cone is not None and n * width**2 > _LONG
         self.dtype = np.float32 if single else np.float64
         if self.low_rank:
             small = self._small()
             small[np.diag_indices_from(small)] += 1.0
-            self.factors = _cholesky(small)
+            self.inverse = _inverse(small)
         elif n:
             H = self._formed()
             H[np.diag_indices_from(H)] += theta[self.some]
-            self.factors = _cholesky(H)
+            self.inverse = _inverse(H)
 
     def solve(self, rhs: np.ndarray, precision: float) -> np.ndarray:
         """Conjugate gradients: the fewer products, the better the formed inverse is."""
@@ -147,7 +154,7 @@ class Hessian:
         x, some = rhs / self.theta, self.some
         if not self.low_rank:
             if len(some):
-                x[some] = linalg.cho_solve(self.factors, rhs[some], check_finite=False)
+                x[some] = self.inverse(rhs[some])
             return x
         E = np.zeros(len(x))
         E[some] = x[some]
@@ -155,7 +162,7 @@ class Hessian:
         E = self.sum(E)
         E = E if Q is None else Q.T @ E @ Q
         y = (E[self.i, self.j] * self.widths).astype(self.dtype)
-        y = linalg.cho_solve(self.factors, y, check_finite=False)
+        y = self.inverse(y)
         E = np.zeros_like(E)
         E[self.i, self.j] = 0.5 * y * self.widths
         E = E + E.T
@@ -205,8 +212,8 @@ class Hessian:
                 parts.append((both @ F[starts[j] :].T).ravel())
             return np.concatenate(parts)
 
-        moments = sum_rows(product, len(self.some), n_bytes, most=2048)
-        small = moments[places]
+        flops = len(self.some) * len(self.i) ** 2 / 3
+        small = sum_rows(product, len(self.some), n_bytes, most=_ROWS, flops=flops)[places]
         small *= self.widths.astype(dtype)[:, None]
         small *= self.widths.astype(dtype)
         return small
@@ -218,7 +225,7 @@ class Hessian:
             if self.gram is None:
                 parts = self.problem.parts(self.chosen)
                 self.gram = sum(s * t * (a @ b.T) ** 2 for s, a in parts for t, b in parts)
-            H = self.gram[np.ix_(some, some)]
+            H = self.gram.copy() if len(some) == len(self.gram) else self.gram[np.ix_(some, some)]
         else:
             parts = [(sign, np.ascontiguousarray(d.T)) for sign, d in self._parts(slice(None))]
             kept = np.flatnonzero(self.widths > 1e-5)
@@ -250,12 +257,17 @@ def _moment_places(r: int) -> tuple[np.ndarray, np.ndarray]:
     return starts, bases[b] + a * (width - first[b]) + starts[c] + (d - c) - first[b]
 
 
-def _cholesky(H: np.ndarray) -> Any:
-    """Cholesky factors, of a matrix moved by as little as rounding makes necessary."""
+def _inverse(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """What multiplies a vector by the inverse of a symmetric matrix.
+
+    The matrix is moved by as little as rounding makes necessary, then in float64.
+    """
     for shift in (0.0, 1e-15, 1e-14, 1e-13, 1e-12):
-        try:
-            moved = H + shift * np.max(np.diag(H)) * np.eye(len(H)) if shift else H
-            return linalg.cho_factor(moved, lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            continue
+        moved = H + shift * np.max(np.diag(H)) * np.eye(len(H)) if shift else H
+        with suppress(linalg.LinAlgError), calm_if_small(len(H) ** 3 / 3):
+            # The transpose is the same, and in the order of LAPACK.
+            L, _ = linalg.cho_factor(moved.T, lower=True, check_finite=False)
+            solve = linalg.get_blas_funcs("trsv", (L,))
+            # LAPACK's own solution takes three times as long for a single vector.
+            return lambda x: solve(L, solve(L, x, lower=1), lower=1, trans=1)
     raise linalg.LinAlgError("not positive definite")

@@ -14,13 +14,14 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import brentq, minimize_scalar
 
+from kernelmetric.compute import calm_around
 from kernelmetric.solvers._pair_curvature import MOST_DENSE, Cone, Hessian
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 
 _MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_FORMED = 2e9  # bytes of the matrices of a Newton step; the same on every machine
 _SHARP = 1e-9
-_FIRST_BARRIER = 0.3  # slopes of a first point, in mean squared distances times bounds
+_FIRST_BARRIER = 0.03  # slopes of a first point, in mean squared distances times bounds
 _ROUGH = 1e-3  # μ above which an inverse in float32 is nearly as good
 _CORRECTIONS = 3  # of a Newton step, at most
 _FAR, _FURTHER = 0.9, 0.3  # a step so long needs none; so much longer shall a corrected one be
@@ -171,7 +172,7 @@ class _Newton:
         self._look()
         self.low = self.high = np.full(len(self.room), size)
         self.multiplier = size if self.tied else 0.0
-        self.hessian = Hessian(problem, free, self.root)
+        self.hessian, self.rough = Hessian(problem, free, self.root), True
 
     def near(self, metric: np.ndarray) -> None:
         """Begin near a metric, at the α for which all products are μ.
@@ -239,10 +240,17 @@ class _Newton:
 
     def step(self, mu: float) -> float:
         """Go to the next point; returns the part of a whole Newton step."""
+        passes = len(self.problem) * self.problem.Z.shape[1] ** 2
+        # The inverse is worth the threads of BLAS, which would only wait for each other elsewhere.
+        with calm_around(self.hessian.move_to, passes) as move_to:
+            return self._step(mu, move_to)
+
+    def _step(self, mu: float, move_to: Any) -> float:
         b, a, problem = self.beta[self.free], self.a, self.problem
         cone = Cone(self.M, self.S) if problem.psd else None
         theta = self.low / b + self.high / self.room
-        self.hessian.move_to(cone, theta, rough=mu > _ROUGH)
+        self.rough = self.rough and mu > _ROUGH and self.hessian.n_products <= 2 * _CHEAP
+        move_to(cone, theta, rough=self.rough)
         rho = self.multiplier / self.slack
         precision = _SOLVED * mu
         u = self.hessian.solve(a, precision / max(1.0, self.multiplier)) if self.tied else a

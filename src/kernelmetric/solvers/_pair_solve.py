@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
+from kernelmetric.compute import calm_if_small
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import (
     affordable,
@@ -79,12 +80,12 @@ def solve_pairs(
             f"Got solver={solver!r}, but expected 'auto', 'interior' or 'first-order'."
         )
     if solver == "interior" or (solver == "auto" and affordable(problem)):
-        quick = interior_flops(problem) <= _QUICK_FLOPS
-        goal = min(tol, _INTERIOR_TOL if quick else _LONG_TOL) if sharp else tol
-        most = min(max_iter, 100)
-        found = interior_point(problem, tol=goal, max_iter=most, report=report, metric=metric)
-        if metric is not None and not found.certificate.gap <= tol and found.n_iter < most:
-            found = interior_point(problem, tol=goal, max_iter=most, report=report)
+        flops, most = interior_flops(problem), min(max_iter, 100)
+        goal = min(tol, _INTERIOR_TOL if flops <= _QUICK_FLOPS else _LONG_TOL) if sharp else tol
+        with calm_if_small(flops):
+            found = interior_point(problem, tol=goal, max_iter=most, report=report, metric=metric)
+            if metric is not None and not found.certificate.gap <= tol and found.n_iter < most:
+                found = interior_point(problem, tol=goal, max_iter=most, report=report)
         found.converged = found.certificate.gap <= tol
         return found
     start = None if metric is None else start_near(problem, metric)
