@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from kernelmetric.compute import nca_loss
+from kernelmetric.compute import Triplets, _threads, lmnn_hinge_on, nca_loss
 from kernelmetric.compute.backends import _native
 
 LOW, HIGH = -70.0, 60.0
@@ -77,6 +77,69 @@ def test_pairs_of_rows_that_are_not_there_are_refused(passes):
         for first, second in ((good, bad), (bad, good)):
             with pytest.raises(IndexError):
                 passes.pair_squares(E, first, second)
+
+
+def listed(dtype, r, p):
+    """Points in three classes, what belongs to each, targets with one missing, and a list."""
+    rng = np.random.RandomState(0)
+    codes = np.sort(rng.randint(3, size=60))
+    E, V = (rng.standard_normal((60, width)).astype(dtype) for width in (r, p))
+    targets = np.stack([np.roll(np.arange(60), shift) for shift in (1, 2)], axis=1)
+    targets = np.where(codes[targets] == codes[:, None], targets, -1)
+    pairs = np.argwhere((codes[:, None] != codes) & (rng.uniform(size=(60, 60)) < 0.5))
+    return np.ascontiguousarray(pairs, dtype=np.int32), E, V, targets
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("corner", [0.0, 0.5])
+@pytest.mark.parametrize(("r", "p"), [(1, 0), (5, 3), (17, 40)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_hinge_over_a_list_is_what_its_definition_says(passes, dtype, r, p, corner, weighed):
+    pairs, E, V, targets = listed(dtype, r, p)
+    rng = np.random.RandomState(1)
+    counted = Triplets(rng.uniform(size=(60, 2)), rng.uniform(size=60)) if weighed else None
+    E = E / np.sqrt(r).astype(dtype)
+    assert passes.hinge_compiled(E, V, pairs) == (passes.native() is not None)
+    value, product = lmnn_hinge_on(pairs, E, V, targets, 0.7, corner, counted)
+    exact, parts = E.astype(np.float64), np.ones((60, 2)) if counted is None else counted.parts
+    d = np.sum((exact[:, None] - exact) ** 2, axis=2)
+    expected, W = 0.0, np.zeros((60, 60))
+    for i, slot in np.argwhere(targets >= 0):
+        expected += parts[i, slot] * d[i, targets[i, slot]]
+        W[i, targets[i, slot]] += parts[i, slot]
+    for i, other in pairs:
+        for slot in np.flatnonzero(targets[i] >= 0):
+            t = 1.0 + d[i, targets[i, slot]] - d[i, other]
+            if t > 0:
+                count = 0.7 * parts[i, slot] * (1.0 if counted is None else counted.counts[other])
+                inside = t < corner
+                expected += count * (t * t / (2 * corner) if inside else t - corner / 2)
+                slope = count * (t / corner if inside else 1.0)
+                W[i, targets[i, slot]] += slope
+                W[i, other] -= slope
+    W = W + W.T
+    close = {"rtol": 1e-4, "atol": 1e-3} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-10}
+    np.testing.assert_allclose(value, expected, **close)
+    np.testing.assert_allclose(product, W.sum(axis=1)[:, None] * V - W @ V, **close)
+    assert product.dtype == dtype
+
+
+def test_a_list_in_parts_has_the_same_hinge(passes, monkeypatch):
+    pairs, E, V, targets = listed(np.float64, 5, 3)
+    value, product = lmnn_hinge_on(pairs, E, V, targets, 0.7, 0.5)
+    monkeypatch.setattr(_threads, "_WORTH_THREADS", 0.0)
+    others = [(pairs, E, V), (pairs.astype(np.int64), E, V), (pairs, np.asfortranarray(E), V)]
+    for given in others:
+        found, laplacian = lmnn_hinge_on(*given, targets, 0.7, 0.5)
+        assert found == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(laplacian, product, rtol=1e-10, atol=1e-12)
+
+
+def test_a_list_of_rows_that_are_not_there_is_refused(passes):
+    _, E, V, targets = listed(np.float64, 5, 3)
+    for bad in ((3, 60), (60, 3)):
+        with pytest.raises(IndexError):
+            lmnn_hinge_on(np.array([bad], dtype=np.int32), E, V, targets, 0.7)
 
 
 def test_nan_stays_nan(passes):

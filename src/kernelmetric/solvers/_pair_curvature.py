@@ -23,6 +23,7 @@ MOST_DENSE = 4000  # pairs whose Hessian is formed
 _DECIDED = 1e3  # a pair whose Θ exceeds its own curvature so much does without that of others
 _MOST_PRODUCTS = 40
 _EXHAUSTED = 20  # products after which the formed inverse is not what it should be
+_WORTH_DIGITS = 10.0  # so many times the operations of a low rank
 _LONG = 2e9  # operations
 _TOGETHER = 4  # coordinates whose moments are one product: larger ones run faster
 _ROWS = 768  # differences of a tile, so that every thread has some
@@ -109,9 +110,10 @@ class Hessian:
             self.widths = self.widths * np.sqrt(cone.weights[self.i, self.j])
         width = len(self.i)
         formed = n * n * (r if cone is None else np.sum(self.widths > 1e-5)) + n**3 / 3
-        low_rank = n > 600 and n * width**2 + width**3 / 3 < formed
+        reduced = n * width**2 + width**3 / 3
         self.digits = self.digits or (self.dtype == np.float64 and self.n_products > _EXHAUSTED)
-        self.low_rank = (low_rank and not self.digits) or n > MOST_DENSE
+        worth = _WORTH_DIGITS if self.digits else 1.0
+        self.low_rank = (n > 600 and worth * reduced < formed) or n > MOST_DENSE
         # Conjugate gradients make up for float32 where forming takes longer than a few products.
         single = rough and cone is not None and n * width**2 > _LONG
         self.dtype = np.float32 if single else np.float64

@@ -19,7 +19,7 @@
 #define LANES 16
 
 /* Changes whenever a function below changes its arguments or its meaning. */
-int kernelmetric_version(void) { return 2; }
+int kernelmetric_version(void) { return 3; }
 
 static inline float exponential(float x, float low, float high)
 {
@@ -85,42 +85,106 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
 
 #define AHEAD 8 /* pairs whose points are on their way to the cache */
 
-/* Squared distances of the points in rows first[p] and second[p] of E. Returns the number of the
-   first pair with a row that is not there, or that of all pairs. */
-#define PAIR_SQUARES(name, type)                                                                   \
-    VECTOR int64_t name(const type *restrict E, int64_t n_rows, int64_t width,                     \
-                        const int64_t *restrict first, const int64_t *restrict second,             \
-                        int64_t n_pairs, type *restrict squares)                                   \
+/* Of each type of number: the squared distance of two rows, that of listed pairs, and the hinge.
+
+   pair_squares has those of the points in rows first[p] and second[p] of E. It returns the number
+   of the first pair with a row that is not there, or that of all pairs.
+
+   listed_hinge looks at pairs (i, l) of a point and an impostor, in the order of i. A target t of i
+   is violated where l is nearer than thresholds[i][t]; the hinge of what it is nearer by, with a
+   quadratic corner, times parts[i][t] counts[l] where these are given, is added to the value, its
+   slope to slopes[i][t]. The sum w of the slopes weighs the pair: w (V_l - V_i) is added to row i
+   of product, and taken from row l. It returns what pair_squares returns. */
+#define OF_PAIRS(suffix, type)                                                                     \
+    static inline void fetch_##suffix(const type *row, int64_t width)                              \
+    {                                                                                              \
+        for (int64_t at = 0; at < width * (int64_t)sizeof(type) && at < 512; at += 64)             \
+            __builtin_prefetch((const char *)row + at);                                            \
+    }                                                                                              \
+                                                                                                   \
+    static inline type square_##suffix(const type *a, const type *b, int64_t width)                \
+    {                                                                                              \
+        type lanes[LANES] = {0};                                                                   \
+        int64_t k = 0;                                                                             \
+        for (; k + LANES <= width; k += LANES)                                                     \
+            for (int l = 0; l < LANES; l++) {                                                      \
+                type d = a[k + l] - b[k + l];                                                      \
+                lanes[l] += d * d;                                                                 \
+            }                                                                                      \
+        for (int l = 0; k < width; k++, l++) {                                                     \
+            type d = a[k] - b[k];                                                                  \
+            lanes[l] += d * d;                                                                     \
+        }                                                                                          \
+        for (int l = 0; l < 8; l++)                                                                \
+            lanes[l] += lanes[l + 8];                                                              \
+        for (int l = 0; l < 4; l++)                                                                \
+            lanes[l] += lanes[l + 4];                                                              \
+        return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);                                      \
+    }                                                                                              \
+                                                                                                   \
+    VECTOR int64_t kernelmetric_pair_squares_##suffix(                                             \
+        const type *restrict E, int64_t n_rows, int64_t width, const int64_t *restrict first,      \
+        const int64_t *restrict second, int64_t n_pairs, type *restrict squares)                   \
     {                                                                                              \
         for (int64_t p = 0; p < n_pairs; p++)                                                      \
             if ((uint64_t)first[p] >= (uint64_t)n_rows || (uint64_t)second[p] >= (uint64_t)n_rows) \
                 return p;                                                                          \
         for (int64_t p = 0; p < n_pairs; p++) {                                                    \
-            if (p + AHEAD < n_pairs) {                                                             \
-                const char *next = (const char *)(E + second[p + AHEAD] * width);                  \
-                for (int64_t at = 0; at < width * (int64_t)sizeof(type) && at < 512; at += 64)     \
-                    __builtin_prefetch(next + at);                                                 \
+            if (p + AHEAD < n_pairs)                                                               \
+                fetch_##suffix(E + second[p + AHEAD] * width, width);                              \
+            squares[p] = square_##suffix(E + first[p] * width, E + second[p] * width, width);      \
+        }                                                                                          \
+        return n_pairs;                                                                            \
+    }                                                                                              \
+                                                                                                   \
+    VECTOR int64_t kernelmetric_listed_hinge_##suffix(                                             \
+        const type *E, int64_t n_rows, int64_t width, const type *V, int64_t v_width,              \
+        const int32_t *restrict pairs, int64_t n_pairs, const double *restrict thresholds,         \
+        int64_t n_targets, const double *restrict parts, const double *restrict counts,            \
+        double corner, double *restrict value, double *restrict slopes, type *restrict product)    \
+    {                                                                                              \
+        for (int64_t p = 0; p < 2 * n_pairs; p++)                                                  \
+            if (pairs[p] < 0 || pairs[p] >= n_rows)                                                \
+                return p / 2;                                                                      \
+        int64_t last = -1;                                                                         \
+        double farthest = 0.0;                                                                     \
+        for (int64_t p = 0; p < n_pairs; p++) {                                                    \
+            if (p + AHEAD < n_pairs)                                                               \
+                fetch_##suffix(E + pairs[2 * (p + AHEAD) + 1] * width, width);                     \
+            int64_t i = pairs[2 * p], l = pairs[2 * p + 1];                                        \
+            const double *of_i = thresholds + i * n_targets;                                       \
+            if (i != last) {                                                                       \
+                farthest = of_i[0];                                                                \
+                for (int64_t t = 1; t < n_targets; t++)                                            \
+                    farthest = of_i[t] > farthest ? of_i[t] : farthest;                            \
+                last = i;                                                                          \
             }                                                                                      \
-            const type *a = E + first[p] * width, *b = E + second[p] * width;                      \
-            type lanes[LANES] = {0};                                                               \
-            int64_t k = 0;                                                                         \
-            for (; k + LANES <= width; k += LANES)                                                 \
-                for (int l = 0; l < LANES; l++) {                                                  \
-                    type d = a[k + l] - b[k + l];                                                  \
-                    lanes[l] += d * d;                                                             \
+            double d = square_##suffix(E + i * width, E + l * width, width), weight = 0.0;         \
+            if (!(d < farthest))                                                                   \
+                continue;                                                                          \
+            for (int64_t t = 0; t < n_targets; t++) {                                              \
+                double margin = of_i[t] - d, slope = 1.0, hinge = margin;                          \
+                if (!(margin > 0.0))                                                               \
+                    continue;                                                                      \
+                if (corner > 0.0) {                                                                \
+                    slope = margin < corner ? margin / corner : 1.0;                               \
+                    hinge = slope * (margin - 0.5 * corner * slope);                               \
                 }                                                                                  \
-            for (int l = 0; k < width; k++, l++) {                                                 \
-                type d = a[k] - b[k];                                                              \
-                lanes[l] += d * d;                                                                 \
+                double count = parts ? parts[i * n_targets + t] * counts[l] : 1.0;                 \
+                *value += hinge * count;                                                           \
+                slopes[i * n_targets + t] += slope * count;                                        \
+                weight += slope * count;                                                           \
             }                                                                                      \
-            for (int l = 0; l < 8; l++)                                                            \
-                lanes[l] += lanes[l + 8];                                                          \
-            for (int l = 0; l < 4; l++)                                                            \
-                lanes[l] += lanes[l + 4];                                                          \
-            squares[p] = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);                            \
+            const type *V_i = V + i * v_width, *V_l = V + l * v_width;                             \
+            type *at_i = product + i * v_width, *at_l = product + l * v_width, w = (type)weight;   \
+            for (int64_t k = 0; k < v_width; k++) {                                                \
+                type move = w * (V_i[k] - V_l[k]);                                                 \
+                at_i[k] -= move;                                                                   \
+                at_l[k] += move;                                                                   \
+            }                                                                                      \
         }                                                                                          \
         return n_pairs;                                                                            \
     }
 
-PAIR_SQUARES(kernelmetric_pair_squares_float, float)
-PAIR_SQUARES(kernelmetric_pair_squares_double, double)
+OF_PAIRS(float, float)
+OF_PAIRS(double, double)

@@ -2,7 +2,7 @@
 
 Two are over a tile of the NCA softmax. NumPy has vector code for the exponential of float32 on some
 processors and not on others, and takes clipping, exponentials, sums and weights in passes of their
-own. One is over listed pairs of points, which NumPy would copy. ``_native.c`` is compiled when the
+own. Two are over listed pairs of points, which NumPy would copy. ``_native.c`` is compiled when the
 package is built (``hatch_build.py``); without it, or where the environment has
 ``KERNELMETRIC_PURE=1``, all runs in NumPy, with the same results but for rounding.
 """
@@ -18,12 +18,9 @@ from typing import Any
 import numpy as np
 
 _LIBRARY = "libkernelmetric.so"
-_VERSION = 2  # of the functions in _native.c; a file compiled from others is not used
+_VERSION = 3  # of the functions in _native.c; a file compiled from others is not used
 
-_PAIR_SQUARES = {
-    np.dtype(np.float32): "kernelmetric_pair_squares_float",
-    np.dtype(np.float64): "kernelmetric_pair_squares_double",
-}
+_SUFFIXES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 
 @lru_cache(maxsize=1)
@@ -55,10 +52,15 @@ def native() -> Any | None:
     ]  # fmt: skip
     library.kernelmetric_weigh.argtypes = [floats, size, size, floats, floats]
     library.kernelmetric_exponentials.restype = library.kernelmetric_weigh.restype = None
-    for name in _PAIR_SQUARES.values():
-        function = getattr(library, name)
-        function.argtypes = [floats, size, size, floats, floats, size, floats]
-        function.restype = size
+    for suffix in _SUFFIXES.values():
+        squares = getattr(library, f"kernelmetric_pair_squares_{suffix}")
+        squares.argtypes = [floats, size, size, floats, floats, size, floats]
+        hinge = getattr(library, f"kernelmetric_listed_hinge_{suffix}")
+        hinge.argtypes = [
+            floats, size, size, floats, size, floats, size, floats, size, floats, floats,
+            ctypes.c_double, floats, floats, floats,
+        ]  # fmt: skip
+        squares.restype = hinge.restype = size
     return library
 
 
@@ -139,23 +141,101 @@ def pair_squares(E: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.nda
     ndarray of shape (n_pairs,)
         In the type of E.
     """
-    library = native() if E.dtype in _PAIR_SQUARES and E.flags.c_contiguous else None
+    library = native() if E.dtype in _SUFFIXES and E.flags.c_contiguous else None
     if library is None:
         difference = E.take(first, axis=0)
         difference -= E.take(second, axis=0)
         return np.einsum("ij,ij->i", difference, difference)
     first, second = (np.ascontiguousarray(rows, dtype=np.int64) for rows in (first, second))
     squares = np.empty(len(first), dtype=E.dtype)
-    done = getattr(library, _PAIR_SQUARES[E.dtype])(
+    done = getattr(library, f"kernelmetric_pair_squares_{_SUFFIXES[E.dtype]}")(
         E.ctypes.data, *E.shape, first.ctypes.data, second.ctypes.data, len(first),
         squares.ctypes.data,
     )  # fmt: skip
     if done < len(first):
-        raise IndexError(
-            f"Got the pair {first[done]}, {second[done]} of {len(E)} points, but expected row "
-            f"numbers from 0 to {len(E) - 1}."
-        )
+        raise _no_such_rows(first[done], second[done], E)
     return squares
+
+
+def hinge_compiled(E: Any, V: Any, pairs: np.ndarray) -> bool:
+    """Whether :func:`add_listed_hinge` takes these.
+
+    Parameters
+    ----------
+    E, V : array
+        Points, and what belongs to each.
+    pairs : ndarray of shape (n_pairs, 2)
+        Row numbers.
+
+    Returns
+    -------
+    bool
+        False where nothing is compiled, or for arrays of another kind, type or order.
+    """
+    arrays = E, V, pairs
+    return (
+        all(isinstance(array, np.ndarray) and array.flags.c_contiguous for array in arrays)
+        and E.dtype == V.dtype
+        and E.dtype in _SUFFIXES
+        and pairs.dtype == np.int32
+        and native() is not None
+    )
+
+
+def add_listed_hinge(
+    E: np.ndarray,
+    V: np.ndarray,
+    pairs: np.ndarray,
+    thresholds: np.ndarray,
+    corner: float,
+    counted: tuple[np.ndarray, np.ndarray] | None,
+    slopes: np.ndarray,
+    product: np.ndarray,
+) -> float:
+    """The hinge over listed pairs, its slopes, and the Laplacian of their weights times V.
+
+    Parameters
+    ----------
+    E : ndarray of shape (n, r)
+        The points.
+    V : ndarray of shape (n, p)
+        What the Laplacian is multiplied with.
+    pairs : ndarray of shape (n_pairs, 2)
+        Points and impostors, sorted by point.
+    thresholds : ndarray of shape (n, k)
+        Squared distances below which an impostor violates a target, in float64.
+    corner : float
+        Width of the quadratic corner.
+    counted : tuple of ndarray of shape (n, k) and (n,), or None
+        What targets and impostors count.
+    slopes : ndarray of shape (n, k)
+        In float64: what each target collects is added.
+    product : ndarray of shape (n, p)
+        The product is added.
+
+    Returns
+    -------
+    float
+        The hinge.
+    """
+    value = np.zeros(1)
+    weights: list[Any] = [np.ascontiguousarray(w, np.float64) for w in counted or ()]
+    places = [w.ctypes.data for w in weights] or [None, None]
+    done = getattr(native(), f"kernelmetric_listed_hinge_{_SUFFIXES[E.dtype]}")(
+        E.ctypes.data, *E.shape, V.ctypes.data, V.shape[1], pairs.ctypes.data, len(pairs),
+        thresholds.ctypes.data, thresholds.shape[1], *places, corner, value.ctypes.data,
+        slopes.ctypes.data, product.ctypes.data,
+    )  # fmt: skip
+    if done < len(pairs):
+        raise _no_such_rows(pairs[done, 0], pairs[done, 1], E)
+    return float(value[0])
+
+
+def _no_such_rows(first: int, second: int, E: np.ndarray) -> IndexError:
+    return IndexError(
+        f"Got the pair {first}, {second} of {len(E)} points, but expected row numbers from 0 to "
+        f"{len(E) - 1}."
+    )
 
 
 def _suited(*arrays: np.ndarray) -> Any | None:

@@ -9,6 +9,7 @@ bound of the objective, exact when the list holds every active pair, and far che
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from kernelmetric.compute._arrays import is_sparse, like, namespace, to_numpy
 from kernelmetric.compute._execute import sum_tiles, worth_keeping
 from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute.backends import backend_of
+from kernelmetric.compute.backends._native import add_listed_hinge, hinge_compiled
 from kernelmetric.compute.reductions._hinge_there import hinge_there, huber_hinge
 from kernelmetric.compute.reductions._products import BlockProduct
 from kernelmetric.compute.reductions._selection import true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
 from kernelmetric.compute.reductions._triplets import (
+    FLOPS_OF_ONE,
     Block,
     Points,
     Triplets,
@@ -36,6 +39,7 @@ from kernelmetric.compute.reductions._triplets import (
 
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _WORTH_SHARING = 1e7  # operations of a sparse product
+_PARTS = 16  # of a list, for threads to share
 _WHOLE_BYTES = 60.0  # for each pair of points, where all cost something
 _WHOLE_ROWS = 1000  # up to here all pairs at once: no block or list is worth its cost
 
@@ -154,22 +158,55 @@ def lmnn_hinge_on(
     -----
     O(n_pairs (r + p)) time and memory for the pairs.
     """
-    n, k = targets.shape
     value, thresholds, pull = targets_part(E, targets, weighed)
+    if hinge_compiled(E, V, pairs):
+        ends = [len(pairs) * part // _PARTS for part in range(_PARTS + 1)]
+        hinge, slopes, product = sum_tiles(
+            partial(_listed_sums, E, V, pairs, thresholds, smoothing, weighed),
+            [slice(*part) for part in pairwise(ends)],
+            flops=FLOPS_OF_ONE * len(pairs) * (E.shape[1] + V.shape[1]),
+            entries=V.size + thresholds.size,
+        )
+    else:
+        hinge, slopes, product = _listed_hinge(E, V, pairs, thresholds, smoothing, weighed)
+    i, slot = np.nonzero(targets >= 0)
+    weights = (pull + c * slopes)[i, slot]
+    return value + c * hinge, c * product + _laplacian_product(i, targets[i, slot], weights, V)
+
+
+def _listed_sums(
+    E: np.ndarray,
+    V: np.ndarray,
+    pairs: np.ndarray,
+    thresholds: np.ndarray,
+    smoothing: float,
+    weighed: Triplets | None,
+    parts: list[slice],
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The tile: hinge of some listed pairs, slopes of targets, Laplacian of the pairs times V."""
+    slopes, product = np.zeros(thresholds.shape), np.zeros_like(V)
+    how = thresholds, smoothing, weighed, slopes, product
+    return sum(add_listed_hinge(E, V, pairs[part], *how) for part in parts), slopes, product
+
+
+def _listed_hinge(
+    E: Any,
+    V: Any,
+    pairs: np.ndarray,
+    thresholds: np.ndarray,
+    smoothing: float,
+    weighed: Triplets | None,
+) -> tuple[float, np.ndarray, Any]:
+    """The same of all listed pairs, where nothing is compiled for it."""
     i, impostor = pairs[:, 0], pairs[:, 1]
     d = pair_distances(E, i, impostor)
     active = np.flatnonzero(d < thresholds.max(axis=1)[i])
     i, impostor = i[active], impostor[active]
     margin = thresholds[i] - d[active][:, None]
     h, slope = _counted(huber_hinge(margin, smoothing, np), i, impostor, weighed)
-    value += c * float(h.sum())
-    for j in range(k):
-        pull[:, j] += c * np.bincount(i, weights=slope[:, j], minlength=n)
-    ti, slot = np.nonzero(targets >= 0)
-    weights = pull[ti, slot], -c * slope.sum(axis=1)
-    lists = (ti, i), (targets[ti, slot], impostor), weights
-    first, second, both = map(np.concatenate, lists)
-    return value, _laplacian_product(first, second, both, V)
+    columns = [np.bincount(i, weights=column, minlength=len(thresholds)) for column in slope.T]
+    product = _laplacian_product(i, impostor, -slope.sum(axis=1), V)
+    return float(h.sum()), np.stack(columns, axis=1), product
 
 
 def _counted(

@@ -22,7 +22,7 @@ _STRIP_COLUMNS = 2048  # so many: a product of few rows and all columns reads al
 _LARGE = 8  # a class with this part of all points is worth a table of the others
 _SHARED_ROWS = 128  # of small classes in one block
 _PAIR_CHUNK_BYTES = 2**20
-_FLOPS_OF_ONE = 15.0  # what takes as long as one number of a gathered row
+FLOPS_OF_ONE = 15.0  # what takes as long as one number of a gathered row
 
 
 class Block(NamedTuple):
@@ -178,7 +178,7 @@ def pair_distances(E: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Squared distances of listed pairs, in float64, a bounded number of them at a time."""
     step = max(1, _PAIR_CHUNK_BYTES // (itemsize_of(E) * max(E.shape[1], 1)))
     chunks = [slice(start, start + step) for start in range(0, len(i), step)]
-    flops, host = _FLOPS_OF_ONE * len(i) * E.shape[1], backend_of(E).host
+    flops, host = FLOPS_OF_ONE * len(i) * E.shape[1], backend_of(E).host
     parts = over_tiles(partial(_some_distances, E, i, j), chunks, flops=flops, host=host)
     return np.concatenate([np.empty(0), *parts])
 
