@@ -217,7 +217,7 @@ class Flat:
     def __init__(self, exact=0.0):
         self.exact = exact
 
-    def mine(self, L, most=50):
+    def mine(self, L, most, slack):
         return self.exact, np.empty((0, 2), dtype=np.int32)
 
     def look(self, L, pairs, most, slack):
@@ -392,7 +392,9 @@ def test_where_C_only_scales_the_metric_nothing_is_solved_for_a_larger_one(monke
         found = choice._solved(problem, C, path)
         path.append((C, found.alpha, found.metric))
         assert found.certificate.gap <= 1e-2
-    assert options == 2 * [{"tol": 1e-2, "max_iter": 300, "sharp": False}]  # not for the third
+    near = [given.pop("metric") for given in options]  # for the third nothing is
+    assert near[0] is None and near[1] is path[0][2]
+    assert options == 2 * [{"tol": 1e-2, "max_iter": 300, "sharp": False}]
     wrong = [(C, 0.0 * alpha, np.eye(2)) for C, alpha, _ in path[:2]]
     choice._solved(problems[1e6], 1e6, wrong)
     assert len(options) == 3  # a line that ends nowhere good is not followed

@@ -424,14 +424,15 @@ class Watched:
     def __init__(self, missing):
         self.missing, self.watched = list(missing), []
 
-    def mine(self, L, most=margin._WATCHED):
+    def mine(self, L, most, slack):
+        assert slack == 0.5
         self.watched.append(most)
         first = len(self.watched) == 1
         extra = 0.0 if first or not self.missing else self.missing.pop(0)
         return 5.0 + extra, np.array([[0, 1]], dtype=np.int32)
 
     def look(self, L, pairs, most, slack):
-        exact, nearby = self.mine(L, most)
+        exact, nearby = self.mine(L, most, slack)
         return exact, 5.0, nearby
 
     def listed(self, pairs, nearby):
@@ -541,6 +542,28 @@ def test_many_points_end_where_they_would_without_a_start_from_some(monkeypatch)
     with pytest.warns(ConvergenceWarning):
         short = LMNN(max_iter=3).fit(X, y)
     assert short.n_iter_ == 3
+
+
+@pytest.mark.parametrize(("most_listed", "most"), [(1e7, 200), (1.0, 50)])
+def test_many_points_leave_out_no_impostors_where_some_had_few(monkeypatch, most_listed, most):
+    rng = np.random.RandomState(0)
+    y = np.arange(4000) % 2
+    X = rng.standard_normal((4000, 2)) + 1.5 * y[:, None]
+    monkeypatch.setattr(margin, "_MANY_POINTS", 3000)
+    monkeypatch.setattr(margin, "_SOME_POINTS", 1200)
+    monkeypatch.setattr(margin, "_MOST_LISTED", most_listed)
+    seen, real = [], margin.mine_impostors
+
+    def mined(E, targets, codes, c, *, most, slack, **options):
+        seen.append((len(codes), most, slack))
+        return real(E, targets, codes, c, most=most, slack=slack, **options)
+
+    monkeypatch.setattr(margin, "mine_impostors", mined)
+    LMNN(tol=1e-2).fit(X, y)
+    assert next(rest for n, *rest in seen if n == 1000) == [50, 0.5]
+    found, slack = next(rest for n, *rest in seen if n == 4000)
+    assert found == most
+    assert slack < 0.5  # the corner is narrow by then
 
 
 def test_many_points_take_no_step_where_some_of_them_were_enough(monkeypatch):

@@ -34,6 +34,8 @@ FIRST_CORNER = 1.0
 _CORNER_FACTOR = 0.1
 _FIRST_ROUND = 10  # iterations before the impostors are looked for again; doubles every round
 _WATCHED = 50  # impostors of a point on the first list; doubles whenever a list was too short
+_WATCHED_SHARE = 0.05  # of all points, instead: where some of them have told that lists are short,
+_MOST_LISTED = 1e7  # pairs: the few points with many impostors need not be left out
 _SLACK = 0.5  # how much farther than the margin an impostor on the first list may be
 _ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimate will do
 _MANY_POINTS = 6_000  # from here a descent begins with some of the points,
@@ -95,10 +97,10 @@ class MarginProblem:
         value = self._at_lengths(self._embedded(L), np.ones(1), every=1)[0]
         return float(value + self.reg * frobenius(L, None)[0])
 
-    def mine(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+    def mine(self, L: np.ndarray, **which: float) -> tuple[float, np.ndarray]:
         """The objective, and the impostor pairs worth watching near L."""
         few, self.few = self.few, self.few and not self.lists_may_help
-        value, pairs = self._mined(self._embedded(L), most=_WATCHED)
+        value, pairs = self._mined(self._embedded(L), **which)
         if few and len(pairs) > _SHORT_LIST * len(self.codes) ** 2:
             self.few, pairs = True, pairs[:0]
         return value + self.reg * frobenius(L, None)[0], pairs
@@ -197,6 +199,11 @@ class MarginProblem:
             return self._over_all(E, V, corner)
         return lmnn_hinge_on(pairs, E, V, self.targets, self.c, corner, self.weighed)
 
+    def watched(self, share: float) -> int:
+        """Impostors of a point on a list, where so large a share of all pairs is worth one."""
+        n = len(self.codes)
+        return int(_WATCHED_SHARE * n) if share * n * n <= _MOST_LISTED else _WATCHED
+
     def listed(self, pairs: np.ndarray, nearby: np.ndarray) -> np.ndarray:
         """What to watch next: all that was ever worth it or, if too much, what is now."""
         both = _union(pairs, nearby, len(self.codes))
@@ -222,15 +229,15 @@ def descend(
     Many points begin where some of them end: a look at all takes time as the square of their
     number, and most rounds are far from the end.
     """
-    done = 0
+    done, most, how = 0, _WATCHED, (report, problem.unit, max_iter, tol)
     if len(problem.codes) > _MANY_POINTS and corner == FIRST_CORNER:
         some = problem.thinned()
         if some.unit:
-            how = report, problem.unit, max_iter, tol
-            L, _, corner, done = _rounds(some, L, corner, done, *how)
+            L, _, corner, done, listed = _rounds(some, L, corner, done, most, *how)
+            most = max(most, problem.watched(listed / len(some.codes) ** 2))
     if report.stopped or done >= max_iter:
         return L, False, corner
-    return _rounds(problem, L, corner, done, report, problem.unit, max_iter, tol)[:3]
+    return _rounds(problem, L, corner, done, most, *how)[:3]
 
 
 def _rounds(
@@ -238,21 +245,22 @@ def _rounds(
     L: np.ndarray,
     corner: float,
     done: int,
+    most: int,
     report: Iterations,
     scale: float,
     max_iter: int,
     tol: float,
-) -> tuple[np.ndarray, bool, float, int]:
+) -> tuple[np.ndarray, bool, float, int, int]:
     """Rounds on one problem, reported for so many target pairs as ``scale`` says.
 
-    Returns the map, whether it is good, the last corner, and the iterations done.
+    Returns the map, whether it is good, the last corner, the iterations done, and how many pairs
+    are worth watching in the end.
     """
     unit = problem.unit
     round_length, finish = _FIRST_ROUND, False
-    most = _WATCHED
-    exact, pairs = problem.mine(L)
+    exact, pairs = problem.mine(L, most=most, slack=_slack(corner))
     if done and exact <= tol * unit:  # some of the points were enough
-        return L, True, corner, done
+        return L, True, corner, done, len(pairs)
     for _ in range(_MAX_ROUNDS):
         minimum = minimize_lbfgs(
             partial(problem.of_map, pairs=pairs, corner=corner),
@@ -262,15 +270,14 @@ def _rounds(
             report=lambda L, value: report(L, value * scale),
         )
         L, done = minimum.x, done + minimum.n_iter
-        # The narrower the corner, the shorter the steps, and the nearer impostors that matter.
-        exact, seen, nearby = problem.look(L, pairs, most=most, slack=_SLACK * corner ** (1 / 3))
+        exact, seen, nearby = problem.look(L, pairs, most=most, slack=_slack(corner))
         missing, rounded = exact - seen, seen - minimum.value * unit
         near = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
         # No objective is below zero: one that is as good as none is near enough to the best.
         good = (near and (finish or _STAGE_TOL * corner <= 0.1 * tol)) or exact <= tol * unit
         stuck = minimum.n_iter == 0 and not minimum.converged  # no step leads to a finite value
         if good or report.stopped or done >= max_iter or stuck:
-            return L, good, corner, done
+            return L, good, corner, done, len(nearby)
         finish = finish or near
         if minimum.converged and not near and missing <= rounded:
             corner *= _CORNER_FACTOR
@@ -279,7 +286,15 @@ def _rounds(
         most *= 1 + too_short
         pairs = problem.listed(pairs, nearby) if too_short else nearby
         round_length *= 2
-    return L, False, corner, done
+    return L, False, corner, done, len(nearby)
+
+
+def _slack(corner: float) -> float:
+    """How much farther than the margin an impostor on a list may be.
+
+    The narrower the corner, the shorter the steps, and the nearer impostors that matter.
+    """
+    return _SLACK * corner ** (1 / 3)
 
 
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
