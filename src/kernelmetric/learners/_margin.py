@@ -35,7 +35,7 @@ _CORNER_FACTOR = 0.1
 _FIRST_ROUND = 10  # iterations before the impostors are looked for again; doubles every round
 _WATCHED = 50  # impostors of a point on the first list; doubles whenever a list was too short
 _WATCHED_SHARE = 0.05  # of all points, instead: where some of them have told that lists are short,
-_MOST_LISTED = 1e7  # pairs: the few points with many impostors need not be left out
+_MOST_LISTED = 2e7  # pairs: the few points with many impostors need not be left out
 _SLACK = 0.5  # how much farther than the margin an impostor on the first list may be
 _ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimate will do
 _MANY_POINTS = 6_000  # from here a descent begins with some of the points,
@@ -299,10 +299,13 @@ def _slack(corner: float) -> float:
 
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
     """All pairs of both lists, once each, sorted."""
-    keys = [p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)]
-    merged = np.sort(np.concatenate(keys))
-    merged = merged[np.append(True, merged[1:] != merged[:-1])] if len(merged) else merged
-    return np.stack([merged // n, merged % n], axis=1).astype(np.int32)
+    keys = np.concatenate([p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)])
+    keys.sort()
+    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+    union = np.empty((len(keys), 2), dtype=np.int32)
+    np.floor_divide(keys, n, out=union[:, 0], casting="unsafe")
+    np.remainder(keys, n, out=union[:, 1], casting="unsafe")
+    return union
 
 
 def descend_convex(
