@@ -17,7 +17,7 @@ from kernelmetric.compute import (
     within_budget,
     worth_keeping,
 )
-from kernelmetric.compute._execute import _equal_shares, over_tiles, sum_tiles
+from kernelmetric.compute._execute import _equal_shares, over_tiles, run_elsewhere, sum_tiles
 
 
 @pytest.mark.parametrize("budget", ["1GB", 400, 1])
@@ -48,6 +48,21 @@ def test_threads_share_the_blocks_of_a_sum_where_memory_allows(budget, n_threads
     assert n_blocks == 8
     assert np.array_equal(total, alone)  # to the last bit
     assert len(seen - {threading.get_ident()}) in ({0} if n_threads == 1 else {1, 2})
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_sums_that_shall_stay_are_not_shared_with_a_cluster(here):
+    asked = []
+
+    class Elsewhere:
+        def share(self, work, items, flops, take):
+            asked.append(len(items))
+            return False
+
+    with run_elsewhere(Elsewhere()):
+        (total,) = sum_tiles(lambda some: (sum(some),), [1, 2, 3], flops=1.0, entries=1, here=here)
+    assert total == 6
+    assert bool(asked) is not here
 
 
 def test_blocks_come_in_order_and_are_no_larger_than_asked_for():

@@ -204,6 +204,7 @@ def sum_tiles(
     entries: float,
     cost: Callable[[Item], float] = lambda tile: 1.0,
     host: bool = True,
+    here: bool = False,
 ) -> tuple[Any, ...]:
     """The sums of what a function gives for groups of tiles.
 
@@ -221,6 +222,9 @@ def sum_tiles(
         What a tile costs, for groups of equal cost.
     host : bool, default=True
         As in :func:`over_tiles`.
+    here : bool, default=False
+        True for work that stays, also on a cluster: where the way of sums as large as the points
+        takes longer than to make them.
 
     Returns
     -------
@@ -243,7 +247,7 @@ def sum_tiles(
 
     groups = _equal_shares(tiles, cost, n_groups)
     if host:
-        _shared(work, groups, flops, take)
+        (in_threads if here else _shared)(work, groups, flops, take)
     else:
         take(work(groups[0]))
     return tuple(total)

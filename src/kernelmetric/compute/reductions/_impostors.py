@@ -164,8 +164,9 @@ def lmnn_hinge_on(
         hinge, slopes, product = sum_tiles(
             partial(_listed_sums, E, V, pairs, thresholds, smoothing, weighed),
             [slice(*part) for part in pairwise(ends)],
-            flops=FLOPS_OF_ONE * len(pairs) * (E.shape[1] + V.shape[1]),
+            flops=FLOPS_OF_ONE * len(pairs) * E.shape[1],
             entries=V.size + thresholds.size,
+            here=True,
         )
     else:
         hinge, slopes, product = _listed_hinge(E, V, pairs, thresholds, smoothing, weighed)
