@@ -153,13 +153,13 @@ def sum_rows(
     if sums_elsewhere is not None:
         return sums_elsewhere[0]
     blocks = list(row_blocks(n_rows, bytes_per_row, most=most)) or [slice(0, 0)]
-    at_once = available_threads(flops) * (blocks[0].stop - blocks[0].start)
+    n_threads = available_threads(flops)
     total: list[Any] = []
 
     def take(part: Any) -> None:
         total[:] = [(_added if isinstance(part, tuple) else add)(total[0], part) if total else part]
 
-    if at_once > blocks[0].stop and worth_keeping(at_once * bytes_per_row):
+    if n_threads > 1 and worth_keeping(n_threads * blocks[0].stop * bytes_per_row):
         in_threads(work, blocks, flops, take)
     else:
         for rows in blocks:

@@ -143,6 +143,8 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
         int64_t n_targets, const double *restrict parts, const double *restrict counts,            \
         double corner, double *restrict value, double *restrict slopes, type *restrict product)    \
     {                                                                                              \
+        if (n_targets < 1)                                                                         \
+            return n_pairs;                                                                        \
         for (int64_t p = 0; p < 2 * n_pairs; p++)                                                  \
             if (pairs[p] < 0 || pairs[p] >= n_rows)                                                \
                 return p / 2;                                                                      \
