@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernelmetric.compute import Triplets, _threads, lmnn_hinge_on, nca_loss
+from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute.backends import _native
 
 LOW, HIGH = -70.0, 60.0
@@ -133,6 +134,19 @@ def test_a_list_in_parts_has_the_same_hinge(passes, monkeypatch):
         found, laplacian = lmnn_hinge_on(*given, targets, 0.7, 0.5)
         assert found == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(laplacian, product, rtol=1e-10, atol=1e-12)
+
+
+def test_the_hinge_over_a_list_stays_where_the_fit_runs(passes):
+    asked = []
+
+    class Elsewhere:
+        def share(self, work, items, flops, take):
+            asked.append(work.func.__name__)
+            return False
+
+    with run_elsewhere(Elsewhere()):
+        lmnn_hinge_on(*listed(np.float64, 5, 3), 0.7)
+    assert set(asked) == {"_some_distances"}  # which says itself whether it is worth the way
 
 
 def test_a_list_of_rows_that_are_not_there_is_refused(passes):
