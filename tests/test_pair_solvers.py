@@ -111,16 +111,17 @@ def test_sums_and_distances_are_the_same_with_products_of_coordinates(
 
 @pytest.mark.parametrize(
     ("r", "n_pairs", "by_points"),
-    [(257, 49, False), (257, 50, False), (257, 51, True), (256, 51, False)],
+    [(32, 49, False), (32, 50, False), (32, 51, True), (31, 51, False)],
 )
 def test_sums_are_by_points_only_where_these_have_fewer_products(r, n_pairs, by_points):
     problem = problem_of_pairs(25, r, n_pairs)
     assert problem._by_points == by_points
-    assert (problem._kept is None) == by_points
     delta = problem.Z[problem.first] - problem.Z[problem.second]
     alpha = np.random.RandomState(1).uniform(size=n_pairs)
     M = (delta * (problem.signs * alpha)[:, None]).T @ delta
     np.testing.assert_allclose(problem.matrix(alpha), M, atol=1e-9)
+    forms = np.einsum("pi,ij,pj->p", delta, M, delta)
+    np.testing.assert_allclose(problem.forms(M), forms, rtol=1e-10, atol=1e-10)
 
 
 # --- first-order steps --------------------------------------------------------------------------

@@ -9,7 +9,6 @@ few pairs in O(N² (N + r²)).
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -251,12 +250,16 @@ def _moment_places(r: int) -> tuple[np.ndarray, np.ndarray]:
     starts = np.concatenate([[0], np.cumsum(np.arange(r, 1, -1))])
     width = r * (r + 1) // 2
     first = starts[np.arange(r) // _TOGETHER * _TOGETHER]  # where the columns of a row begin
-    bases = np.concatenate([[0], np.cumsum(np.arange(1, r + 1) * (width - first))])
-    i, j = np.triu_indices(r)
-    a, d = np.minimum(i[:, None], i), np.maximum(j[:, None], j)
-    inner = np.maximum(i[:, None], i), np.minimum(j[:, None], j)
+    bases = np.concatenate([[0], np.cumsum(np.arange(1, r) * (width - first[:-1]))])
+    i, j = (ends.astype(np.int32) for ends in np.triu_indices(r))
+    inner = np.maximum.outer(i, i), np.minimum.outer(j, j)
     b, c = np.minimum(*inner), np.maximum(*inner)
-    return starts, bases[b] + a * (width - first[b]) + starts[c] + (d - c) - first[b]
+    # Tables of r numbers, looked up: passes over the large arrays are what takes time here.
+    places = np.minimum.outer(i, i) * (width - first).astype(np.int32)[b]
+    places += (bases - first).astype(np.int32)[b]
+    places += (starts - np.arange(r)).astype(np.int32)[c]
+    places += np.maximum.outer(j, j)
+    return starts, places.astype(np.intp)
 
 
 def _inverse(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -266,10 +269,13 @@ def _inverse(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """
     for shift in (0.0, 1e-15, 1e-14, 1e-13, 1e-12):
         moved = H + shift * np.max(np.diag(H)) * np.eye(len(H)) if shift else H
-        with suppress(linalg.LinAlgError), calm_if_small(len(H) ** 3 / 3):
+        # A factor of SciPy's cho_factor may come by rows: every solution would copy it. That of
+        # cho_solve takes three times as long for a single vector.
+        (factor,) = linalg.get_lapack_funcs(("potrf",), (moved,))
+        (solve,) = linalg.get_blas_funcs(("trsv",), (moved,))
+        with calm_if_small(len(H) ** 3 / 3):
             # The transpose is the same, and in the order of LAPACK.
-            L, _ = linalg.cho_factor(moved.T, lower=True, check_finite=False)
-            solve = linalg.get_blas_funcs("trsv", (L,))
-            # LAPACK's own solution takes three times as long for a single vector.
+            L, failed = factor(moved.T, lower=1, clean=0)
+        if not failed:
             return lambda x: solve(L, solve(L, x, lower=1), lower=1, trans=1)
     raise linalg.LinAlgError("not positive definite")

@@ -28,6 +28,8 @@ from kernelmetric.compute import map_rows, sum_rows, worth_keeping
 from kernelmetric.solvers._symmetric import positive_eigenpairs, positive_part
 
 _BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
+_GATHERED_ROWS = 1024  # fewer where rows are gathered: fresh memory would take longer than that
+_MANY_COORDINATES = 32
 _CACHED_BYTES = 1e9  # differences kept between passes, at most
 _PRODUCT_BYTES = 2.5e6  # products of their coordinates kept too: more would leave the cache
 
@@ -132,10 +134,10 @@ class PairDual:
         self.apart = self.signs > 0
         n, r = self.Z.shape
         # With many pairs per point and many coordinates, M = Zᵀ (Laplacian) Z has fewer products.
-        self._by_points = r > 256 and len(self.first) > 2 * n
+        self._by_points = r >= _MANY_COORDINATES and len(self.first) > 2 * n
         self._kept: np.ndarray | None = None
         n_bytes = 8.0 * r * len(self.first)
-        if not self._by_points and n_bytes <= _CACHED_BYTES and worth_keeping(n_bytes, share=0.5):
+        if n_bytes <= _CACHED_BYTES and worth_keeping(n_bytes, share=0.5):
             self._kept = self._of_pairs(self.differences)
         self._products = self._few_products()
         self.prior = np.eye(r) if prior is None else np.asarray(prior, dtype=np.float64)
@@ -205,7 +207,8 @@ class PairDual:
         return delta
 
     def _of_pairs(self, work: Callable[[slice], np.ndarray], reduction: Any = map_rows) -> Any:
-        return reduction(work, len(self.first), 6 * 8 * self.Z.shape[1], most=_BLOCK_ROWS)
+        most = _GATHERED_ROWS if self._by_points else _BLOCK_ROWS
+        return reduction(work, len(self.first), 6 * 8 * self.Z.shape[1], most=most)
 
     def matrix(self, alpha: np.ndarray) -> np.ndarray:
         """The matrix ``M(α) = Σ s α δδᵀ``, eq. (11)."""
@@ -245,7 +248,10 @@ class PairDual:
 
         def form(block: slice) -> np.ndarray:
             delta = self.differences(block)
-            image = delta @ M if Y is None else Y[self.first[block]] - Y[self.second[block]]
+            if Y is None:
+                return np.einsum("pi,pi->p", delta, delta @ M)
+            image = Y.take(self.first[block], axis=0)
+            image -= Y.take(self.second[block], axis=0)
             return np.einsum("pi,pi->p", delta, image)
 
         return self._of_pairs(form).astype(np.float64)

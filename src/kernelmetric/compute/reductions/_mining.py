@@ -15,9 +15,7 @@ from kernelmetric.compute.reductions._triplets import (
     Block,
     Points,
     Triplets,
-    distances,
     impostor_blocks,
-    of_block,
     points_of,
     strips_of,
     targets_part,
@@ -71,7 +69,7 @@ def mine_impostors(
     reach = (1.0 + slack) * thresholds.max(axis=1)
     found = over_tiles(
         partial(_mined, points_of(E, codes), thresholds, reach, c, most, weighed),
-        impostor_blocks(codes, E),
+        impostor_blocks(codes, E, strips=True),
         flops=2.0 * len(codes) ** 2 * E.shape[1],
         host=backend_of(E).host,
     )
@@ -160,26 +158,66 @@ def _mined(
     block: Block,
 ) -> tuple[float, np.ndarray]:
     """The tile: the hinge of some rows, and their near pairs."""
-    rows = block.rows
-    D2 = to_numpy(distances(points, block))
+    rows, loss = block.rows, 0.0
     near = np.ascontiguousarray(thresholds[rows].T)
-    farthest, within = near.max(axis=0).astype(D2.dtype), reach[rows].astype(D2.dtype)
-    bounds = upper_bounds(D2, most)
-    wide = np.maximum(farthest, np.minimum(within, bounds))
-    entries = np.flatnonzero(D2 <= wide[:, None])  # one look for both
-    (i, impostor), d = np.divmod(entries, D2.shape[1] or 1), D2.reshape(-1)[entries]
-    active = np.flatnonzero(d < farthest[i])
-    counted = of_block(weighed, block, D2)
-    count = None if counted is None else _counts(counted, i[active], impostor[active])
-    loss = c * _hinge(near.take(i[active], axis=1) - d[active], count)
-    listed = np.flatnonzero((d < within[i]) & (d <= bounds[i]))
-    crowded = np.flatnonzero(np.bincount(i[listed], minlength=len(D2)) > _CROWDED * most)
-    if len(crowded):
-        bounds[crowded] = np.partition(D2[crowded], most - 1, axis=1)[:, most - 1]
-        listed = listed[d[listed] <= bounds[i[listed]]]
-    listed = listed[smallest_of_rows(i[listed], d[listed], most)]
-    pairs = np.stack([i[listed] + rows.start, block.of_all(impostor[listed])], axis=1)
-    return loss, pairs.astype(np.int32)
+    nearest = _Nearest(rows.stop - rows.start, most)
+    for D2, seen in strips_of(points, block):
+        D2 = to_numpy(D2)
+        farthest, within = near.max(axis=0).astype(D2.dtype), reach[rows].astype(D2.dtype)
+        bounds = nearest.bounds(D2)
+        wide = np.maximum(farthest, np.minimum(within, bounds))
+        entries = np.flatnonzero(D2 <= wide[:, None])  # one look for both
+        (i, impostor), d = np.divmod(entries, D2.shape[1]), D2.reshape(-1)[entries]
+        active, count = np.flatnonzero(d < farthest[i]), None
+        if weighed is not None:
+            count = _counts(weighed.of(rows, seen), i[active], impostor[active])
+        loss += c * _hinge(near.take(i[active], axis=1) - d[active], count)
+        listed = np.flatnonzero((d < within[i]) & (d <= bounds[i]))
+        nearest.add(i[listed], impostor[listed] + seen.start, d[listed])
+    i, impostor = nearest.pairs()
+    return loss, np.stack([i + rows.start, impostor], axis=1).astype(np.int32)
+
+
+class _Nearest:
+    """The nearest impostors of some rows, at most so many of each, while strips are looked at."""
+
+    def __init__(self, n_rows: int, most: int):
+        self._n_rows, self._most = n_rows, most
+        self._bounds: np.ndarray | None = None
+        none = np.empty(0, dtype=np.intp)
+        self._parts: list[tuple[np.ndarray, ...]] = [(none, none, np.empty(0, dtype=np.float32))]
+        self._counts = np.zeros(n_rows, dtype=np.intp)
+
+    def bounds(self, D2: np.ndarray) -> np.ndarray:
+        """What the nearest ones of every row do not exceed, as far as strips have told."""
+        if self._bounds is None:
+            self._bounds = upper_bounds(D2, self._most)
+        return self._bounds
+
+    def add(self, i: np.ndarray, impostor: np.ndarray, d: np.ndarray) -> None:
+        """Pairs of the next strip, sorted by row, and their distances."""
+        self._parts.append((i, impostor, d))
+        self._counts += np.bincount(i, minlength=self._n_rows)
+        if self._bounds is not None and self._counts.max(initial=0) > _CROWDED * self._most:
+            i, _, d = self._cut()
+            self._counts = np.bincount(i, minlength=self._n_rows)
+            full = self._counts == self._most
+            self._bounds[full] = d[full[i]].reshape(-1, self._most).max(axis=1)
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and impostors, sorted by row."""
+        i, impostor, _ = self._cut()
+        return i, impostor
+
+    def _cut(self) -> tuple[np.ndarray, ...]:
+        """Leave out what is no longer among the nearest."""
+        parts = [np.concatenate(part) for part in zip(*self._parts, strict=True)]
+        # Few rows have short numbers, which NumPy sorts in one pass; their pairs stay in order.
+        order = np.argsort(parts[0].astype(np.min_scalar_type(self._n_rows)), kind="stable")
+        i, impostor, d = (part[order] for part in parts)
+        kept = smallest_of_rows(i, d, self._most)
+        self._parts = [(i[kept], impostor[kept], d[kept])]
+        return self._parts[0]
 
 
 def _hinge(margins: np.ndarray, count: np.ndarray | None) -> float:

@@ -10,6 +10,7 @@ from kernelmetric.compute._arrays import to_numpy
 from kernelmetric.compute.backends import backend_of
 
 _GROUP_ROWS = 32  # columns that share one minimum when the k smallest of many are sought
+_FEWEST_ROWS = 4  # a group of fewer tells too little
 _GROUPS_FOR_EACH = 1.5  # of the k: with fewer groups, their minima bound little
 
 
@@ -74,10 +75,11 @@ def upper_bounds(D2: np.ndarray, k: int) -> np.ndarray:
         Of the same dtype.
     """
     n_rows, n_columns = D2.shape
-    if _GROUPS_FOR_EACH * k * _GROUP_ROWS >= n_columns:
+    size = min(_GROUP_ROWS, int(n_columns / (_GROUPS_FOR_EACH * k)))
+    if size < _FEWEST_ROWS:
         return np.full(n_rows, np.inf, dtype=D2.dtype)
-    width = n_columns // _GROUP_ROWS
-    grouped = D2[:, : width * _GROUP_ROWS].reshape(n_rows, _GROUP_ROWS, width)
+    width = n_columns // size
+    grouped = D2[:, : width * size].reshape(n_rows, size, width)
     return np.partition(grouped.min(axis=1), k - 1, axis=1)[:, k - 1]
 
 
