@@ -923,10 +923,12 @@ def test_the_nearest_impostors_are_listed_up_to_a_number(most):
 
 @pytest.mark.parametrize("most", [1, 3, 7, 40])
 @pytest.mark.parametrize("crowded", [1, 2, 10**6], ids=["cut", "some cut", "sorted"])
-@pytest.mark.parametrize("groups", [2, 10**6], ids=["bounded by groups", "not bounded"])
-def test_lists_of_impostors_are_their_definition(groups, crowded, most, monkeypatch):
-    monkeypatch.setattr(_selection, "_GROUP_ROWS", groups)
+@pytest.mark.parametrize("fewest", [1, 10**6], ids=["bounded by groups", "not bounded"])
+@pytest.mark.parametrize("columns", [1, 7, 2048])
+def test_lists_of_impostors_are_their_definition(columns, fewest, crowded, most, monkeypatch):
+    monkeypatch.setattr(_selection, "_FEWEST_ROWS", fewest)
     monkeypatch.setattr(_mining, "_CROWDED", crowded)
+    monkeypatch.setattr(_triplets, "_STRIP_COLUMNS", columns)
     rng = np.random.RandomState(most)
     codes = np.repeat([0, 1, 2], [20, 15, 5])
     E = np.round(2.0 * rng.randn(40, 2))  # many ties, which go to the earlier column

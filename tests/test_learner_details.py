@@ -484,6 +484,31 @@ def test_some_points_keep_a_list_of_impostors_only_while_it_is_short(n, apart, l
     assert seen == pytest.approx(value)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_objective_of_the_last_look_is_not_looked_for_again(dtype, monkeypatch):
+    problems, real = [], MarginProblem._at_lengths
+
+    def at_lengths(problem, E, squares, every):
+        problems.append(problem)
+        assert squares.tolist() != [1.0]  # the start is looked at in many lengths, the end in none
+        return real(problem, E, squares, every)
+
+    rng = np.random.RandomState(0)
+    y = np.repeat([0, 1, 2], 40)
+    X = (rng.standard_normal((120, 4)) + 0.5 * y[:, None]).astype(dtype)
+    with monkeypatch.context() as patch:
+        patch.setattr(MarginProblem, "_at_lengths", at_lengths)
+        patch.setattr(margin, "FEW_POINTS", 50)
+        loss = LMNN(reg=0.1).fit(X, y).loss_
+    problem = problems[0]
+    L, value = problem._looked
+    assert loss == value
+    anew = MarginProblem(problem.points, problem.targets, problem.codes, problem.c, problem.reg)
+    assert loss == pytest.approx(anew.value(L), rel=1e-5 if dtype is np.float32 else 1e-12)
+    assert problem.value(1.1 * L) == pytest.approx(anew.value(1.1 * L))
+    assert problem.value(1.1 * L) != loss
+
+
 def test_the_first_map_of_large_margins_has_the_best_length_of_a_grid():
     rng = np.random.RandomState(0)
     codes = np.repeat([0, 1], 15)

@@ -149,10 +149,15 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
             if (pairs[p] < 0 || pairs[p] >= n_rows)                                                \
                 return p / 2;                                                                      \
         int64_t last = -1;                                                                         \
+        int near = 1;                                                                              \
         double farthest = 0.0;                                                                     \
         for (int64_t p = 0; p < n_pairs; p++) {                                                    \
-            if (p + AHEAD < n_pairs)                                                               \
-                fetch_##suffix(E + pairs[2 * (p + AHEAD) + 1] * width, width);                     \
+            if (p + AHEAD < n_pairs) {                                                             \
+                int64_t next = pairs[2 * (p + AHEAD) + 1];                                         \
+                fetch_##suffix(E + next * width, width);                                           \
+                if (near) /* so is the next one, most likely */                                    \
+                    fetch_##suffix(product + next * v_width, v_width);                             \
+            }                                                                                      \
             int64_t i = pairs[2 * p], l = pairs[2 * p + 1];                                        \
             const double *of_i = thresholds + i * n_targets;                                       \
             if (i != last) {                                                                       \
@@ -162,7 +167,8 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
                 last = i;                                                                          \
             }                                                                                      \
             double d = square_##suffix(E + i * width, E + l * width, width), weight = 0.0;         \
-            if (!(d < farthest))                                                                   \
+            near = d < farthest;                                                                   \
+            if (!near)                                                                             \
                 continue;                                                                          \
             for (int64_t t = 0; t < n_targets; t++) {                                              \
                 double margin = of_i[t] - d, slope = 1.0, hinge = margin;                          \
