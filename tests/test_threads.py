@@ -17,7 +17,13 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from kernelmetric import LMNN, NCA, IdealizedKernel, Pairs
 from kernelmetric.compute import _threads as room
-from kernelmetric.compute import available_threads, calm_around, nearest_neighbors, one_thread
+from kernelmetric.compute import (
+    available_threads,
+    calm_around,
+    calm_blas,
+    nearest_neighbors,
+    one_thread,
+)
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute._threads import _calm as calm
 from kernelmetric.solvers import minimize_lbfgs
@@ -173,7 +179,15 @@ def test_blas_is_calm_around_the_calls_of_a_function_and_not_inside():
         assert set(blas_threads()) == {2}
 
 
-def test_newton_steps_leave_the_threads_to_the_inverse(monkeypatch):
+def test_blas_is_calm_among_our_threads_unless_a_call_is_worth_its_own():
+    with calm_blas(1e9):
+        assert set(blas_threads()) == {1}
+        assert threads_used() == available_threads() == 2
+    with calm_blas(LARGE):
+        assert set(blas_threads()) == {2}
+
+
+def test_newton_steps_leave_the_threads_to_a_large_inverse(monkeypatch):
     rng = np.random.RandomState(0)
     X, rows = rng.standard_normal((100, 24)), np.stack(np.triu_indices(100, 1), axis=1)
     pairs = Pairs(rows[:4000:2], rows[1:4000:2], 100)
@@ -189,9 +203,12 @@ def test_newton_steps_leave_the_threads_to_the_inverse(monkeypatch):
     IdealizedKernel(C=10.0, max_iter=3).fit(X[:, :2], pairs=pairs)  # small: calm all through
     assert seen == {"move_to": {1}, "solve": {1}}
     seen["move_to"].clear()
-    with pytest.warns(ConvergenceWarning):
-        IdealizedKernel(C=10.0, max_iter=3).fit(X, pairs=pairs)
-    assert seen == {"move_to": {2}, "solve": {1}}
+    for worth, threads in ((room._WORTH_BLAS, 1), (1e6, 2)):
+        monkeypatch.setattr(room, "_WORTH_BLAS", worth)
+        with pytest.warns(ConvergenceWarning):
+            IdealizedKernel(C=10.0, max_iter=3).fit(X, pairs=pairs)
+        assert seen == {"move_to": {threads}, "solve": {1}}
+        seen["move_to"].clear()
 
 
 def test_the_steps_of_an_optimiser_leave_the_threads_to_its_objective():

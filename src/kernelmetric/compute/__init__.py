@@ -83,6 +83,7 @@ from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
     available_threads,
     calm_around,
+    calm_blas,
     calm_if_small,
     one_thread,
 )
@@ -138,6 +139,7 @@ __all__ = [
     "available_threads",
     "block_budget",
     "calm_around",
+    "calm_blas",
     "calm_if_small",
     "centres_there",
     "check_class_weight",

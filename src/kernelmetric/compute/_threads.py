@@ -32,6 +32,7 @@ Result = TypeVar("Result")
 
 # Whether what runs here may start no threads: it has been told to use one, or is one of ours.
 _ALONE: ContextVar[bool] = ContextVar("kernelmetric_alone", default=False)
+_WORTH_BLAS = 2e10  # of one call among many others: half a second, many times what spinning costs
 _WORTH_THREADS = 2e8  # floating-point operations: some milliseconds, many times what threads cost
 
 
@@ -94,6 +95,24 @@ def calm_if_small(flops: float) -> Any:
         One that does nothing where the work is large.
     """
     return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
+
+
+def calm_blas(flops: float) -> Any:
+    """One thread for BLAS in a ``with`` block, while ours may share tiles there.
+
+    Its threads spin for a while after every product, on the cores that ours need.
+
+    Parameters
+    ----------
+    flops : float
+        Floating-point operations of the largest call of BLAS in the block.
+
+    Returns
+    -------
+    context manager
+        One that does nothing where that call is worth the threads of BLAS.
+    """
+    return nullcontext() if flops > _WORTH_BLAS else _calm()
 
 
 @contextmanager

@@ -190,13 +190,14 @@ class Hessian:
         size = np.sqrt(np.abs(self.scale[self.some])) / self.theta[self.some] ** 0.25
         r, dtype = self.problem.Z.shape[1], self.dtype
         n_bytes = 3 * 8 * len(self.i)
+        flops = len(self.some) * len(self.i) ** 2
         if len(self.problem.first) > len(self.problem):
 
             def square(rows: slice) -> np.ndarray:
                 F = self._products(rows)
                 return F @ F.T
 
-            small = sum_rows(square, len(self.some), 2 * n_bytes, most=2048)
+            small = sum_rows(square, len(self.some), 2 * n_bytes, most=_ROWS, flops=flops)
             return small * np.outer(self.widths, self.widths).astype(dtype)
         starts, places = _moment_places(r)
 
@@ -213,8 +214,7 @@ class Hessian:
                 parts.append((both @ F[starts[j] :].T).ravel())
             return np.concatenate(parts)
 
-        flops = len(self.some) * len(self.i) ** 2 / 3
-        small = sum_rows(product, len(self.some), n_bytes, most=_ROWS, flops=flops)[places]
+        small = sum_rows(product, len(self.some), n_bytes, most=_ROWS, flops=flops / 3)[places]
         small *= self.widths.astype(dtype)[:, None]
         small *= self.widths.astype(dtype)
         return small

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import brentq, minimize_scalar
 
-from kernelmetric.compute import calm_around
+from kernelmetric.compute import calm_around, calm_blas
 from kernelmetric.solvers._pair_curvature import MOST_DENSE, Cone, Hessian
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 
@@ -105,6 +105,16 @@ def interior_point(
     It begins near ``metric`` where one is known. ``report`` is called after every step. The point
     with the smallest gap is returned; what is zero or at its bound there is exactly so.
     """
+    products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
+    low_rank = products < len(problem)  # then tiles are shared, and the inverse is left to BLAS
+    with calm_blas(products**3 / 3 if low_rank else interior_flops(problem)):
+        return _steps(problem, tol, max_iter, report, metric)
+
+
+def _steps(
+    problem: PairDual, tol: float, max_iter: int, report: Any, metric: np.ndarray | None
+) -> PairSolution:
+    """The steps, and what is left of them."""
     free, level = _free(problem)
     if not free.any():
         return problem.solution(problem.upper, 0, tol, "interior")
