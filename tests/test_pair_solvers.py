@@ -285,7 +285,7 @@ def test_newton_steps_whose_matrices_are_too_large_are_never_affordable():
 def test_the_memory_of_pairs_is_the_sum_of_its_arrays():
     # 3 coordinates, 6 products: features of a block of pairs.
     arrays = 8 * 5000 * (3 + 30) + 6 * 8 * 9
-    assert interior.pair_bytes(5000, 3) == arrays + 8 * (4096 * 6 + 4 * 36)
+    assert interior.pair_bytes(5000, 3) == arrays + 8 * (768 * 6 + 4 * 36)
     assert interior.pair_bytes(100, 3) == (8 * 100 * 33 + 432) + 8 * (600 + 4 * 36)
     # Fewer pairs than products: four matrices of pairs times pairs.
     arrays = 8 * 100 * 80 + 6 * 8 * 2500

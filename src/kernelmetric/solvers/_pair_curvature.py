@@ -25,7 +25,7 @@ _EXHAUSTED = 20  # products after which the formed inverse is not what it should
 _WORTH_DIGITS = 10.0  # so many times the operations of a low rank
 _LONG = 2e9  # operations
 _TOGETHER = 4  # coordinates whose moments are one product: larger ones run faster
-_ROWS = 768  # differences of a tile, so that every thread has some
+TILE_ROWS = 768  # differences of a tile, so that every thread has some
 
 
 class Cone:
@@ -197,7 +197,7 @@ class Hessian:
                 F = self._products(rows)
                 return F @ F.T
 
-            small = sum_rows(square, len(self.some), 2 * n_bytes, most=_ROWS, flops=flops)
+            small = sum_rows(square, len(self.some), 2 * n_bytes, most=TILE_ROWS, flops=flops)
             return small * np.outer(self.widths, self.widths).astype(dtype)
         starts, places = _moment_places(r)
 
@@ -214,7 +214,7 @@ class Hessian:
                 parts.append((both @ F[starts[j] :].T).ravel())
             return np.concatenate(parts)
 
-        small = sum_rows(product, len(self.some), n_bytes, most=_ROWS, flops=flops / 3)[places]
+        small = sum_rows(product, len(self.some), n_bytes, most=TILE_ROWS, flops=flops / 3)[places]
         small *= self.widths.astype(dtype)[:, None]
         small *= self.widths.astype(dtype)
         return small

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import brentq, minimize_scalar
 
-from kernelmetric.compute import calm_around, calm_blas
-from kernelmetric.solvers._pair_curvature import MOST_DENSE, Cone, Hessian
+from kernelmetric.compute import available_threads, calm_around, calm_blas
+from kernelmetric.solvers._pair_curvature import MOST_DENSE, TILE_ROWS, Cone, Hessian
 from kernelmetric.solvers._pair_dual import Certificate, PairDual, PairSolution
 
 _MOST_FLOPS = 3e10  # of one Newton step: about a second
@@ -64,8 +64,9 @@ def pair_bytes(n_pairs: int, r: int) -> int:
     taken = 8 * N * (r + 30) + 8 * 6 * r * r  # differences, multipliers, matrices
     if _flops(n_pairs, r, psd=True) > _MOST_FLOPS:
         return int(taken + 8 * min(N, 8192) * 2 * r)
-    if products < N:  # features of a block of pairs, and the small matrix
-        return int(taken + 8 * (min(N, 4096) * products + 4 * products**2))
+    if products < N:  # features of a block of pairs for every thread, and the small matrix
+        rows = min(N, TILE_ROWS * available_threads(N * products**2 / 3))
+        return int(taken + 8 * (rows * products + 4 * products**2))
     return int(taken + 8 * N * (4 * N + min(products, 2048)))
 
 
