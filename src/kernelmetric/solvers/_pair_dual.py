@@ -223,8 +223,8 @@ class PairDual:
         if self._by_points:
             W = sparse.csr_array((weights, (self.first, self.second)), shape=(n, n))
             degrees = np.bincount(self.first, weights, n) + np.bincount(self.second, weights, n)
-            M = self.Z.T @ (degrees[:, None] * self.Z - W @ self.Z - W.T @ self.Z)
-            return 0.5 * (M + M.T)
+            M = self.Z.T @ (0.5 * degrees[:, None] * self.Z - W @ self.Z)
+            return M + M.T
         roots = np.sqrt(np.abs(weights)).astype(self.Z.dtype)
 
         def products(block: slice) -> np.ndarray:
