@@ -111,7 +111,7 @@ def test_sums_and_distances_are_the_same_with_products_of_coordinates(
 
 @pytest.mark.parametrize(
     ("r", "n_pairs", "by_points"),
-    [(32, 49, False), (32, 50, False), (32, 51, True), (31, 51, False)],
+    [(257, 49, False), (257, 50, False), (257, 51, True), (256, 51, False)],
 )
 def test_sums_are_by_points_only_where_these_have_fewer_products(
     r, n_pairs, by_points, monkeypatch
@@ -125,6 +125,18 @@ def test_sums_are_by_points_only_where_these_have_fewer_products(
     np.testing.assert_allclose(problem.matrix(alpha), M, atol=1e-9)
     forms = np.einsum("pi,ij,pj->p", delta, M, delta)
     np.testing.assert_allclose(problem.forms(M), forms, rtol=1e-10, atol=1e-10)
+
+
+def test_sums_over_pairs_of_near_points_far_away_keep_their_digits():
+    rng = np.random.RandomState(0)
+    r, places = 100, 1e6 * rng.standard_normal((2, 100))
+    Z = np.repeat(places, 5, axis=0) + rng.standard_normal((10, r))
+    rows = np.array([(i, j) for i in range(10) for j in range(i) if (i < 5) == (j < 5)])
+    pairs = np.concatenate([rows, rows])  # more than twice as many as points
+    problem = PairDual(Z, pairs, np.ones(len(pairs)), np.ones(len(pairs)), 0.0)
+    delta = problem.Z[pairs[:, 0]] - problem.Z[pairs[:, 1]]
+    np.testing.assert_allclose(problem.d2, np.sum(delta**2, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(problem.matrix(np.ones(len(pairs))), delta.T @ delta, atol=1e-9)
 
 
 # --- first-order steps --------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from kernelmetric.solvers._symmetric import positive_eigenpairs, positive_part
 
 _BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
 _GATHERED_ROWS = 1024  # fewer where rows are gathered: fresh memory would take longer than that
-_MANY_COORDINATES = 32
+_MANY_COORDINATES = 257  # with fewer, the digits that it costs on raw features are not worth it
 _CACHED_BYTES = 1e9  # differences kept between passes, at most
 _PRODUCT_BYTES = 2.5e6  # products of their coordinates kept too: more would leave the cache
 
