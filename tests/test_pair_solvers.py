@@ -119,6 +119,7 @@ def test_sums_are_by_points_only_where_these_have_fewer_products(
     monkeypatch.setattr(pair_dual, "_PRODUCT_BYTES", 0)
     problem = problem_of_pairs(25, r, n_pairs)
     assert problem._by_points == by_points
+    assert (problem._kept is None) == by_points
     delta = problem.Z[problem.first] - problem.Z[problem.second]
     alpha = np.random.RandomState(1).uniform(size=n_pairs)
     M = (delta * (problem.signs * alpha)[:, None]).T @ delta

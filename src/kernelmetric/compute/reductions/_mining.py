@@ -21,7 +21,7 @@ from kernelmetric.compute.reductions._triplets import (
     targets_part,
 )
 
-_CROWDED = 3  # times as many as are listed: what is sorted is cut by a partition first
+_CROWDED = 3  # times as many as are listed: the farther ones are left out before the next strip
 _SAMPLED_ROWS = 32  # of a block, where some blocks stand for all: many small ones tell more
 
 
