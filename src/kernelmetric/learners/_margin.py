@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,14 +33,16 @@ from kernelmetric.solvers import minimize_lbfgs, minimize_projected, positive_pa
 # both need a continuous gradient.
 FIRST_CORNER = 1.0
 _CORNER_FACTOR = 0.1
-_FIRST_ROUND = 10  # iterations before the impostors are looked for again; doubles every round
+_FIRST_ROUND = 20  # iterations before the impostors are looked for again; doubles every round
 _WATCHED = 50  # impostors of a point on the first list; doubles whenever a list was too short
 _WATCHED_SHARE = 0.05  # of all points, instead: where some of them have told that lists are short,
 _MOST_LISTED = 2e7  # pairs: the few points with many impostors need not be left out
-_SLACK = 0.5  # how much farther than the margin an impostor on the first list may be
+_SLACK = 0.5  # how much farther than the margin an impostor on the first list may be,
+_SLACK_OF_MANY = 0.75  # and where a look at all points costs more than many steps
 _ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimate will do
 _MANY_POINTS = 6_000  # from here a descent begins with some of the points,
-_SOME_POINTS = 4_000  # at most so many
+_SOME_POINTS = 4_000  # at most so many,
+_ROUGH = 0.1  # to this tolerance: the end of fewer points is not that of all
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
 FEW_POINTS = 1000  # up to here, looking at all impostors costs less than keeping a list,
@@ -211,6 +214,14 @@ class MarginProblem:
         n = len(self.codes)
         return int(_WATCHED_SHARE * n) if share * n * n <= _MOST_LISTED else _WATCHED
 
+    def slack(self, corner: float) -> float:
+        """How much farther than the margin an impostor on a list may be.
+
+        The narrower the corner, the shorter the steps, and the nearer impostors that matter.
+        """
+        widest = _SLACK_OF_MANY if len(self.codes) > _MANY_POINTS else _SLACK
+        return widest * corner ** (1 / 3)
+
     def listed(self, pairs: np.ndarray, nearby: np.ndarray) -> np.ndarray:
         """What to watch next: all that was ever worth it or, if too much, what is now."""
         both = _union(pairs, nearby, len(self.codes))
@@ -236,72 +247,75 @@ def descend(
     Many points begin where some of them end: a look at all takes time as the square of their
     number, and most rounds are far from the end.
     """
-    done, most, how = 0, _WATCHED, (report, problem.unit, max_iter, tol)
+    where, most, how = _Where(L, corner), _WATCHED, (report, problem.unit, max_iter, tol)
     if len(problem.codes) > _MANY_POINTS and corner == FIRST_CORNER:
         some = problem.thinned()
         if some.unit:
-            L, _, corner, done, listed = _rounds(some, L, corner, done, most, *how)
-            most = max(most, problem.watched(listed / len(some.codes) ** 2))
-    if report.stopped or done >= max_iter:
-        return L, False, corner
-    return _rounds(problem, L, corner, done, most, *how)[:3]
+            _rounds(some, where, most, *how[:-1], max(tol, _ROUGH))
+            where.corner = min(where.corner, tol)  # of a triplet it hides less than the tolerance
+            _, pairs = some.mine(where.L, most=len(some.codes), slack=problem.slack(where.corner))
+            most = max(most, problem.watched(len(pairs) / len(some.codes) ** 2))
+    where.good = False
+    if not report.stopped and where.done < max_iter:
+        _rounds(problem, where, most, *how)
+    return where.L, where.good, where.corner
+
+
+@dataclass
+class _Where:
+    """Where a descent is: the map, the width of the corner, and what it knows of the way there."""
+
+    L: np.ndarray
+    corner: float
+    done: int = 0  # iterations
+    corrections: Any = None  # of L-BFGS: objectives of rounds are alike
+    good: bool = False
 
 
 def _rounds(
     problem: MarginProblem,
-    L: np.ndarray,
-    corner: float,
-    done: int,
+    where: _Where,
     most: int,
     report: Iterations,
     scale: float,
     max_iter: int,
     tol: float,
-) -> tuple[np.ndarray, bool, float, int, int]:
-    """Rounds on one problem, reported for so many target pairs as ``scale`` says.
-
-    Returns the map, whether it is good, the last corner, the iterations done, and how many pairs
-    are worth watching in the end.
-    """
+) -> None:
+    """Rounds on one problem, reported for so many target pairs as ``scale`` says."""
     unit = problem.unit
     round_length, finish = _FIRST_ROUND, False
-    exact, pairs = problem.mine(L, most=most, slack=_slack(corner))
-    if done and exact <= tol * unit:  # some of the points were enough
-        return L, True, corner, done, len(pairs)
+    exact, pairs = problem.mine(where.L, most=most, slack=problem.slack(where.corner))
+    where.good = bool(where.done) and exact <= tol * unit  # some of the points were enough
+    if where.good:
+        return
     for _ in range(_MAX_ROUNDS):
+        corner = where.corner
         minimum = minimize_lbfgs(
             partial(problem.of_map, pairs=pairs, corner=corner),
-            L,
-            max_iter=max(1, min(round_length, max_iter - done)),
+            where.L,
+            max_iter=max(1, min(round_length, max_iter - where.done)),
             tol=0.1 * tol if finish else max(0.1 * tol, _STAGE_TOL * corner),
             report=lambda L, value: report(L, value * scale),
+            corrections=where.corrections,
         )
-        L, done = minimum.x, done + minimum.n_iter
-        exact, seen, nearby = problem.look(L, pairs, most=most, slack=_slack(corner))
+        where.L, where.corrections = minimum.x, minimum.corrections
+        where.done += minimum.n_iter
+        exact, seen, nearby = problem.look(where.L, pairs, most=most, slack=problem.slack(corner))
         missing, rounded = exact - seen, seen - minimum.value * unit
         near = minimum.converged and max(missing, rounded) <= tol * max(exact, unit)
         # No objective is below zero: one that is as good as none is near enough to the best.
-        good = (near and (finish or _STAGE_TOL * corner <= 0.1 * tol)) or exact <= tol * unit
+        where.good = (near and (finish or _STAGE_TOL * corner <= 0.1 * tol)) or exact <= tol * unit
         stuck = minimum.n_iter == 0 and not minimum.converged  # no step leads to a finite value
-        if good or report.stopped or done >= max_iter or stuck:
-            return L, good, corner, done, len(nearby)
+        if where.good or report.stopped or where.done >= max_iter or stuck:
+            return
         finish = finish or near
         if minimum.converged and not near and missing <= rounded:
-            corner *= _CORNER_FACTOR
+            where.corner *= _CORNER_FACTOR
         # What was worth watching is kept where a list was too short, lest two lists take turns.
         too_short = missing > rounded
         most *= 1 + too_short
         pairs = problem.listed(pairs, nearby) if too_short else nearby
         round_length *= 2
-    return L, False, corner, done, len(nearby)
-
-
-def _slack(corner: float) -> float:
-    """How much farther than the margin an impostor on a list may be.
-
-    The narrower the corner, the shorter the steps, and the nearer impostors that matter.
-    """
-    return _SLACK * corner ** (1 / 3)
 
 
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:

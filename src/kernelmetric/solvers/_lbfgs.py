@@ -48,6 +48,8 @@ class Minimum:
         Whether the tolerance was met.
     message : str
         The optimiser's own words.
+    corrections : object, default=None
+        What it learned of the curvature, for a descent that goes on from here.
     """
 
     x: np.ndarray
@@ -55,6 +57,7 @@ class Minimum:
     n_iter: int
     converged: bool
     message: str
+    corrections: Any = None
 
 
 def minimize_lbfgs(
@@ -65,6 +68,7 @@ def minimize_lbfgs(
     tol: float,
     report: Callable[[np.ndarray, float], bool] | None = None,
     memory: int = 10,
+    corrections: Any = None,
 ) -> Minimum:
     """Minimise a smooth function of a matrix.
 
@@ -83,6 +87,9 @@ def minimize_lbfgs(
         Called with the parameters and the value after every iteration; a true answer stops.
     memory : int, default=10
         Number of corrections kept.
+    corrections : object, default=None
+        Those of an earlier descent, which are taken over and written into: where the objective
+        has changed little since, the first step is as good as the last ones there.
 
     Returns
     -------
@@ -97,11 +104,14 @@ def minimize_lbfgs(
         value, gradient = finite_or_none(function, x)
         if gradient is None:
             refuse_start(value)
-        descent = _Descent(function, x, value, gradient.ravel(), memory)
+        known = corrections or _Corrections(memory, x.size)
+        descent = _Descent(function, x, value, gradient.ravel(), known)
         message = descent.run(max_iter, tol, report)
     # No step decreases the objective any more: at this precision that is convergence too.
     converged = message in (_REACHED, _NO_STEP) and not descent.walled
-    return Minimum(descent.x.reshape(x.shape), descent.value, descent.n_iter, converged, message)
+    return Minimum(
+        descent.x.reshape(x.shape), descent.value, descent.n_iter, converged, message, known
+    )
 
 
 class _Descent:
@@ -113,14 +123,20 @@ class _Descent:
     """
 
     def __init__(
-        self, objective: Objective, x: np.ndarray, value: float, gradient: np.ndarray, memory: int
+        self,
+        objective: Objective,
+        x: np.ndarray,
+        value: float,
+        gradient: np.ndarray,
+        corrections: _Corrections,
     ):
         self.objective, self.shape = objective, x.shape
         self.x, self.value, self.gradient = x.ravel(), value, gradient
         self.n_iter, self.n_evaluations, self.walled = 0, 1, False
         self._least = value
         self._trial, self._direction = np.empty(x.size), np.empty(x.size)
-        self._corrections = _Corrections(memory, x.size)
+        self._corrections = corrections
+        corrections.face(gradient)
 
     def run(
         self, max_iter: int, tol: float, report: Callable[[np.ndarray, float], bool] | None
@@ -156,7 +172,7 @@ class _Descent:
         None where the search has no end.
         """
         old = self.gradient
-        first = 1.0 if self.n_iter else 1.0 / _length(old)
+        first = 1.0 if self.n_iter or self._corrections.count else 1.0 / _length(old)
         slope = self._corrections.direct(old, self._direction, self.x, self._trial, first)
         if not slope < 0.0:
             return None
@@ -243,6 +259,17 @@ class _Corrections:
 
         with np.errstate(over="ignore", invalid="ignore"):
             return sum_entries(direct, d.size, 4.0 * self.count + 8.0)[0]
+
+    def face(self, gradient: np.ndarray) -> None:
+        """Take note of a gradient somewhere else, as that of another objective."""
+        rows = self.rows[: 2 * self.count]
+
+        def products(some: slice) -> tuple[Any, ...]:
+            return (rows[:, some] @ gradient[some].astype(np.float64, copy=False),)
+
+        if self.count:
+            (with_g,) = sum_entries(products, gradient.size, 4.0 * self.count)
+            self.s_gradient, self.y_gradient = with_g.reshape(-1, 2)[self.order].T
 
     def learn(
         self, d: np.ndarray, new: np.ndarray, old: np.ndarray, step: float, *slopes: float
