@@ -702,6 +702,7 @@ def test_every_thread_is_dealt_as_many_items(n_items, n_threads, seconds):
     each = [sum(map(len, shares[thread::n_threads])) for thread in range(n_threads)]
     assert max(each) - min(each) <= 1
     assert seconds < 2.0 or len(shares) == min(n_items, 16 * n_threads)
+    assert seconds > 2.0 or len(shares) == min(n_items, max(1, int(5.0 / n_threads)) * n_threads)
 
 
 def test_an_array_that_was_written_into_is_sent_again():
@@ -714,3 +715,20 @@ def test_an_array_that_was_written_into_is_sent_again():
     assert not sent.is_of(array)
     del array
     assert not known
+
+
+def test_an_array_that_its_maker_keeps_is_not_looked_through_again(monkeypatch):
+    from kernelmetric.compute import kept
+    from kernelmetric.compute.backends.dask import _tiles
+
+    array, known = kept(np.zeros((300, 300))), {}
+    with pytest.raises(ValueError, match="read-only"):
+        array[3, 4] = 1.0
+    monkeypatch.setattr(_tiles.zlib, "crc32", None)
+    known[id(array)] = sent = _tiles._Sent(array, None, known)
+    assert sent.is_of(array)
+    monkeypatch.undo()
+    array.flags.writeable = True
+    assert not sent.is_of(array)  # somebody may have written into it
+    view = np.zeros((300, 300))[:]
+    assert kept(view).flags.writeable  # its memory is another's

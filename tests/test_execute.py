@@ -50,19 +50,27 @@ def test_threads_share_the_blocks_of_a_sum_where_memory_allows(budget, n_threads
     assert len(seen - {threading.get_ident()}) in ({0} if n_threads == 1 else {1, 2})
 
 
-@pytest.mark.parametrize("here", [False, True])
-def test_sums_that_shall_stay_are_not_shared_with_a_cluster(here):
-    asked = []
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_tiles_get_first_is_made_once_by_every_process(shared):
+    made = []
+
+    def once():
+        made.append(len(made))
+        return 10
 
     class Elsewhere:
         def share(self, work, items, flops, take):
-            asked.append(len(items))
-            return False
+            for item in items if shared else []:
+                rebuild, how = work.__reduce__()  # as a worker gets it
+                take(rebuild(*how)(item))
+            return shared
 
     with run_elsewhere(Elsewhere()):
-        (total,) = sum_tiles(lambda some: (sum(some),), [1, 2, 3], flops=1.0, entries=1, here=here)
-    assert total == 6
-    assert bool(asked) is not here
+        (total,) = sum_tiles(
+            lambda first, some: (first * sum(some),), [1, 2, 3], flops=1e12, entries=1, once=once
+        )
+    assert total == 60
+    assert len(made) == (3 if shared else 1)
 
 
 def test_blocks_come_in_order_and_are_no_larger_than_asked_for():

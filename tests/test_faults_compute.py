@@ -293,6 +293,7 @@ def test_the_environment_decides_whether_the_library_is_asked_for(
         kernelmetric_exponentials = kernelmetric_weigh = type("Function", (), {})
         kernelmetric_pair_squares_float = kernelmetric_pair_squares_double = kernelmetric_weigh
         kernelmetric_listed_hinge_float = kernelmetric_listed_hinge_double = kernelmetric_weigh
+        kernelmetric_pulled_float = kernelmetric_pulled_double = kernelmetric_weigh
 
         @staticmethod
         def kernelmetric_version():

@@ -192,3 +192,36 @@ def test_sums_over_entries_see_each_one_once(monkeypatch):
         total, length = sum_entries(work, len(seen), operations)
         assert total == len(seen) == length[0]
         assert np.all(seen == 1)
+
+
+@pytest.mark.parametrize(("objective", "start"), PROBLEMS[:3])
+@pytest.mark.parametrize("first", [1, 4, 12])
+def test_a_descent_that_goes_on_takes_the_steps_of_one_without_a_break(objective, start, first):
+    how = {"tol": 0.0, "memory": 5}
+    whole = minimize_lbfgs(objective, start, max_iter=20, **how)
+    begun = minimize_lbfgs(objective, start, max_iter=first, **how)
+    rest = minimize_lbfgs(
+        objective, begun.x, max_iter=20 - first, corrections=begun.corrections, **how
+    )
+    assert begun.n_iter + rest.n_iter == whole.n_iter
+    np.testing.assert_allclose(rest.x, whole.x, rtol=1e-6, atol=1e-9)
+
+
+def test_a_descent_that_begins_anew_takes_other_steps():
+    start = PROBLEMS[0][1]
+    begun = minimize_lbfgs(valley, start, max_iter=4, tol=0.0)
+    anew = minimize_lbfgs(valley, begun.x, max_iter=1, tol=0.0)
+    whole = minimize_lbfgs(valley, start, max_iter=5, tol=0.0)
+    assert not np.allclose(anew.x, whole.x, rtol=1e-6)
+
+
+def test_corrections_that_lead_upwards_are_forgotten():
+    found = minimize_lbfgs(logistic, np.zeros((5, 6)), max_iter=8, tol=0.0)
+    found.corrections.rows *= -1.0  # as if all steps had gone the other way
+    found.corrections.curvatures *= -1.0
+    found.corrections.inverse *= -1.0
+    known = found.corrections
+    again = minimize_lbfgs(logistic, found.x, max_iter=200, tol=1e-12, corrections=known)
+    best = minimize_lbfgs(logistic, np.zeros((5, 6)), max_iter=300, tol=1e-12)
+    assert again.converged
+    assert again.value == pytest.approx(best.value, rel=1e-6)

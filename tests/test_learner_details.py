@@ -438,6 +438,9 @@ class Watched:
     def listed(self, pairs, nearby):
         return nearby
 
+    def slack(self, corner):
+        return 0.5
+
     def of_map(self, L, pairs, corner):
         return 5.0, 0.0 * L
 
@@ -610,6 +613,39 @@ def test_many_points_take_no_step_where_some_of_them_were_enough(monkeypatch):
     assert learner.converged_
     assert learner.n_iter_ == len(learner.loss_curve_) > 0
     assert learner.loss_ <= 1e-2 * 3 * 240  # as good as none for each target pair
+
+
+def test_rounds_go_on_with_what_the_descent_knows_and_some_points_lead_roughly(monkeypatch):
+    rng = np.random.RandomState(0)
+    y = np.arange(240) % 3
+    X = rng.standard_normal((240, 4)) + 0.8 * y[:, None]
+    monkeypatch.setattr(margin, "_MANY_POINTS", 200)
+    monkeypatch.setattr(margin, "_SOME_POINTS", 80)
+    calls, real = [], margin.minimize_lbfgs
+
+    def watched(objective, start, *, tol, corrections, **options):
+        found = real(objective, start, tol=tol, corrections=corrections, **options)
+        size, corner = len(objective.func.__self__.codes), objective.keywords["corner"]
+        calls.append((size, corner, tol, corrections, found.corrections))
+        return found
+
+    monkeypatch.setattr(margin, "minimize_lbfgs", watched)
+    LMNN(tol=1e-4).fit(X, y)
+    assert len(calls) > 2
+    given, left = zip(*(call[3:] for call in calls), strict=True)
+    assert given[0] is None
+    assert all(a is b for a, b in zip(given[1:], left[:-1], strict=True))
+    assert all(tol >= 0.01 for size, _, tol, *_ in calls if size == 80)
+    assert all(corner <= 1e-4 for size, corner, *_ in calls if size == 240)
+
+
+@pytest.mark.parametrize(("n", "widest"), [(100, 0.5), (101, 0.75)])
+def test_lists_of_many_points_reach_farther_and_narrow_with_the_corner(n, widest, monkeypatch):
+    monkeypatch.setattr(margin, "_MANY_POINTS", 100)
+    codes = np.zeros(n, dtype=int)
+    problem = MarginProblem(np.zeros((n, 2)), np.full((n, 1), -1), codes, 1.0, 0.0)
+    assert problem.slack(1.0) == widest
+    assert problem.slack(1e-3) == pytest.approx(0.1 * widest)
 
 
 def test_an_objective_that_is_as_good_as_none_ends_the_descent():

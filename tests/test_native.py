@@ -1,13 +1,14 @@
 """The compiled passes over a tile, and NumPy's where there is no compiler."""
 
 import os
+import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from kernelmetric.compute import Triplets, _threads, lmnn_hinge_on, nca_loss
+from kernelmetric.compute import Triplets, _threads, lmnn_hinge_on, lmnn_step_on, nca_loss
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute.backends import _native
 
@@ -91,22 +92,13 @@ def listed(dtype, r, p):
     return np.ascontiguousarray(pairs, dtype=np.int32), E, V, targets
 
 
-@pytest.mark.parametrize("weighed", [False, True])
-@pytest.mark.parametrize("corner", [0.0, 0.5])
-@pytest.mark.parametrize(("r", "p"), [(1, 0), (5, 3), (17, 40)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_hinge_over_a_list_is_what_its_definition_says(passes, dtype, r, p, corner, weighed):
-    pairs, E, V, targets = listed(dtype, r, p)
-    rng = np.random.RandomState(1)
-    counted = Triplets(rng.uniform(size=(60, 2)), rng.uniform(size=60)) if weighed else None
-    E = E / np.sqrt(r).astype(dtype)
-    assert passes.hinge_compiled(E, V, pairs) == (passes.native() is not None)
-    value, product = lmnn_hinge_on(pairs, E, V, targets, 0.7, corner, counted)
-    exact, parts = E.astype(np.float64), np.ones((60, 2)) if counted is None else counted.parts
-    d = np.sum((exact[:, None] - exact) ** 2, axis=2)
-    expected, W = 0.0, np.zeros((60, 60))
+def by_definition(pairs, E, targets, corner, counted):
+    """The objective, c = 0.7, and the weights of pairs in its derivative, triplet by triplet."""
+    E, parts = E.astype(np.float64), np.ones((60, 2)) if counted is None else counted.parts
+    d = np.sum((E[:, None] - E) ** 2, axis=2)
+    value, W = 0.0, np.zeros((60, 60))
     for i, slot in np.argwhere(targets >= 0):
-        expected += parts[i, slot] * d[i, targets[i, slot]]
+        value += parts[i, slot] * d[i, targets[i, slot]]
         W[i, targets[i, slot]] += parts[i, slot]
     for i, other in pairs:
         for slot in np.flatnonzero(targets[i] >= 0):
@@ -114,46 +106,110 @@ def test_the_hinge_over_a_list_is_what_its_definition_says(passes, dtype, r, p, 
             if t > 0:
                 count = 0.7 * parts[i, slot] * (1.0 if counted is None else counted.counts[other])
                 inside = t < corner
-                expected += count * (t * t / (2 * corner) if inside else t - corner / 2)
+                value += count * (t * t / (2 * corner) if inside else t - corner / 2)
                 slope = count * (t / corner if inside else 1.0)
                 W[i, targets[i, slot]] += slope
                 W[i, other] -= slope
     W = W + W.T
-    close = {"rtol": 1e-4, "atol": 1e-3} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-10}
-    np.testing.assert_allclose(value, expected, **close)
-    np.testing.assert_allclose(product, W.sum(axis=1)[:, None] * V - W @ V, **close)
+    return value, np.diag(W.sum(axis=1)) - W
+
+
+CLOSE = {np.float32: {"rtol": 1e-4, "atol": 1e-2}, np.float64: {"rtol": 1e-9, "atol": 1e-10}}
+
+
+def some_counts(weighed):
+    rng = np.random.RandomState(1)
+    return Triplets(rng.uniform(size=(60, 2)), rng.uniform(size=60)) if weighed else None
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("corner", [0.0, 0.5])
+@pytest.mark.parametrize(("r", "p"), [(1, 0), (5, 3), (17, 40)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_hinge_over_a_list_is_what_its_definition_says(passes, dtype, r, p, corner, weighed):
+    pairs, E, V, targets = listed(dtype, r, p)
+    counted, E = some_counts(weighed), E / np.sqrt(r).astype(dtype)
+    value, product = lmnn_hinge_on(pairs, E, V, targets, 0.7, corner, counted)
+    expected, laplacian = by_definition(pairs, E, targets, corner, counted)
+    np.testing.assert_allclose(value, expected, **CLOSE[dtype])
+    np.testing.assert_allclose(product, laplacian @ V, **CLOSE[dtype])
     assert product.dtype == dtype
 
 
-def test_a_list_in_parts_has_the_same_hinge(passes, monkeypatch):
-    pairs, E, V, targets = listed(np.float64, 5, 3)
-    value, product = lmnn_hinge_on(pairs, E, V, targets, 0.7, 0.5)
-    monkeypatch.setattr(_threads, "_WORTH_THREADS", 0.0)
-    others = [(pairs, E, V), (pairs.astype(np.int64), E, V), (pairs, np.asfortranarray(E), V)]
-    for given in others:
-        found, laplacian = lmnn_hinge_on(*given, targets, 0.7, 0.5)
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("corner", [0.0, 0.5])
+@pytest.mark.parametrize(("d", "r"), [(1, 1), (5, 3), (17, 40)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_step_over_a_list_is_what_its_definition_says(
+    passes, dtype, d, r, corner, weighed, in_parts, monkeypatch
+):
+    pairs, X, _, targets = listed(dtype, d, 1)
+    counted = some_counts(weighed)
+    L = np.random.RandomState(2).standard_normal((r, d)) / np.sqrt(d * r)
+    assert passes.hinge_compiled(X, pairs) == (passes.native() is not None)
+    if in_parts:
+        monkeypatch.setattr(_threads, "_WORTH_THREADS", 0.0)
+    value, gradient = lmnn_step_on(pairs, L, X, targets, 0.7, corner, counted)
+    E = X.astype(np.float64) @ L.T
+    expected, laplacian = by_definition(pairs, E, targets, corner, counted)
+    np.testing.assert_allclose(value, expected, **CLOSE[dtype])
+    np.testing.assert_allclose(gradient, 2.0 * E.T @ laplacian @ X, **CLOSE[dtype])
+    assert gradient.dtype == np.float64
+
+
+def test_a_step_over_a_list_of_another_kind_or_of_none_is_the_same(passes):
+    pairs, X, _, targets = listed(np.float64, 5, 1)
+    L = np.random.RandomState(2).standard_normal((3, 5)) / 4
+    value, gradient = lmnn_step_on(pairs, L, X, targets, 0.7, 0.5)
+    others = [(pairs.astype(np.int64), X), (np.asfortranarray(pairs), X)]
+    others += [(pairs, np.asfortranarray(X)), (pairs, np.repeat(X, 2, axis=1)[:, ::2])]
+    for some, points in others:
+        found, slope = lmnn_step_on(some, L, points, targets, 0.7, 0.5)
         assert found == pytest.approx(value, rel=1e-12)
-        np.testing.assert_allclose(laplacian, product, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(slope, gradient, rtol=1e-10, atol=1e-12)
+    value, gradient = lmnn_step_on(pairs[:0], L, X, targets, 0.7)
+    expected, laplacian = by_definition(pairs[:0], X @ L.T, targets, 0.0, None)
+    assert value == pytest.approx(expected)
+    np.testing.assert_allclose(gradient, 2.0 * L @ X.T @ laplacian @ X, rtol=1e-10)
 
 
-def test_the_hinge_over_a_list_stays_where_the_fit_runs(passes):
-    asked = []
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_step_over_a_list_has_the_same_bits_on_other_workers(passes, dtype, monkeypatch):
+    monkeypatch.setattr(_threads, "_WORTH_THREADS", 0.0)
+    pairs, X, _, targets = listed(dtype, 5, 1)
+    L = np.random.RandomState(2).standard_normal((3, 5)) / 4
+    shared = []
 
     class Elsewhere:
         def share(self, work, items, flops, take):
-            asked.append(work.func.__name__)
-            return False
+            if not hasattr(work, "ready"):
+                return False
+            with run_elsewhere(None):
+                for item in items:
+                    take(pickle.loads(pickle.dumps(work))(item))
+            shared.append(len(pickle.dumps(work)))
+            return True
 
+    value, gradient = lmnn_step_on(pairs, L, X, targets, 0.7, 0.5)
     with run_elsewhere(Elsewhere()):
-        lmnn_hinge_on(*listed(np.float64, 5, 3), 0.7)
-    assert set(asked) == {"_some_distances"}  # which says itself whether it is worth the way
+        found, slope = lmnn_step_on(pairs, L, X, targets, 0.7, 0.5)
+    assert found == value
+    np.testing.assert_array_equal(slope, gradient)
+    # Mapped points do not travel: what does is hardly more than what was given.
+    given = sum(array.nbytes for array in (pairs, L.astype(dtype), X, targets))
+    assert bool(shared) == (passes.native() is not None)
+    assert all(size < given + X.nbytes + 2_000 for size in shared)
 
 
 def test_a_list_of_rows_that_are_not_there_is_refused(passes):
-    _, E, V, targets = listed(np.float64, 5, 3)
+    pairs, X, _, targets = listed(np.float64, 5, 1)
+    L = np.eye(5)
     for bad in ((3, 60), (60, 3)):
         with pytest.raises(IndexError):
-            lmnn_hinge_on(np.array([bad], dtype=np.int32), E, V, targets, 0.7)
+            lmnn_step_on(np.array([bad], dtype=np.int32), L, X, targets, 0.7)
+    with pytest.raises(IndexError):
+        lmnn_step_on(pairs, L, X, np.where(targets == 7, 60, targets), 0.7)
 
 
 def test_nan_stays_nan(passes):

@@ -53,8 +53,9 @@ NARROW = {
     IdealizedKernel: {"tol": 1e-8},
 }
 # The corner of LMNN's hinge is smoothed a little, and the flat valley around the optimum of a
-# descent is wider than its depth: distances are compared less closely than objectives.
-CLOSE = {LMNN: (1e-2, 5e-2), LMCA: (1e-2, 5e-2), MCML: (1e-7, 1e-3)}
+# descent is wider than its depth: distances are compared less closely than objectives. Maps of low
+# rank have several minima, and rounding may decide which one a descent reaches.
+CLOSE = {LMNN: (2e-2, 1e-1), LMCA: (2e-2, 1e-1), MCML: (1e-7, 1e-3)}
 
 
 def narrow(learner):

@@ -36,6 +36,7 @@ from kernelmetric.compute._arrays import (
     in_library_of,
     is_single,
     is_sparse,
+    kept,
     label_column,
     like,
     lists_help,
@@ -113,7 +114,8 @@ from kernelmetric.compute.reductions._distances import (
     squared_distances,
 )
 from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
-from kernelmetric.compute.reductions._impostors import lmnn_hinge, lmnn_hinge_on
+from kernelmetric.compute.reductions._impostors import lmnn_hinge
+from kernelmetric.compute.reductions._listed import lmnn_hinge_on, lmnn_step_on
 from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
 from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
@@ -166,6 +168,7 @@ __all__ = [
     "is_collection",
     "is_single",
     "is_sparse",
+    "kept",
     "l1_distances",
     "label_column",
     "like",
@@ -173,6 +176,7 @@ __all__ = [
     "lmnn_at_lengths",
     "lmnn_hinge",
     "lmnn_hinge_on",
+    "lmnn_step_on",
     "map_points",
     "map_rows",
     "median_squared_distance",

@@ -53,6 +53,18 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     return backend_of(X).take_rows(X, rows)
 
 
+def kept(array: Any) -> Any:
+    """An array that its maker keeps and nobody writes into: no cluster need compare its copies."""
+    if isinstance(array, np.ndarray) and array.base is None:
+        array.flags.writeable = False
+    return array
+
+
+def is_kept(array: np.ndarray) -> bool:
+    """Whether nobody writes into an array, as :func:`kept` has it."""
+    return array.base is None and not array.flags.writeable
+
+
 def set_entries(A: Any, columns: np.ndarray, value: Any) -> Any:
     """Put a value, or one of each row, at ``A[i, columns[i]]``, in place where the library can."""
     return backend_of(A).set_entries(A, columns, value)

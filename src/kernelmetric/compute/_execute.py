@@ -204,7 +204,7 @@ def sum_tiles(
     entries: float,
     cost: Callable[[Item], float] = lambda tile: 1.0,
     host: bool = True,
-    here: bool = False,
+    once: Callable[[], Any] | None = None,
 ) -> tuple[Any, ...]:
     """The sums of what a function gives for groups of tiles.
 
@@ -222,9 +222,9 @@ def sum_tiles(
         What a tile costs, for groups of equal cost.
     host : bool, default=True
         As in :func:`over_tiles`.
-    here : bool, default=False
-        True for work that stays, also on a cluster: where the way of sums as large as the points
-        takes longer than to make them.
+    once : callable, default=None
+        Makes what ``work`` gets before the list of tiles. Each process makes it for itself: arrays
+        that take longer on the way than to make.
 
     Returns
     -------
@@ -246,11 +246,31 @@ def sum_tiles(
             total[k] += part
 
     groups = _equal_shares(tiles, cost, n_groups)
+    prepared = work if once is None else _Prepared(work, once)
     if host:
-        (in_threads if here else _shared)(work, groups, flops, take)
+        _shared(prepared, groups, flops, take)
     else:
-        take(work(groups[0]))
+        take(prepared(groups[0]))
     return tuple(total)
+
+
+class _Prepared:
+    """Work on tiles, and what it gets first: made once, and not pickled."""
+
+    def __init__(self, work: Callable[..., Any], once: Callable[[], Any]):
+        self._work, self._once, self._made = work, once, False
+
+    def __call__(self, tiles: Any) -> Any:
+        return self._work(self.ready(), tiles)
+
+    def __reduce__(self) -> Any:
+        return _Prepared, (self._work, self._once)
+
+    def ready(self) -> Any:
+        """Make it, if it is not there."""
+        if not self._made:
+            self._first, self._made = self._once(), True
+        return self._first
 
 
 def sum_entries(
@@ -294,6 +314,8 @@ def _shared(
     """Run work on every item, on a cluster where that is worth it, else in threads."""
     cluster = None if alone() else _ELSEWHERE.get()
     if cluster is None or not cluster.share(work, items, flops, take):
+        if isinstance(work, _Prepared):
+            work.ready()  # before threads share the items, for they may share this as well
         in_threads(work, items, flops, take)
 
 

@@ -13,6 +13,7 @@ from kernelmetric.compute import (
     Triplets,
     Weights,
     available_threads,
+    kept,
     namespace,
     take_rows,
     to_numpy,
@@ -165,7 +166,7 @@ class LargeMargin(TakesComparisons, GradientLearner):
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
         basis = orthonormal(X, gram, span=False)
         exact = MarginProblem(
-            take_rows(basis.Z, order),
+            kept(take_rows(basis.Z, order)),
             targets,
             codes[order],
             self.c,

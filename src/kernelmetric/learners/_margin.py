@@ -13,11 +13,12 @@ from kernelmetric.compute import (
     Triplets,
     class_neighbors,
     in_library_of,
+    kept,
     like,
     lists_help,
     lmnn_at_lengths,
     lmnn_hinge,
-    lmnn_hinge_on,
+    lmnn_step_on,
     mine_impostors,
     namespace,
     product,
@@ -83,7 +84,8 @@ class MarginProblem:
         """The same problem, its points in another precision, if that is another one."""
         if points is self.points:
             return self
-        return MarginProblem(points, self.targets, self.codes, self.c, self.reg, self.weighed)
+        how = self.targets, self.codes, self.c, self.reg, self.weighed
+        return MarginProblem(kept(points), *how)
 
     def thinned(self) -> MarginProblem:
         """The problem of some of the points, their targets among them."""
@@ -120,7 +122,7 @@ class MarginProblem:
         """The objective, what the listed impostors show of it, and pairs worth watching near L."""
         E = self._embedded(L)
         exact, nearby = self._mined(E, **which)
-        seen = exact if self.few else self._hinge(E, E[:, :0], pairs, 0.0)[0]
+        seen = exact if self.few else self._on_list(L, pairs, 0.0)[0]
         penalty = self.reg * frobenius(L, None)[0] if self.reg else 0.0
         self._looked = np.array(L), float(exact + penalty)
         return exact + penalty, seen + penalty, nearby
@@ -130,10 +132,8 @@ class MarginProblem:
 
         Both for each target pair, on average.
         """
-        E = self._embedded(L)
-        value, sums = self._hinge(E, E, pairs, corner)
-        sums = to_numpy(product(sums.T, self.points))
-        value, gradient = value / self.unit, np.multiply(sums, 2.0 / self.unit, dtype=np.float64)
+        value, gradient = self._on_list(L, pairs, corner)
+        value, gradient = value / self.unit, gradient / self.unit
         if self.reg:
             penalty, penalty_gradient = frobenius(L, None)
             value += self.reg / self.unit * penalty
@@ -203,11 +203,14 @@ class MarginProblem:
             return value, np.empty((0, 2), dtype=np.int32)
         return mine_impostors(E, self.targets, self.codes, self.c, weighed=self.weighed, **options)
 
-    def _hinge(self, E: Any, V: Any, pairs: np.ndarray, corner: float) -> tuple[float, Any]:
-        """The hinge over the listed impostors or, if many, over all, and its Laplacian times V."""
+    def _on_list(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, Any]:
+        """The objective over the listed impostors or, if many, over all; and its gradient."""
+        X = self.points
         if self.few or len(pairs) > self.most_pairs:
-            return self._over_all(E, V, corner)
-        return lmnn_hinge_on(pairs, E, V, self.targets, self.c, corner, self.weighed)
+            E = self._embedded(L)
+            value, sums = self._over_all(E, E, corner)
+            return value, np.multiply(to_numpy(product(sums.T, X)), 2.0, dtype=np.float64)
+        return lmnn_step_on(pairs, L, X, self.targets, self.c, corner, self.weighed)
 
     def watched(self, share: float) -> int:
         """Impostors of a point on a list, where so large a share of all pairs is worth one."""
@@ -326,7 +329,7 @@ def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
     union = np.empty((len(keys), 2), dtype=np.int32)
     np.floor_divide(keys, n, out=union[:, 0], casting="unsafe")
     np.remainder(keys, n, out=union[:, 1], casting="unsafe")
-    return union
+    return kept(union)
 
 
 def descend_convex(

@@ -153,6 +153,7 @@ class _Descent:
                 self._corrections.forget()
                 continue
             self.n_iter += 1
+            self._corrections.learn(self._direction, self.gradient, *step)
             if report is not None and report(self.x.reshape(self.shape), self.value):
                 return "stopped by a callback"
             if self.n_iter >= max_iter:
@@ -162,7 +163,6 @@ class _Descent:
             scale = max(abs(before), abs(self.value), 1.0)
             if before - self.value <= min(tol, 2.0) * scale:
                 return _REACHED
-            self._corrections.learn(self._direction, self.gradient, *step)
             if self._corrections.flat(self.gradient):
                 return _REACHED
 

@@ -19,7 +19,7 @@
 #define LANES 16
 
 /* Changes whenever a function below changes its arguments or its meaning. */
-int kernelmetric_version(void) { return 3; }
+int kernelmetric_version(void) { return 4; }
 
 static inline float exponential(float x, float low, float high)
 {
@@ -85,7 +85,8 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
 
 #define AHEAD 8 /* pairs whose points are on their way to the cache */
 
-/* Of each type of number: the squared distance of two rows, that of listed pairs, and the hinge.
+/* Of each type of number: the squared distance of two rows, that of listed pairs, the hinge, and
+   what targets add to its gradient.
 
    pair_squares has those of the points in rows first[p] and second[p] of E. It returns the number
    of the first pair with a row that is not there, or that of all pairs.
@@ -93,8 +94,12 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
    listed_hinge looks at pairs (i, l) of a point and an impostor, in the order of i. A target t of i
    is violated where l is nearer than thresholds[i][t]; the hinge of what it is nearer by, with a
    quadratic corner, times parts[i][t] counts[l] where these are given, is added to the value, its
-   slope to slopes[i][t]. The sum w of the slopes weighs the pair: w (V_l - V_i) is added to row i
-   of product, and taken from row l. It returns what pair_squares returns. */
+   slope to slopes[i][t]. The sum w of the slopes weighs the pair: w (E_l - E_i) is added to row i
+   of product, and taken from row l. It returns what pair_squares returns.
+
+   pulled has the target t of i weighed with w = weights[i][t]: w (E_i - E_t) is added to row i of
+   product, and taken from the row of the target. A weight of zero is no target. It returns the
+   number of the first point with a target that is not there, or that of all points. */
 #define OF_PAIRS(suffix, type)                                                                     \
     static inline void fetch_##suffix(const type *row, int64_t width)                              \
     {                                                                                              \
@@ -137,11 +142,23 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
         return n_pairs;                                                                            \
     }                                                                                              \
                                                                                                    \
+    static inline void add_##suffix(const type *restrict E, int64_t width, type w, int64_t i,      \
+                                    int64_t j, type *restrict product)                             \
+    {                                                                                              \
+        const type *E_i = E + i * width, *E_j = E + j * width;                                     \
+        type *at_i = product + i * width, *at_j = product + j * width;                             \
+        for (int64_t k = 0; k < width; k++) {                                                      \
+            type move = w * (E_i[k] - E_j[k]);                                                     \
+            at_i[k] += move;                                                                       \
+            at_j[k] -= move;                                                                       \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
     VECTOR int64_t kernelmetric_listed_hinge_##suffix(                                             \
-        const type *E, int64_t n_rows, int64_t width, const type *V, int64_t v_width,              \
-        const int32_t *restrict pairs, int64_t n_pairs, const double *restrict thresholds,         \
-        int64_t n_targets, const double *restrict parts, const double *restrict counts,            \
-        double corner, double *restrict value, double *restrict slopes, type *restrict product)    \
+        const type *restrict E, int64_t n_rows, int64_t width, const int32_t *restrict pairs,      \
+        int64_t n_pairs, const double *restrict thresholds, int64_t n_targets,                     \
+        const double *restrict parts, const double *restrict counts, double corner,                \
+        double *restrict value, double *restrict slopes, type *restrict product)                   \
     {                                                                                              \
         if (n_targets < 1)                                                                         \
             return n_pairs;                                                                        \
@@ -156,7 +173,7 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
                 int64_t next = pairs[2 * (p + AHEAD) + 1];                                         \
                 fetch_##suffix(E + next * width, width);                                           \
                 if (near) /* so is the next one, most likely */                                    \
-                    fetch_##suffix(product + next * v_width, v_width);                             \
+                    fetch_##suffix(product + next * width, width);                                 \
             }                                                                                      \
             int64_t i = pairs[2 * p], l = pairs[2 * p + 1];                                        \
             const double *of_i = thresholds + i * n_targets;                                       \
@@ -183,15 +200,24 @@ VECTOR void kernelmetric_weigh(float *restrict K, int64_t height, int64_t width,
                 slopes[i * n_targets + t] += slope * count;                                        \
                 weight += slope * count;                                                           \
             }                                                                                      \
-            const type *V_i = V + i * v_width, *V_l = V + l * v_width;                             \
-            type *at_i = product + i * v_width, *at_l = product + l * v_width, w = (type)weight;   \
-            for (int64_t k = 0; k < v_width; k++) {                                                \
-                type move = w * (V_i[k] - V_l[k]);                                                 \
-                at_i[k] -= move;                                                                   \
-                at_l[k] += move;                                                                   \
-            }                                                                                      \
+            add_##suffix(E, width, (type)-weight, i, l, product);                                  \
         }                                                                                          \
         return n_pairs;                                                                            \
+    }                                                                                              \
+                                                                                                   \
+    VECTOR int64_t kernelmetric_pulled_##suffix(                                                   \
+        const type *restrict E, int64_t n_rows, int64_t width, const int64_t *restrict targets,    \
+        const double *restrict weights, int64_t n_targets, type *restrict product)                 \
+    {                                                                                              \
+        for (int64_t i = 0; i < n_rows; i++)                                                       \
+            for (int64_t t = i * n_targets; t < (i + 1) * n_targets; t++) {                        \
+                if (weights[t] == 0.0)                                                             \
+                    continue;                                                                      \
+                if (targets[t] < 0 || targets[t] >= n_rows)                                        \
+                    return i;                                                                      \
+                add_##suffix(E, width, (type)weights[t], i, targets[t], product);                  \
+            }                                                                                      \
+        return n_rows;                                                                             \
     }
 
 OF_PAIRS(float, float)

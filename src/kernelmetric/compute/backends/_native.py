@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 _LIBRARY = "libkernelmetric.so"
-_VERSION = 3  # of the functions in _native.c; a file compiled from others is not used
+_VERSION = 4  # of the functions in _native.c; a file compiled from others is not used
 
 _SUFFIXES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
@@ -57,10 +57,12 @@ def native() -> Any | None:
         squares.argtypes = [floats, size, size, floats, floats, size, floats]
         hinge = getattr(library, f"kernelmetric_listed_hinge_{suffix}")
         hinge.argtypes = [
-            floats, size, size, floats, size, floats, size, floats, size, floats, floats,
-            ctypes.c_double, floats, floats, floats,
+            floats, size, size, floats, size, floats, size, floats, floats, ctypes.c_double,
+            floats, floats, floats,
         ]  # fmt: skip
-        squares.restype = hinge.restype = size
+        pulled = getattr(library, f"kernelmetric_pulled_{suffix}")
+        pulled.argtypes = [floats, size, size, floats, floats, size, floats]
+        squares.restype = hinge.restype = pulled.restype = size
     return library
 
 
@@ -157,13 +159,13 @@ def pair_squares(E: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.nda
     return squares
 
 
-def hinge_compiled(E: Any, V: Any, pairs: np.ndarray) -> bool:
-    """Whether :func:`add_listed_hinge` takes these.
+def hinge_compiled(X: Any, pairs: np.ndarray) -> bool:
+    """Whether :func:`add_listed_hinge` and :func:`add_pulled` take points like these.
 
     Parameters
     ----------
-    E, V : array
-        Points, and what belongs to each.
+    X : array of shape (n, d)
+        Points.
     pairs : ndarray of shape (n_pairs, 2)
         Row numbers.
 
@@ -172,19 +174,17 @@ def hinge_compiled(E: Any, V: Any, pairs: np.ndarray) -> bool:
     bool
         False where nothing is compiled, or for arrays of another kind, type or order.
     """
-    arrays = E, V, pairs
     return (
-        all(isinstance(array, np.ndarray) and array.flags.c_contiguous for array in arrays)
-        and E.dtype == V.dtype
-        and E.dtype in _SUFFIXES
+        isinstance(X, np.ndarray)
+        and X.dtype in _SUFFIXES
         and pairs.dtype == np.int32
+        and pairs.flags.c_contiguous
         and native() is not None
     )
 
 
 def add_listed_hinge(
     E: np.ndarray,
-    V: np.ndarray,
     pairs: np.ndarray,
     thresholds: np.ndarray,
     corner: float,
@@ -192,14 +192,12 @@ def add_listed_hinge(
     slopes: np.ndarray,
     product: np.ndarray,
 ) -> float:
-    """The hinge over listed pairs, its slopes, and the Laplacian of their weights times V.
+    """The hinge over listed pairs, its slopes, and the Laplacian of their weights times E.
 
     Parameters
     ----------
     E : ndarray of shape (n, r)
-        The points.
-    V : ndarray of shape (n, p)
-        What the Laplacian is multiplied with.
+        The points, rows one after the other.
     pairs : ndarray of shape (n_pairs, 2)
         Points and impostors, sorted by point.
     thresholds : ndarray of shape (n, k)
@@ -210,7 +208,7 @@ def add_listed_hinge(
         What targets and impostors count.
     slopes : ndarray of shape (n, k)
         In float64: what each target collects is added.
-    product : ndarray of shape (n, p)
+    product : ndarray of shape (n, r)
         The product is added.
 
     Returns
@@ -222,16 +220,41 @@ def add_listed_hinge(
     weights: list[Any] = [np.ascontiguousarray(w, np.float64) for w in counted or ()]
     places = [w.ctypes.data for w in weights] or [None, None]
     done = getattr(native(), f"kernelmetric_listed_hinge_{_SUFFIXES[E.dtype]}")(
-        E.ctypes.data, *E.shape, V.ctypes.data, V.shape[1], pairs.ctypes.data, len(pairs),
-        thresholds.ctypes.data, thresholds.shape[1], *places, corner, value.ctypes.data,
-        slopes.ctypes.data, product.ctypes.data,
+        E.ctypes.data, *E.shape, pairs.ctypes.data, len(pairs), thresholds.ctypes.data,
+        thresholds.shape[1], *places, corner, value.ctypes.data, slopes.ctypes.data,
+        product.ctypes.data,
     )  # fmt: skip
     if done < len(pairs):
         raise _no_such_rows(pairs[done, 0], pairs[done, 1], E)
     return float(value[0])
 
 
-def _no_such_rows(first: int, second: int, E: np.ndarray) -> IndexError:
+def add_pulled(
+    E: np.ndarray, targets: np.ndarray, weights: np.ndarray, product: np.ndarray
+) -> None:
+    """The Laplacian of the weights of target pairs, times E.
+
+    Parameters
+    ----------
+    E : ndarray of shape (n, r)
+        The points, rows one after the other.
+    targets : ndarray of shape (n, k)
+        Row numbers of the targets.
+    weights : ndarray of shape (n, k)
+        In float64; zero where there is no target.
+    product : ndarray of shape (n, r)
+        The product is added.
+    """
+    targets, weights = np.ascontiguousarray(targets, np.int64), np.ascontiguousarray(weights)
+    done = getattr(native(), f"kernelmetric_pulled_{_SUFFIXES[E.dtype]}")(
+        E.ctypes.data, *E.shape, targets.ctypes.data, weights.ctypes.data, weights.shape[1],
+        product.ctypes.data,
+    )  # fmt: skip
+    if done < len(E):
+        raise _no_such_rows(done, targets[done].tolist(), E)
+
+
+def _no_such_rows(first: int, second: Any, E: np.ndarray) -> IndexError:
     return IndexError(
         f"Got the pair {first}, {second} of {len(E)} points, but expected row numbers from 0 to "
         f"{len(E) - 1}."

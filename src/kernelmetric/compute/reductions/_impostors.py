@@ -1,15 +1,12 @@
-"""The LMNN hinge over all impostors, or over a list of those that matter.
+"""The LMNN hinge over all impostors, block by block.
 
 A triplet (i, j, l) costs when the impostor l of another class comes nearer to i than its target
-neighbour j plus a margin. :func:`lmnn_hinge` looks at every impostor, block by block.
-:func:`lmnn_hinge_on` looks at a list of pairs (i, l) alone, which ``mine_impostors`` makes: a lower
-bound of the objective, exact when the list holds every active pair, and far cheaper.
+neighbour j plus a margin.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,27 +16,23 @@ from kernelmetric.compute._arrays import is_sparse, like, namespace, to_numpy
 from kernelmetric.compute._execute import sum_tiles, worth_keeping
 from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.backends._native import add_listed_hinge, hinge_compiled
 from kernelmetric.compute.reductions._hinge_there import hinge_there, huber_hinge
 from kernelmetric.compute.reductions._products import BlockProduct
 from kernelmetric.compute.reductions._selection import true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
 from kernelmetric.compute.reductions._triplets import (
-    FLOPS_OF_ONE,
     Block,
     Points,
     Triplets,
     distances,
     impostor_blocks,
     of_block,
-    pair_distances,
     points_of,
     targets_part,
 )
 
 _SPARSE_BELOW = 0.1  # share of active pairs under which a sparse product beats the dense one
 _WORTH_SHARING = 1e7  # operations of a sparse product
-_PARTS = 16  # of a list, for threads to share
 _WHOLE_BYTES = 60.0  # for each pair of points, where all cost something
 _WHOLE_ROWS = 1000  # up to here all pairs at once: no block or list is worth its cost
 
@@ -107,7 +100,7 @@ def lmnn_hinge(
             weights = (pull + per_target)[i, slot]
             lists = (i, rows), (targets[i, slot], others), (weights, -values)
             first, second, both = map(np.concatenate, lists)
-            product = _laplacian_product(first, second, both, V)
+            product = laplacian_product(first, second, both, V)
         return value + hinge, product
     hinge, per_target, product = sum_tiles(
         partial(_hinge_sums, points_of(E, codes), V, thresholds, c, smoothing, weighed),
@@ -115,102 +108,11 @@ def lmnn_hinge(
         flops=2.0 * n * n * E.shape[1],
         entries=n * p,
     )
-    product += _laplacian_product(i, targets[i, slot], (pull + per_target)[i, slot], V)
+    product += laplacian_product(i, targets[i, slot], (pull + per_target)[i, slot], V)
     return value + hinge, product
 
 
-def lmnn_hinge_on(
-    pairs: np.ndarray,
-    E: Any,
-    V: Any,
-    targets: np.ndarray,
-    c: float,
-    smoothing: float = 0.0,
-    weighed: Triplets | None = None,
-) -> tuple[float, Any]:
-    """The LMNN objective over listed impostors alone; see :func:`lmnn_hinge`.
-
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2)
-        Points and impostors, sorted by point.
-    E : array of shape (n, r)
-        The embedded points.
-    V : array of shape (n, p)
-        What the Laplacian is multiplied with.
-    targets : ndarray of shape (n, k)
-        Row numbers of the target neighbours, -1 where missing.
-    c : float
-        Weight of the hinge.
-    smoothing : float, default=0
-        Width of the quadratic corner.
-    weighed : Triplets, default=None
-        What each target pair and each impostor counts, where points have weights.
-
-    Returns
-    -------
-    value : float
-        The objective; at most the one over all impostors.
-    product : array of shape (n, p)
-        ``Lap(ω) V``.
-
-    Notes
-    -----
-    O(n_pairs (r + p)) time and memory for the pairs.
-    """
-    value, thresholds, pull = targets_part(E, targets, weighed)
-    if hinge_compiled(E, V, pairs):
-        ends = [len(pairs) * part // _PARTS for part in range(_PARTS + 1)]
-        hinge, slopes, product = sum_tiles(
-            partial(_listed_sums, E, V, pairs, thresholds, smoothing, weighed),
-            [slice(*part) for part in pairwise(ends)],
-            flops=FLOPS_OF_ONE * len(pairs) * E.shape[1],
-            entries=V.size + thresholds.size,
-            here=True,
-        )
-    else:
-        hinge, slopes, product = _listed_hinge(E, V, pairs, thresholds, smoothing, weighed)
-    i, slot = np.nonzero(targets >= 0)
-    weights = (pull + c * slopes)[i, slot]
-    return value + c * hinge, c * product + _laplacian_product(i, targets[i, slot], weights, V)
-
-
-def _listed_sums(
-    E: np.ndarray,
-    V: np.ndarray,
-    pairs: np.ndarray,
-    thresholds: np.ndarray,
-    smoothing: float,
-    weighed: Triplets | None,
-    parts: list[slice],
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """The tile: hinge of some listed pairs, slopes of targets, Laplacian of the pairs times V."""
-    slopes, product = np.zeros(thresholds.shape), np.zeros_like(V)
-    how = thresholds, smoothing, weighed, slopes, product
-    return sum(add_listed_hinge(E, V, pairs[part], *how) for part in parts), slopes, product
-
-
-def _listed_hinge(
-    E: Any,
-    V: Any,
-    pairs: np.ndarray,
-    thresholds: np.ndarray,
-    smoothing: float,
-    weighed: Triplets | None,
-) -> tuple[float, np.ndarray, Any]:
-    """The same of all listed pairs, where nothing is compiled for it."""
-    i, impostor = pairs[:, 0], pairs[:, 1]
-    d = pair_distances(E, i, impostor)
-    active = np.flatnonzero(d < thresholds.max(axis=1)[i])
-    i, impostor = i[active], impostor[active]
-    margin = thresholds[i] - d[active][:, None]
-    h, slope = _counted(huber_hinge(margin, smoothing, np), i, impostor, weighed)
-    columns = [np.bincount(i, weights=column, minlength=len(thresholds)) for column in slope.T]
-    product = _laplacian_product(i, impostor, -slope.sum(axis=1), V)
-    return float(h.sum()), np.stack(columns, axis=1), product
-
-
-def _counted(
+def counted(
     both: tuple[np.ndarray, np.ndarray], i: np.ndarray, j: np.ndarray, weighed: Triplets | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Hinges and slopes of pairs (i, j), a column for each target, times what triplets count."""
@@ -234,8 +136,8 @@ def _hinge_sums(
     for block in blocks:
         rows = block.rows
         D2 = distances(points, block)
-        counted = of_block(weighed, block, D2)
-        found = _block_weights(D2, thresholds[rows], c, smoothing, block, counted)
+        of_these = of_block(weighed, block, D2)
+        found = _block_weights(D2, thresholds[rows], c, smoothing, block, of_these)
         loss, weights, per_target[rows] = found
         total += loss
         V_rows = V[rows, :]
@@ -283,7 +185,7 @@ def _active_weights(
     farthest = thresholds.max(axis=1, keepdims=True).astype(D2.dtype)  # rounded: a cost of nothing
     i, impostor = true_entries(D2 < farthest)
     margin = thresholds[i] - D2[i, impostor][:, None]
-    h, slope = _counted(huber_hinge(margin, smoothing, np), i, impostor, weighed)
+    h, slope = counted(huber_hinge(margin, smoothing, np), i, impostor, weighed)
     per_target = np.empty((n_rows, k))
     for j in range(k):
         per_target[:, j] = c * np.bincount(i, weights=slope[:, j], minlength=n_rows)
@@ -291,7 +193,7 @@ def _active_weights(
     return c * float(h.sum()), i, impostor, values, per_target
 
 
-def _laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any) -> Any:
+def laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any) -> Any:
     """Laplacian of the symmetric graph with these pair weights, times V."""
     n = V.shape[0]
     values = to_numpy(V)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute._arrays import to_numpy
+from kernelmetric.compute._arrays import kept, to_numpy
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._selection import smallest_of_rows, upper_bounds
@@ -59,7 +59,7 @@ def mine_impostors(
     value : float
         The objective with the plain hinge, over all triplets.
     pairs : ndarray of shape (n_pairs, 2), dtype int32
-        Sorted by point.
+        Sorted by point; read-only.
 
     Notes
     -----
@@ -74,7 +74,7 @@ def mine_impostors(
         host=backend_of(E).host,
     )
     value += sum(loss for loss, _ in found)
-    return value, np.concatenate([pairs for _, pairs in found])
+    return value, kept(np.concatenate([pairs for _, pairs in found]))
 
 
 def lmnn_at_lengths(

@@ -24,6 +24,7 @@ import dask
 import numpy as np
 from distributed import get_worker, wait
 
+from kernelmetric.compute._arrays import is_kept
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._threads import in_threads
 from kernelmetric.compute.backends.dask._chunks import pieces_of, share_of_worker
@@ -32,7 +33,9 @@ from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
 
 _FLOPS = 1e10  # that a thread does in a second
 _BYTES = 4e8  # that reach a worker in a second
-_SECONDS = 0.15  # saved, below which work stays: the way there and back takes as long
+_AGAIN = 10  # times that an array is looked at which its maker keeps
+_SECONDS = 0.05  # saved, below which work stays: the way there and back takes as long
+_SHORTEST = 0.2  # seconds of a share of little work: each one costs its way, and may map points
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
 _MOST_PER_THREAD = 16  # where each takes a second: nobody waits long for the last one
@@ -103,7 +106,7 @@ class Cluster:
         except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
         new = self._new(parts.arrays)
-        seconds = sum(array.nbytes for array in new) / _BYTES
+        seconds = sum(array.nbytes / (_AGAIN if is_kept(array) else 1) for array in new) / _BYTES
         if parts.rows or saved <= _SECONDS + seconds:
             return False
         arrays = self._futures(parts.arrays, new)
@@ -315,6 +318,7 @@ def dealt(items: Sequence[Any], n_threads: int, seconds: float) -> list[list[Any
         In the order of the items. Those that have one more come first.
     """
     each = max(_TASKS_PER_THREAD, -(-_FEWEST_TASKS // n_threads))
+    each = max(1, min(each, int(seconds / n_threads / _SHORTEST)))
     each = max(each, min(_MOST_PER_THREAD, int(seconds / n_threads)))
     size, longer = divmod(len(items), n_shares := min(len(items), each * n_threads))
     starts = [size * i + min(i, longer) for i in range(n_shares + 1)]
@@ -349,7 +353,10 @@ class _Sent:
         return self._array() is array and self._sum == _checksum(array)
 
 
-def _checksum(array: np.ndarray) -> int:
+def _checksum(array: np.ndarray) -> int | None:
+    """What changes with an array; None for one that nobody writes into."""
+    if is_kept(array):
+        return None
     flat: Any = array if array.flags.c_contiguous else array.T
     return zlib.crc32(flat.reshape(-1).view(np.uint8))
 

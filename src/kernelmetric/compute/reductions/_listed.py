@@ -1,0 +1,195 @@
+"""The LMNN hinge over a list of impostors, which ``mine_impostors`` makes.
+
+It is a lower bound of the objective over all of them, exact when the list holds every active pair,
+and far cheaper: most steps of a descent ask for it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelmetric.compute._arrays import like, to_numpy
+from kernelmetric.compute._execute import sum_tiles
+from kernelmetric.compute.backends._native import add_listed_hinge, add_pulled, hinge_compiled
+from kernelmetric.compute.reductions._hinge_there import huber_hinge
+from kernelmetric.compute.reductions._impostors import counted, laplacian_product
+from kernelmetric.compute.reductions._products import product
+from kernelmetric.compute.reductions._triplets import (
+    FLOPS_OF_ONE,
+    Triplets,
+    pair_distances,
+    targets_part,
+)
+
+_PARTS = 16  # of a list, for threads and workers to share
+
+
+def lmnn_step_on(
+    pairs: np.ndarray,
+    L: Any,
+    X: Any,
+    targets: np.ndarray,
+    c: float,
+    smoothing: float = 0.0,
+    weighed: Triplets | None = None,
+) -> tuple[float, np.ndarray]:
+    """The LMNN objective of a map over listed impostors alone, and its gradient.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Points and impostors, sorted by point.
+    L : array of shape (r, d)
+        The map.
+    X : array of shape (n, d)
+        The points.
+    targets : ndarray of shape (n, k)
+        Row numbers of the target neighbours, -1 where missing.
+    c : float
+        Weight of the hinge.
+    smoothing : float, default=0
+        Width of the quadratic corner.
+    weighed : Triplets, default=None
+        What each target pair and each impostor counts, where points have weights.
+
+    Returns
+    -------
+    value : float
+        The objective; at most the one over all impostors.
+    gradient : ndarray of shape (r, d)
+        With respect to the map, in float64.
+
+    Notes
+    -----
+    O(n_pairs r + n r d) time, and n × r numbers in memory for each part of the list that is summed
+    by itself. On a cluster only the map and gradients travel: each worker maps the points itself.
+    """
+    L = like(L, X)
+    if not hinge_compiled(X, pairs):
+        E = product(X, L.T)
+        value, sums = lmnn_hinge_on(pairs, E, E, targets, c, smoothing, weighed)
+        return value, _gradient(sums, X)
+    ends = [len(pairs) * part // _PARTS for part in range(_PARTS + 1)]
+    parts = [slice(a, b) for a, b in pairwise(ends) if a < b] or [slice(0, 0)]
+    size = X.shape[0] * L.shape[0]
+    return sum_tiles(
+        partial(_step_sums, X, pairs, targets, c, smoothing, weighed),
+        parts,
+        flops=FLOPS_OF_ONE * len(pairs) * L.shape[0] + 4.0 * size * X.shape[1],
+        entries=size,
+        once=partial(_margins, X, L, targets, weighed),
+    )
+
+
+class _Margins(NamedTuple):
+    """Mapped points, the sum of target distances, the margins beyond these, and their weights."""
+
+    E: np.ndarray
+    value: float
+    thresholds: np.ndarray
+    pull: np.ndarray
+
+
+def _margins(
+    X: np.ndarray, L: np.ndarray, targets: np.ndarray, weighed: Triplets | None
+) -> _Margins:
+    E = np.ascontiguousarray(product(X, L.T))
+    return _Margins(E, *targets_part(E, targets, weighed))
+
+
+def _step_sums(
+    X: np.ndarray,
+    pairs: np.ndarray,
+    targets: np.ndarray,
+    c: float,
+    smoothing: float,
+    weighed: Triplets | None,
+    margins: _Margins,
+    parts: list[slice],
+) -> tuple[float, np.ndarray]:
+    """The tile: hinge and gradient of some listed pairs; the first has what targets cost, too."""
+    E, pulled, thresholds, pull = margins
+    weights, sums = np.zeros(thresholds.shape), np.zeros_like(E)
+    how = thresholds, smoothing, weighed, weights, sums
+    value = c * sum(add_listed_hinge(E, pairs[part], *how) for part in parts)
+    weights *= c
+    sums *= c
+    if parts[0].start == 0:
+        value, weights = value + pulled, weights + pull
+    add_pulled(E, targets, weights, sums)
+    return value, _gradient(sums, X)
+
+
+def _gradient(sums: Any, X: Any) -> np.ndarray:
+    """The gradient with respect to the map, from the Laplacian times mapped points."""
+    return np.multiply(to_numpy(product(sums.T, X)), 2.0, dtype=np.float64)
+
+
+def lmnn_hinge_on(
+    pairs: np.ndarray,
+    E: Any,
+    V: Any,
+    targets: np.ndarray,
+    c: float,
+    smoothing: float = 0.0,
+    weighed: Triplets | None = None,
+) -> tuple[float, Any]:
+    """The LMNN objective over listed impostors alone; see :func:`lmnn_hinge`.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Points and impostors, sorted by point.
+    E : array of shape (n, r)
+        The embedded points.
+    V : array of shape (n, p)
+        What the Laplacian is multiplied with.
+    targets : ndarray of shape (n, k)
+        Row numbers of the target neighbours, -1 where missing.
+    c : float
+        Weight of the hinge.
+    smoothing : float, default=0
+        Width of the quadratic corner.
+    weighed : Triplets, default=None
+        What each target pair and each impostor counts, where points have weights.
+
+    Returns
+    -------
+    value : float
+        The objective; at most the one over all impostors.
+    product : array of shape (n, p)
+        ``Lap(ω) V``.
+
+    Notes
+    -----
+    O(n_pairs (r + p)) time and memory for the pairs.
+    """
+    value, thresholds, pull = targets_part(E, targets, weighed)
+    hinge, slopes, sums = _listed_hinge(E, V, pairs, thresholds, smoothing, weighed)
+    i, slot = np.nonzero(targets >= 0)
+    weights = (pull + c * slopes)[i, slot]
+    return value + c * hinge, c * sums + laplacian_product(i, targets[i, slot], weights, V)
+
+
+def _listed_hinge(
+    E: Any,
+    V: Any,
+    pairs: np.ndarray,
+    thresholds: np.ndarray,
+    smoothing: float,
+    weighed: Triplets | None,
+) -> tuple[float, np.ndarray, Any]:
+    """Hinge of the listed pairs, slopes of targets, and the Laplacian of the pairs times V."""
+    i, impostor = pairs[:, 0], pairs[:, 1]
+    d = pair_distances(E, i, impostor)
+    active = np.flatnonzero(d < thresholds.max(axis=1)[i])
+    i, impostor = i[active], impostor[active]
+    margin = thresholds[i] - d[active][:, None]
+    h, slope = counted(huber_hinge(margin, smoothing, np), i, impostor, weighed)
+    columns = [np.bincount(i, weights=column, minlength=len(thresholds)) for column in slope.T]
+    sums = laplacian_product(i, impostor, -slope.sum(axis=1), V)
+    return float(h.sum()), np.stack(columns, axis=1), sums
