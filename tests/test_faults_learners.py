@@ -223,6 +223,9 @@ class Flat:
     def look(self, L, pairs, most, slack):
         return self.exact, self.exact, np.empty((0, 2), dtype=np.int32)
 
+    def slack(self, corner):
+        return 0.5 * corner
+
     def of_map(self, L, pairs, corner):
         return self.exact / self.unit, np.zeros_like(L)
 
@@ -291,7 +294,7 @@ def lbfgs(monkeypatch):
     """Replace L-BFGS: the limits and tolerances of its calls, and minima in turn."""
     calls, minima = [], []
 
-    def fake(objective, L, *, max_iter, tol, report):
+    def fake(objective, L, *, max_iter, tol, report, corrections):
         calls.append((max_iter, pytest.approx(tol)))
         n_iter, good = minima.pop(0)
         return Minimum(L, objective(L)[0], n_iter, good, "")
@@ -313,15 +316,15 @@ def test_a_descent_of_one_step_goes_on(lbfgs):
     _, good, _ = margin.descend(Flat(5.0), np.eye(2), Quiet(), 500, 1e-3, 1.0)
     assert good and minima == []
     # Rounds double; the last is as strict as the tolerance, the first as rough as the corner.
-    assert calls == [(10, 1e-2), (20, 1e-2), (40, 1e-4)]
+    assert calls == [(20, 1e-2), (40, 1e-2), (80, 1e-4)]
 
 
 def test_a_descent_takes_no_more_steps_than_it_may(lbfgs):
     calls, minima = lbfgs
-    minima += [(10, False), (2, False)]
-    _, good, _ = margin.descend(Flat(5.0), np.eye(2), Quiet(), 12, 1e-3, 1.0)
+    minima += [(20, False), (2, False)]
+    _, good, _ = margin.descend(Flat(5.0), np.eye(2), Quiet(), 22, 1e-3, 1.0)
     assert not good
-    assert [limit for limit, _ in calls] == [10, 2]
+    assert [limit for limit, _ in calls] == [20, 2]
 
 
 # --- idealized kernels: folds -------------------------------------------------------------------
