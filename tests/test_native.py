@@ -11,6 +11,7 @@ import pytest
 from kernelmetric.compute import Triplets, _threads, lmnn_hinge_on, lmnn_step_on, nca_loss
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute.backends import _native
+from kernelmetric.compute.reductions import _listed
 
 LOW, HIGH = -70.0, 60.0
 
@@ -174,9 +175,13 @@ def test_a_step_over_a_list_of_another_kind_or_of_none_is_the_same(passes):
     np.testing.assert_allclose(gradient, 2.0 * L @ X.T @ laplacian @ X, rtol=1e-10)
 
 
+@pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_step_over_a_list_has_the_same_bits_on_other_workers(passes, dtype, monkeypatch):
+def test_a_step_over_a_long_list_has_the_same_bits_on_other_workers(
+    passes, dtype, long, monkeypatch
+):
     monkeypatch.setattr(_threads, "_WORTH_THREADS", 0.0)
+    monkeypatch.setattr(_listed, "_LONG", 1.3 if long else 1e9)
     pairs, X, _, targets = listed(dtype, 5, 1)
     L = np.random.RandomState(2).standard_normal((3, 5)) / 4
     shared = []
@@ -198,7 +203,7 @@ def test_a_step_over_a_list_has_the_same_bits_on_other_workers(passes, dtype, mo
     np.testing.assert_array_equal(slope, gradient)
     # Mapped points do not travel: what does is hardly more than what was given.
     given = sum(array.nbytes for array in (pairs, L.astype(dtype), X, targets))
-    assert bool(shared) == (passes.native() is not None)
+    assert bool(shared) == (long and passes.native() is not None)
     assert all(size < given + X.nbytes + 2_000 for size in shared)
 
 

@@ -43,6 +43,7 @@ _SLACK_OF_MANY = 0.75  # and where a look at all points costs more than many ste
 _ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimate will do
 _MANY_POINTS = 6_000  # from here a descent begins with some of the points,
 _SOME_POINTS = 4_000  # at most so many,
+_WATCHED_OF_SOME = 100  # with so many impostors of a point on their first list,
 _ROUGH = 0.1  # to this tolerance: the end of fewer points is not that of all
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
@@ -254,7 +255,7 @@ def descend(
     if len(problem.codes) > _MANY_POINTS and corner == FIRST_CORNER:
         some = problem.thinned()
         if some.unit:
-            _rounds(some, where, most, *how[:-1], max(tol, _ROUGH))
+            _rounds(some, where, _WATCHED_OF_SOME, *how[:-1], max(tol, _ROUGH))
             where.corner = min(where.corner, tol)  # of a triplet it hides less than the tolerance
             _, pairs = some.mine(where.L, most=len(some.codes), slack=problem.slack(where.corner))
             most = max(most, problem.watched(len(pairs) / len(some.codes) ** 2))

@@ -6,6 +6,7 @@ and far cheaper: most steps of a descent ask for it.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric.compute._arrays import like, to_numpy
-from kernelmetric.compute._execute import sum_tiles
+from kernelmetric.compute._execute import run_elsewhere, sum_tiles
 from kernelmetric.compute.backends._native import add_listed_hinge, add_pulled, hinge_compiled
 from kernelmetric.compute.reductions._hinge_there import huber_hinge
 from kernelmetric.compute.reductions._impostors import counted, laplacian_product
@@ -26,6 +27,7 @@ from kernelmetric.compute.reductions._triplets import (
 )
 
 _PARTS = 16  # of a list, for threads and workers to share
+_LONG = 1.3  # pairs for each number of the points, from which sums of parts take their own product
 
 
 def lmnn_step_on(
@@ -66,7 +68,8 @@ def lmnn_step_on(
     Notes
     -----
     O(n_pairs r + n r d) time, and n × r numbers in memory for each part of the list that is summed
-    by itself. On a cluster only the map and gradients travel: each worker maps the points itself.
+    by itself. Workers of a cluster share long lists. Only the map and gradients travel then: each
+    worker maps the points itself.
     """
     L = like(L, X)
     if not hinge_compiled(X, pairs):
@@ -75,14 +78,17 @@ def lmnn_step_on(
         return value, _gradient(sums, X)
     ends = [len(pairs) * part // _PARTS for part in range(_PARTS + 1)]
     parts = [slice(a, b) for a, b in pairwise(ends) if a < b] or [slice(0, 0)]
-    size = X.shape[0] * L.shape[0]
-    return sum_tiles(
-        partial(_step_sums, X, pairs, targets, c, smoothing, weighed),
-        parts,
-        flops=FLOPS_OF_ONE * len(pairs) * L.shape[0] + 4.0 * size * X.shape[1],
-        entries=size,
-        once=partial(_margins, X, L, targets, weighed),
-    )
+    n, r, long = len(X), len(L), len(pairs) > _LONG * X.size
+    # Of a short list the product with all points is taken once, and sums as large as these stay.
+    with nullcontext() if long else run_elsewhere(None):
+        value, sums = sum_tiles(
+            partial(_step_sums, X if long else None, pairs, targets, c, smoothing, weighed),
+            parts,
+            flops=FLOPS_OF_ONE * len(pairs) * r + (4.0 * X.size * r if long else 0.0),
+            entries=n * r,
+            once=partial(_margins, X, L, targets, weighed),
+        )
+    return value, sums if long else _gradient(sums, X)
 
 
 class _Margins(NamedTuple):
@@ -102,7 +108,7 @@ def _margins(
 
 
 def _step_sums(
-    X: np.ndarray,
+    X: np.ndarray | None,
     pairs: np.ndarray,
     targets: np.ndarray,
     c: float,
@@ -111,7 +117,10 @@ def _step_sums(
     margins: _Margins,
     parts: list[slice],
 ) -> tuple[float, np.ndarray]:
-    """The tile: hinge and gradient of some listed pairs; the first has what targets cost, too."""
+    """The tile: hinge of some listed pairs, and its gradient or, without points, what is before it.
+
+    The first part has what targets cost, too.
+    """
     E, pulled, thresholds, pull = margins
     weights, sums = np.zeros(thresholds.shape), np.zeros_like(E)
     how = thresholds, smoothing, weighed, weights, sums
@@ -121,7 +130,7 @@ def _step_sums(
     if parts[0].start == 0:
         value, weights = value + pulled, weights + pull
     add_pulled(E, targets, weights, sums)
-    return value, _gradient(sums, X)
+    return value, sums if X is None else _gradient(sums, X)
 
 
 def _gradient(sums: Any, X: Any) -> np.ndarray:
