@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from types import SimpleNamespace
@@ -732,3 +733,18 @@ def test_an_array_that_its_maker_keeps_is_not_looked_through_again(monkeypatch):
     assert not sent.is_of(array)  # somebody may have written into it
     view = np.zeros((300, 300))[:]
     assert kept(view).flags.writeable  # its memory is another's
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_large_array_goes_to_workers_for_little_work_only_if_it_is_kept(keep, monkeypatch):
+    from kernelmetric.compute import kept
+    from kernelmetric.compute.backends.dask._tiles import Cluster
+
+    array, sent = np.zeros(12_500_000), []
+    cluster = Cluster(None, lambda: True, "fit")
+    monkeypatch.setattr(cluster, "_threads", lambda: ["one", "two"])
+    monkeypatch.setattr(cluster, "_futures", lambda arrays, new: sent.extend(new))
+    monkeypatch.setattr(cluster, "_in_turn", lambda *how: (x for x in ()))
+    work = partial(np.add, kept(array) if keep else array)
+    assert cluster.share(work, [0.0, 1.0], 4e9, print) is keep
+    assert [one is array for one in sent] == [True] * keep

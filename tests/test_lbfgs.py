@@ -215,6 +215,18 @@ def test_a_descent_that_begins_anew_takes_other_steps():
     assert not np.allclose(anew.x, whole.x, rtol=1e-6)
 
 
+def test_what_is_known_of_one_objective_serves_one_with_the_same_curvature():
+    scales, goal = np.array([[1.0, 30.0], [4.0, 0.2]]), np.array([[3.0, -1.0], [2.0, 5.0]])
+
+    def bowl(x, middle):
+        return 0.5 * float(np.sum(scales * (x - middle) ** 2)), scales * (x - middle)
+
+    first = minimize_lbfgs(lambda x: bowl(x, 0.0), 9 * goal, max_iter=60, tol=1e-15)
+    known = first.corrections
+    there = minimize_lbfgs(lambda x: bowl(x, goal), first.x, max_iter=1, tol=0.0, corrections=known)
+    assert there.value < 1e-3 * bowl(first.x, goal)[0]  # in one step
+
+
 def test_corrections_that_lead_upwards_are_forgotten():
     found = minimize_lbfgs(logistic, np.zeros((5, 6)), max_iter=8, tol=0.0)
     found.corrections.rows *= -1.0  # as if all steps had gone the other way

@@ -639,6 +639,22 @@ def test_rounds_go_on_with_what_the_descent_knows_and_some_points_lead_roughly(m
     assert all(corner <= 1e-4 for size, corner, *_ in calls if size == 240)
 
 
+def test_a_descent_that_ends_with_some_of_the_points_has_not_converged(monkeypatch):
+    monkeypatch.setattr(margin, "_MANY_POINTS", 20)
+    monkeypatch.setattr(margin, "_SOME_POINTS", 10)
+    codes = np.repeat([0, 1], 15)
+    targets = ((np.arange(30) + 1) % 15 + 15 * codes)[:, None]
+    problem = MarginProblem(np.random.RandomState(0).randn(30, 2), targets, codes, 1.0, 0.0)
+
+    def rounds(problem, where, *how):
+        assert len(problem.codes) == 10
+        where.done, where.good = 7, True
+
+    monkeypatch.setattr(margin, "_rounds", rounds)
+    _, good, _ = margin.descend(problem, np.eye(2), SimpleNamespace(stopped=False), 7, 1e-3, 1.0)
+    assert not good
+
+
 @pytest.mark.parametrize(("n", "widest"), [(100, 0.5), (101, 0.75)])
 def test_lists_of_many_points_reach_farther_and_narrow_with_the_corner(n, widest, monkeypatch):
     monkeypatch.setattr(margin, "_MANY_POINTS", 100)
