@@ -259,6 +259,7 @@ def descend(
             where.corner = min(where.corner, tol)  # of a triplet it hides less than the tolerance
             _, pairs = some.mine(where.L, most=len(some.codes), slack=problem.slack(where.corner))
             most = max(most, problem.watched(len(pairs) / len(some.codes) ** 2))
+    where.good = False
     if not report.stopped and where.done < max_iter:
         _rounds(problem, where, most, *how)
     return where.L, where.good, where.corner
