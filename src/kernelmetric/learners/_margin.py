@@ -44,7 +44,8 @@ _ROWS_FOR_LENGTH = 2_000  # rows that choose the length of the start; an estimat
 _MANY_POINTS = 6_000  # from here a descent begins with some of the points,
 _SOME_POINTS = 4_000  # at most so many,
 _WATCHED_OF_SOME = 100  # with so many impostors of a point on their first list,
-_ROUGH = 0.1  # to this tolerance: the end of fewer points is not that of all
+_ROUGH = 0.1  # to this tolerance: the end of fewer points is not that of all.
+_NARROW = 1e-3  # Then the corner is as wide as the tolerance, but no narrower than this at once
 _MAX_ROUNDS = 60
 _DENSE_ABOVE = 0.05  # share of all pairs beyond which looking at every pair is faster
 FEW_POINTS = 1000  # up to here, looking at all impostors costs less than keeping a list,
@@ -256,7 +257,7 @@ def descend(
         some = problem.thinned()
         if some.unit:
             _rounds(some, where, _WATCHED_OF_SOME, *how[:-1], max(tol, _ROUGH))
-            where.corner = min(where.corner, tol)  # of a triplet it hides less than the tolerance
+            where.corner = min(where.corner, max(tol, _NARROW))
             _, pairs = some.mine(where.L, most=len(some.codes), slack=problem.slack(where.corner))
             most = max(most, problem.watched(len(pairs) / len(some.codes) ** 2))
     where.good = False
