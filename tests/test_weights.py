@@ -53,9 +53,8 @@ NARROW = {
     IdealizedKernel: {"tol": 1e-8},
 }
 # The corner of LMNN's hinge is smoothed a little, and the flat valley around the optimum of a
-# descent is wider than its depth: distances are compared less closely than objectives. Maps of low
-# rank have several minima, and rounding may decide which one a descent reaches.
-CLOSE = {LMNN: (2e-2, 1e-1), LMCA: (2e-2, 1e-1), MCML: (1e-7, 1e-3)}
+# descent is wider than its depth: distances are compared less closely than objectives.
+CLOSE = {LMNN: (1e-2, 5e-2), LMCA: (1e-2, 5e-2), MCML: (1e-7, 1e-3)}
 
 
 def narrow(learner):
@@ -111,7 +110,13 @@ def test_whole_numbers_are_repeated_rows(precise, points):
     X, y, w, new = points
     y = target(precise, X, y)
     X_rows, y_rows = repeated(w, X, y)
-    same_metric(clone(precise).fit(X, y, sample_weight=w), clone(precise).fit(X_rows, y_rows), new)
+    if isinstance(precise, LMNN) and precise.n_components:
+        # Cutting a map to low rank magnifies what is left to the optimum: so a certified one.
+        precise.set_params(solver="projected", tol=1e-7, max_iter=5000)
+    weighed, rows = clone(precise).fit(X, y, sample_weight=w), clone(precise)
+    if isinstance(precise, LMCA):  # several minima: the end of one descent is that of the other
+        rows.set_params(init=weighed.components_)
+    same_metric(weighed, rows.fit(X_rows, y_rows), new)
 
 
 def test_rows_without_weight_are_absent(learner, points):
