@@ -6,12 +6,13 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import KPCA, LDA, LMNN, NCA, Kernelized, load, save
+from kernelmetric import KPCA, LDA, LMNN, NCA, Kernelized, Nystroem, load, save
 from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.kernels import RBF, Delta, Rescaled
@@ -255,6 +256,35 @@ def test_copies_among_many_points_share_their_place(problem, by_landmarks):
     shared = space.transform(X)
     np.testing.assert_allclose(shared[:30], shared[150:], atol=1e-9)
     np.testing.assert_allclose(Z, shared, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [RBF(gamma=0.5), KERNEL], ids=["plain", "with a ridge"])
+@pytest.mark.parametrize("copied", [False, True])
+def test_weights_among_many_points_are_repeated_rows(problem, by_landmarks, kernel, copied):
+    X, y, X_new, _ = problem
+    if copied:
+        X, y = np.vstack([X, X[:30]]), np.concatenate([y, (y[:30] + 1) % 3])
+    counts = 1.0 + (np.arange(len(X)) % 3)
+    rows = np.repeat(np.arange(len(X)), counts.astype(int))
+    marks = X[::3]
+    landmarks = Nystroem(landmarks=marks)
+    weighted, repeated = RidgeKPCA(8, kernel=kernel), RidgeKPCA(8, kernel=kernel)
+    for space in (weighted, repeated):  # the same landmarks for both
+        space._landmarks = lambda kernel: clone(landmarks).set_params(kernel=kernel)
+    Z = weighted.fit_transform(X, y, sample_weight=counts)
+    expected = repeated.fit_transform(X[rows], y[rows])
+    np.testing.assert_allclose(
+        pairwise_distances(Z[rows]), pairwise_distances(expected), atol=1e-7
+    )
+    np.testing.assert_allclose(
+        pairwise_distances(weighted.transform(X_new), Z),
+        pairwise_distances(repeated.transform(X_new), repeated.transform(X)),
+        atol=1e-7,
+    )
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-7)
+    ratios = [space.explained_variance_ratio_ for space in (weighted, repeated)]
+    assert ratios[0] == pytest.approx(ratios[1])
+    assert np.abs(Z - RidgeKPCA(8, kernel=kernel).fit_transform(X, y)).max() > 1e-3
 
 
 @pytest.mark.parametrize("kernel", [RBF(gamma=0.5), KERNEL], ids=["plain", "with a ridge"])

@@ -180,7 +180,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         fresh = settled(metric) if classes else clone(metric)
         folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
-        self.metric_, self.embedding_ = metric, E
+        self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
         self.usual_distance_ = self._usual_distance(folds)
         if self.index is not None:
             self._faiss  # noqa: B018 (a wrong factory is refused by fit, not by predict)

@@ -335,14 +335,16 @@ class RidgeKPCA(Space):
         if ridge and not is_sparse(X):
             # Where each point lies apart from a new one at its place; copies of a point, which
             # cannot be told apart, share the mean.
-            first, group, counts = _copies(self._seen(X))
-            means = np.zeros((len(first), Y.shape[1]))
-            np.add.at(means, group, Y - F[:, r:])
-            apart = np.hstack([np.zeros((len(first), r)), means / counts[:, None]])
+            first, group = _copies(self._seen(X))
+            sums = np.zeros((len(first), Y.shape[1]))
+            np.add.at(sums, group, counts[:, None] * (Y - F[:, r:]))
+            means = sums / np.bincount(group, weights=counts)[:, None]
+            apart = np.hstack([np.zeros((len(first), r)), means])
             rest = apart[group]
-            G += rest.T @ rest / ridge
+            G += apart.T @ apart / ridge  # one bump for each place
             self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
-        total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n - 1)
+        n_rows = n if weights is None else weights.total
+        total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n_rows - 1)
         image = F + rest
         image = image if weights is None else np.sqrt(counts)[:, None] * image
         T = self._principal(G, image, total, r)
@@ -429,9 +431,7 @@ def _few_columns(Y: np.ndarray) -> np.ndarray:
     return Y @ np.random.RandomState(0).standard_normal((Y.shape[1], _MOST_DIRECTIONS))
 
 
-def _copies(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first of all rows that are the same, in their order, the group of each, and its size."""
-    _, first, group, counts = np.unique(
-        X, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    return first, group.ravel(), counts
+def _copies(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first of all rows that are the same, in their order, and the group of each row."""
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    return first, group.ravel()
