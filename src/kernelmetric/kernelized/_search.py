@@ -44,7 +44,8 @@ from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_h
 from kernelmetric.kernelized._folds import Fold, Outcome, Trial, elsewhere, judged_by, stream
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
-from kernelmetric.kernelized._parts import fresh_space, is_estimator, metric_tags
+from kernelmetric.kernelized._parts import is_estimator, metric_tags
+from kernelmetric.kernelized._recipe import given_space, is_auto, space_for
 from kernelmetric.kernelized._results import cv_results, report_failures
 from kernelmetric.kernels import is_frame, is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
@@ -76,8 +77,9 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         The ranks: how many coordinates of the kernel's space the learner sees. None is as many
         as the space gives, which is full rank up to 2,000 points.
     space : Space or 'auto', default='auto'
-        Where coordinates come from, as in :class:`Kernelized`; of the ready-made ones, all but
-        :class:`KernelTrick`, whose coordinates cannot be cut.
+        Where coordinates come from, as in :class:`Kernelized`, where 'auto' means the same for
+        each kernel; of the ready-made ones, all but :class:`KernelTrick`, whose coordinates cannot
+        be cut.
     estimator : estimator, default=None
         What is fitted on the learned coordinates and scored; None is the nearest neighbour, whose
         number is taken instead of its label where the learner learns from numbers, as MLKR does.
@@ -291,16 +293,19 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         n_folds = min(max(n_folds, 2), n_samples)
         n_test = -(-n_samples // n_folds)
         shape = n_samples - n_test, n_features, n_test
-        space = self._candidate(None, highest, shape[0])._fresh_space(shape[0])
         n_jobs = min(effective_n_jobs(self.n_jobs), n_folds * len(kernels))
         rows = 8 * n_jobs * n_samples * n_features
-        folds = rows + n_jobs * search_bytes(kernels, space, self.learner, *shape)
+        each = [
+            search_bytes([k], self._candidate(k, highest, shape[0]).space, self.learner, *shape)
+            for k in kernels
+        ]
+        folds = rows + n_jobs * max(each)
         if elsewhere():  # the machines that share the folds have memory of their own
             rows = folds = 0
         if not self.refit:
             return folds
-        last = self._candidate(None, highest, n_samples)
-        wholes = [last.set_params(kernel=k).estimate_memory(n_samples, n_features) for k in kernels]
+        last = [self._candidate(k, highest, n_samples) for k in kernels]
+        wholes = [metric.estimate_memory(n_samples, n_features) for metric in last]
         return max(folds, rows + max(wholes))
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -367,14 +372,18 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def _candidate(self, kernel: Any, rank: int | None, n_samples: int) -> Kernelized:
         """The candidate as an estimator, for a training set of this size."""
-        space = self._space(n_samples)
+        space = self._space(kernel, n_samples)
         if rank is not None:
             space.set_params(n_components=rank)
         return Kernelized(clone(self.learner), kernel, space, random_state=self.random_state)
 
-    def _space(self, n_samples: int) -> Any:
-        """A fresh space whose coordinates can be cut."""
-        space = fresh_space(self.space, None, n_samples, self.random_state)
+    def _space(self, kernel: Any, n_samples: int) -> Any:
+        """The space of a kernel, as :class:`Kernelized` has it; its rank can be set."""
+        if is_auto(self.space):
+            meant = automatic_kernel(kernel)
+            space = space_for(meant, self.learner, n_samples, self.random_state)[0]
+        else:
+            space = given_space(self.space, None)
         own = space.get_params().get("n_components", "none")
         cuts = listed_ranks(self.n_components) != [None]
         if own == "none" or (cuts and not (own is None or isinstance(own, Integral))):
@@ -390,7 +399,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         weights = _check_method_params(X, fit_params, indices=test).get("sample_weight")
         fit_params = _check_method_params(X, fit_params, indices=train)
         pairwise = get_tags(self).input_tags.pairwise
-        return Fold(train, test, self._space(len(train)), fit_params, pairwise, weights)
+        spaces = [self._space(kernel, len(train)) for kernel in listed_kernels(self.kernels)]
+        return Fold(train, test, spaces, fit_params, pairwise, weights, self.random_state)
 
     def _refitted(self, best: dict[str, Any], X: Any, y: Any, fit_params: dict[str, Any]) -> dict:
         """The best candidate, learned from all points, and the estimator in its coordinates."""

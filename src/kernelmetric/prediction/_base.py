@@ -116,6 +116,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
 
     n_features_in_ = attribute_of("metric_", "n_features_in_", "Number of features seen in fit.")
     feature_names_in_ = attribute_of("metric_", "feature_names_in_", "Names of these features.")
+    recipe_ = attribute_of("metric_", "recipe_", 'What "auto" became in the metric.')
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "metric_")

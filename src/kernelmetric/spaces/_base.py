@@ -55,6 +55,9 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     offset_: Any
     basis_gram_: Any
     gram_: Any = None
+    learns_from = "labels"  # which the kernel may see; or pairs
+    takes_weights = True
+    knows_labels = False  # whether training points have places that their own labels moved
     _advice = "try Nystroem(500), which needs no n × n array."  # where memory does not suffice
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Space:
