@@ -136,17 +136,7 @@ class Trial:
                 for i, r in enumerate(columns)
             ]
 
-    def _whole(
-        self,
-        kernel: Any,
-        space: Space,
-        rank: Any,
-        X: Any,
-        y: Any,
-        X_new: Any,
-        y_new: Any,
-        fold: Fold,
-    ) -> Outcome:
+    def _whole(self, kernel: Any, space: Space, rank: Any, parts: Any, fold: Fold) -> Outcome:
         """The outcome of one candidate that is fitted as a whole."""
         space = clone(space)
         if rank is not None:

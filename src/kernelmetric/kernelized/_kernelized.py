@@ -351,10 +351,11 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             arguments = learner_arguments(self, space, X, supervision.given)
             if not isinstance(self.learner, Metric):
                 Z = home(Z)
-            y, data = supervision.y, (Z, supervision.y)
+            y = supervision.y
+            data: list[Any] = [Z, y]
             if supervision.tuples is not None:
                 T = coordinates_of_tuples(Z, supervision.tuples)
-                data = (T,) if y is None else (T, y)
+                data = [T] if y is None else [T, y]
             else:
                 *data, arguments = boundary_part(self.learner, space, Z, y, arguments)
             learner, result = clone(recipe.learner), None

@@ -95,7 +95,7 @@ def check_parts(metric: Any, y: Any = None, *, compared: bool | None = None) -> 
     if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
         raise ValueError(f"Got neighbors={metric.neighbors!r}, but expected 'feature' or 'input'.")
     told = y is not None or compared is None
-    told = told or (compared and hasattr(metric.learner, "from_rows"))
+    told |= bool(compared) and hasattr(metric.learner, "from_rows")
     if not told and get_tags(metric.learner).target_tags.required:
         raise ValueError(
             f"{type(metric.learner).__name__} requires y to be passed, but the target y is None."

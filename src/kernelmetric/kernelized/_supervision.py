@@ -10,6 +10,7 @@ from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._tuples import takes_pair_tuples, tuples_of_pairs
 
 _TUPLES = ("triplets", "quadruplets")
+_PAIRS = ("pairs", "similar", "dissimilar")
 _OPTIONAL = ("similar", "dissimilar", "tuples")  # which fit itself names
 
 
@@ -60,14 +61,14 @@ class Supervision(NamedTuple):
         if tuples is not None and hasattr(learner, "from_rows"):
             given |= learner.from_rows(tuples, y, n_samples)
             tuples = y = None
-        listed = [given.get(name) for name in ("pairs", "similar", "dissimilar")]
+        pairs, similar, dissimilar = (given.get(name) for name in _PAIRS)
         if tuples is None and takes_pair_tuples(learner):
-            tuples, y = tuples_of_pairs(as_pairs(*listed, y, n_samples))
-            given = {k: v for k, v in given.items() if k not in ("pairs", "similar", "dissimilar")}
-        pairs = None
+            tuples, y = tuples_of_pairs(as_pairs(pairs, similar, dissimilar, y, n_samples))
+            given = {name: value for name, value in given.items() if name not in _PAIRS}
+        told = None
         if tuples is None and hasattr(learner, "pairs_for_space"):
-            pairs = learner.pairs_for_space(*listed, y, n_samples)
-        return self._replace(y=y, tuples=tuples, pairs=pairs, given=given)
+            told = learner.pairs_for_space(pairs, similar, dissimilar, y, n_samples)
+        return self._replace(y=y, tuples=tuples, pairs=told, given=given)
 
     def for_space(self, space: Any) -> Any:
         """What a space and its kernel are told: pairs, or labels with the weights of their rows."""
