@@ -115,8 +115,8 @@ class Trial:
         for kernel, space in zip(kernels, fold.spaces, strict=True):
             started = time.perf_counter()
             if getattr(space, "knows_labels", False):  # no two ranks share anything
-                parts = X, y, X_new, y_new
-                yield [self._whole(kernel, space, rank, parts, fold) for rank in ranks]
+                whole = [X, y, X_new, y_new]
+                yield [self._whole(kernel, space, rank, whole, fold) for rank in ranks]
                 continue
             path.space = space
             try:
@@ -136,14 +136,15 @@ class Trial:
                 for i, r in enumerate(columns)
             ]
 
-    def _whole(self, kernel: Any, space: Space, rank: Any, parts: Any, fold: Fold) -> Outcome:
+    def _whole(self, kernel: Any, space: Space, rank: Any, parts: list[Any], fold: Fold) -> Outcome:
         """The outcome of one candidate that is fitted as a whole."""
         space = clone(space)
         if rank is not None:
             space.set_params(n_components=rank)
         state = fold.random_state
         metric = Kernelized(clone(self.learner), kernel, space, random_state=state)
-        return self._judged(metric, *parts, fold, time.perf_counter())
+        X, y, X_new, y_new = parts
+        return self._judged(metric, X, y, X_new, y_new, fold, time.perf_counter())
 
     def _judged(
         self, metric: Any, Z: Any, y: Any, Z_new: Any, y_new: Any, fold: Fold, started: float
