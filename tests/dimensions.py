@@ -129,7 +129,7 @@ INSIDE = ("Kernelized", "pipeline", *PREDICTS)
 WEIGHTED = ("ones", "whole", "fractions", "some zero")
 FREQUENCIES = ("rbf", "aligned")  # kernels with random features
 TARGETS = ("MLKR", "RFM")  # learners from numbers
-UNTOLD = ("LPP", "scikit-learn's PCA")  # learners that need no labels
+UNTOLD = ("scikit-learn's PCA",)  # learners that need no labels
 
 REFUSALS = [
     Refusal(
@@ -157,7 +157,7 @@ REFUSALS = [
         lambda learner, weights: weights in WEIGHTED and not _takes(learner, "sample_weight"),
     ),
     Refusal(
-        "labels|classes",
+        "label|classes",
         ("learner", "told"),
         lambda learner, told: told == "numbers" and learner not in (*TARGETS, *UNTOLD),
     ),
@@ -356,7 +356,7 @@ def points(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     elif case["rows"] == "constant":
         X[:, 2] = X_new[:, 2] = 3.0
     elif case["rows"] == "offset":
-        X, X_new = X + 1e4, X_new + 1e4
+        X, X_new = X + 1e3, X_new + 1e3
     elif case["rows"] == "rare class":
         codes = np.where(codes == 2, 0, codes)
         codes[:4] = 2

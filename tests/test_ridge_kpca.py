@@ -352,13 +352,14 @@ def test_where_coordinates_know_the_labels_nca_penalizes_the_spread_of_classes(p
     X, y, _, _ = problem
     for learner, reg in (
         (NCA(), "spread"),
-        (NCA(early_stopping=False), 0.0),
+        (NCA(early_stopping=False), "spread"),
+        (NCA(reg=0.0), 0.0),
         (NCA(reg=0.5), 0.5),
     ):
         metric = Kernelized(learner, KERNEL).fit(X, y)
         assert metric.learner_.reg == reg
         assert metric.learner.get_params() == learner.get_params()
-    assert Kernelized(NCA(), "rbf").fit(X, y).learner_.reg == 0.0
+    assert Kernelized(NCA(), "rbf").fit(X, y).learner_.reg == "auto"  # which is 0 there
 
 
 def test_nca_keeps_what_ridge_regression_makes_of_noisy_labels():
@@ -569,10 +570,10 @@ def test_who_needs_every_point_of_easy_classes_gets_it(
 def test_a_fit_to_noisy_labels_forgets_the_points_of_easy_ones(many_easy_points):
     X, y = many_easy_points
     space = RidgeKPCA(8, kernel=LeaveOneOutRidge(max_samples=40)).fit(X, y)
-    assert len(space._telling) == 80
-    assert pickle.loads(pickle.dumps(space))._telling is None
+    assert len(space.boundary_rows) == 80
+    assert pickle.loads(pickle.dumps(space)).boundary_rows is None
     space.fit(X, np.where(np.random.RandomState(1).uniform(size=400) < 0.1, 1 - y, y))
-    assert space._telling is None
+    assert space.boundary_rows is None
 
 
 def test_easy_classes_that_are_many_take_all_points(many_easy_points, monkeypatch):

@@ -142,32 +142,17 @@ def search_arguments(search: Any, params: dict[str, Any]) -> tuple[dict[str, Any
     return {k: v for k, v in params.items() if k != "groups"}, {"groups": params.get("groups")}
 
 
-def counted_rows(search: Any, X: Any, y: Any, scorer: Any, sample_weight: Any) -> np.ndarray | None:
-    """The rows of a search that have weight; None for all. Refused where nobody could judge by it.
-
-    Parameters
-    ----------
-    search : KernelizedCV
-        The search.
-    X, y : array-like
-        Points and labels.
-    scorer : callable
-        What scores by.
-    sample_weight : array-like of shape (n_samples,) or None
-        Weights.
-
-    Returns
-    -------
-    ndarray of int or None
-        Row numbers.
-    """
+def counted_rows(
+    search: Any, judge: Any, X: Any, y: Any, scorer: Any, sample_weight: Any
+) -> np.ndarray | None:
+    """The rows of a search that have weight; None for all. Refused where nobody could judge by it."""
     if sample_weight is None:
         return None
     passes_on = isinstance(scorer, _PassthroughScorer)
-    judges = signature(search._judge.score if passes_on else scorer).parameters.values()
+    judges = signature(judge.score if passes_on else scorer).parameters.values()
     if not any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in judges):
         raise ValueError(
-            f"Got sample_weight, but {search._judge if passes_on else scorer!r} scores without: "
+            f"Got sample_weight, but {judge if passes_on else scorer!r} scores without: "
             "expected a score that takes sample_weight, such as scoring='accuracy'."
         )
     rows = np.flatnonzero(checked_weights(sample_weight, _num_samples(X)) > 0)

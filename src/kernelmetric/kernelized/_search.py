@@ -17,6 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     _check_method_params,
     _num_samples,
@@ -82,7 +83,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         be cut.
     estimator : estimator, default=None
         What is fitted on the learned coordinates and scored; None is the nearest neighbour, whose
-        number is taken instead of its label where the learner learns from numbers, as MLKR does.
+        number is taken instead of its label where the learner learns from numbers, as MLKR does,
+        or takes both, as RFM does, and y holds numbers.
     scoring : str or callable, default=None
         As in ``GridSearchCV``, one score; None is the estimator's own.
     n_jobs : int, default=None
@@ -211,25 +213,26 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         KernelizedCV
             The fitted metric.
         """
-        scorer = check_search(self, self._judge)
+        judge = self._judge(y)
+        scorer = check_search(self, judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
-        points, labels = self._check_data(X, y)
+        points, labels = self._check_data(X, y, judge)
         require_memory(
             self.estimate_memory(*points.shape),
             f"KernelizedCV({type(self.learner).__name__}) on {points.shape[0]} points",
             "try fewer processes (n_jobs), or a lower rank, such as n_components=50.",
         )
         fit_params, split_params = search_arguments(self, params)
-        rows = counted_rows(self, X, labels, scorer, fit_params.get("sample_weight"))
+        rows = counted_rows(self, judge, X, labels, scorer, fit_params.get("sample_weight"))
         if rows is not None:
             fit_params = _check_method_params(X, fit_params, indices=rows)
             split_params = _check_method_params(X, split_params, indices=rows)
             X, y, points, labels = (rows_of(part, rows) for part in (X, y, points, labels))
         folds = [
             self._fold(X, train, test, fit_params)
-            for train, test in listed_folds(self.cv, self._judge, X, labels, split_params)
+            for train, test in listed_folds(self.cv, judge, X, labels, split_params)
         ]
-        trial = Trial(self.learner, self._judge, scorer, self.error_score)
+        trial = Trial(self.learner, judge, scorer, self.error_score)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
         work = stream(trial, folds, points, labels, kernels, ranks, self.n_jobs)
         outcomes = _collected(work, len(folds), len(kernels), report)
@@ -246,7 +249,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             "scorer_": scorer,
         }
         if self.refit:
-            fitted |= self._refitted(candidates[best], X, labels, fit_params)
+            fitted |= self._refitted(candidates[best], judge, X, labels, fit_params)
         for name in ("best_estimator_", "estimator_", "refit_time_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.__dict__.update(fitted)
@@ -316,7 +319,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         MetadataRouter
             ``fit`` of this class to ``fit`` of the learner and ``split`` of the splitter.
         """
-        splitter = check_cv(self.cv, classifier=is_classifier(self._judge))
+        splitter = check_cv(self.cv, classifier=is_classifier(self._judge()))
         to_fit, to_split = (MethodMapping().add(caller="fit", callee=c) for c in ("fit", "split"))
         router = MetadataRouter(owner=type(self).__name__)
         router.add(learner=self.learner, method_mapping=to_fit)
@@ -324,7 +327,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def __sklearn_tags__(self) -> Any:
         kernels = partial(listed_kernels, self.kernels)
-        tags = metric_tags(super().__sklearn_tags__(), self.learner, self._judge, kernels)
+        tags = metric_tags(super().__sklearn_tags__(), self.learner, self._judge(), kernels)
         tags.target_tags.required = True
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False  # learners know one label for each point
@@ -332,21 +335,27 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     # --- what there is to search ----------------------------------------------------------------
 
-    @property
-    def _judge(self) -> Any:
+    def _judge(self, y: Any = None) -> Any:
+        """What is fitted on learned coordinates: a regressor for learners from numbers.
+
+        A learner that takes both, as RFM does, is judged by what y holds.
+        """
         if self.estimator is not None:
             return self.estimator
-        numbers = is_estimator(self.learner) and get_tags(self.learner).target_tags.multi_output
+        numbers = getattr(self.learner, "learns_from", "labels") == "targets"
+        if y is not None and is_estimator(self.learner):
+            takes_both = get_tags(self.learner).target_tags.multi_output
+            numbers |= takes_both and type_of_target(y).startswith("continuous")
         return KNeighborsRegressor(1) if numbers else KNeighborsClassifier(1)
 
     @property
     def _inner(self) -> Any:
-        return getattr(self, "estimator_", self._judge)
+        return vars(self).get("estimator_", self._judge())
 
     def _through(self, method: str, X: Any) -> Any:
         return getattr(self._inner, method)(to_numpy(self._embed(X)))
 
-    def _check_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def _check_data(self, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
         """Points that folds can be cut from, and labels; nothing is written into this object."""
         if y is None:
             raise ValueError(
@@ -362,10 +371,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         probe, sparse = Kernelized(self.learner), get_tags(self).input_tags.sparse
         points = check_points(probe, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
         check_consistent_length(X, y)
-        if is_classifier(self._judge):
+        if is_classifier(judge):
             check_labels(y, points)
             y = column_or_1d(y)
-        elif is_regressor(self._judge):
+        elif is_regressor(judge):
             refuse_unsaid(y, "y")
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         return points, y
@@ -402,13 +411,15 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         spaces = [self._space(kernel, len(train)) for kernel in listed_kernels(self.kernels)]
         return Fold(train, test, spaces, fit_params, pairwise, weights, self.random_state)
 
-    def _refitted(self, best: dict[str, Any], X: Any, y: Any, fit_params: dict[str, Any]) -> dict:
+    def _refitted(
+        self, best: dict[str, Any], judge: Any, X: Any, y: Any, fit_params: dict[str, Any]
+    ) -> dict:
         """The best candidate, learned from all points, and the estimator in its coordinates."""
         started = time.perf_counter()
         metric = self._candidate(best["kernel"], best["n_components"], _num_samples(X))
         with config_context(transform_output="default"):
             E = metric.fit_transform(X, y, **fit_params)
-        estimator = judged_by(self._judge, to_numpy(E), y, fit_params.get("sample_weight"))
+        estimator = judged_by(judge, to_numpy(E), y, fit_params.get("sample_weight"))
         return {
             "best_estimator_": metric,
             "estimator_": estimator,

@@ -7,8 +7,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import CollectionsMixin, Weights, checked_weights, weigh
@@ -171,6 +172,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         chosen in every fold again.
         """
         (X,) = indexable(X)
+        if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
+            X = np.asarray(X)  # of a Gram matrix, folds take columns too
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
