@@ -218,8 +218,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        columns : iterable of str or int, or None
-            Names of columns, or their places; None means all.
+        columns : iterable of str or int, mask, or None
+            Names of columns, or their places, or a boolean for every column; None means all.
 
         Returns
         -------
@@ -230,13 +230,12 @@ class TableSchema(TransformerMixin, BaseEstimator):
         if columns is None:
             return np.arange(len(self.groups_))
         known = self.feature_names_in_.tolist()
-        chosen = [known[c] if _is_place(c, len(known)) else c for c in columns]
-        self._require(known, [str(name) for name in chosen], "The table that was learned from")
-        used = [name for name, kind in zip(known, self.kinds_, strict=True) if kind]
-        groups = [used.index(name) for name in map(str, chosen) if name in used]
+        places = places_of(columns, len(known), known)
+        used = [j for j, kind in enumerate(self.kinds_) if kind]
+        groups = [used.index(place) for place in places if place in used]
         if not groups:
             raise ValueError(
-                f"Got columns={list(columns)!r}, but expected at least one that tells rows apart. "
+                f"Got columns={columns!r}, but expected at least one that tells rows apart. "
                 f"{' '.join(self.notes_)}"
             )
         return np.flatnonzero(np.isin(self.groups_, groups))
@@ -250,7 +249,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
         known = self.feature_names_in_.tolist()
         self._check_table(X, known)
         found = column_names(X)
-        self._require(found, known, "The table")
+        _require(found, known, "The table")
         said = []
         extra = [name for name in found if name not in set(known)]
         if extra:
@@ -329,16 +328,6 @@ class TableSchema(TransformerMixin, BaseEstimator):
             "give it the type that it had there."
         )
 
-    @staticmethod
-    def _require(found: list[str], wanted: list[str], table: str) -> None:
-        missing = [name for name in wanted if name not in set(found)]
-        if missing:
-            near = difflib.get_close_matches(missing[0], found, n=1, cutoff=0.6)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(
-                f"{table} has no column {_few(missing)}; its columns are {_few(found, 12)}.{hint}"
-            )
-
 
 def schema_of(kernel: Any) -> TableSchema | None:
     """The schema that a kernel reads tables by, if any."""
@@ -408,6 +397,44 @@ def _few(items: Iterable[Any], most: int = _SHOWN) -> str:
     return ", ".join(map(repr, shown[:most])) + (", ..." if len(shown) > most else "")
 
 
-def _is_place(column: Any, n: int) -> bool:
-    whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
-    return whole and -n <= column < n
+def places_of(columns: Any, n: int, names: list[str] | None = None) -> list[int]:
+    """Places, among n columns, of those given by place, by name or by a mask."""
+    many = isinstance(columns, Iterable) and not isinstance(columns, str)
+    items = list(columns) if many and getattr(columns, "ndim", 1) else [columns]
+    masked = [isinstance(item, bool | np.bool_) for item in items]
+    if all(masked) and any(items) and len(items) == n:
+        return np.flatnonzero(items).tolist()
+    odd = [item for item in items if not isinstance(item, int | np.integer)]
+    if any(masked) or not items or (names is None and odd):
+        raise ValueError(
+            f"Got columns={columns!r} for a table of {n} columns, but expected places, as whole "
+            f"numbers, or a mask of {n} booleans: names need a data frame."
+        )
+    return [_place_of(item, n, names) for item in items]
+
+
+def _place_of(column: Any, n: int, names: list[str] | None) -> int:
+    """The place of a column, given by that or by its name."""
+    name = str(column)
+    if isinstance(column, int | np.integer) and -n <= column < n:
+        place = int(column) % n
+        if names is not None and name in names and names[place] != name:
+            raise ValueError(
+                f"Got column {column}, but expected one that is clear: a column of that name is "
+                f"in place {names.index(name)}. Try its name as text, {name!r}."
+            )
+        return place
+    if names is None:
+        raise ValueError(f"Got column {column} of {n}, but expected a place from 0 to {n - 1}.")
+    _require(names, [name], "The table that was learned from")
+    return names.index(name)
+
+
+def _require(found: list[str], wanted: list[str], table: str) -> None:
+    missing = [name for name in wanted if name not in set(found)]
+    if missing:
+        near = difflib.get_close_matches(missing[0], found, n=1, cutoff=0.6)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"{table} has no column {_few(missing)}; its columns are {_few(found, 12)}.{hint}"
+        )
