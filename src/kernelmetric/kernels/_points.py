@@ -60,7 +60,8 @@ def largest_entry(A: Any) -> float:
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:
     """``value`` as a float that is finite and non-negative (or positive), else a ValueError."""
     try:
-        number = float(value) if isinstance(value, Real) else np.nan
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        number = float(value) if real else np.nan
     except OverflowError:  # an integer beyond the floating-point numbers
         number = np.inf
     good = np.isfinite(number) and (number > 0 if positive else number >= 0)

@@ -309,9 +309,9 @@ def refuse_indefinite(smallest: float, largest: float, *, rounding: float, singl
 
 def check_n_components(value: Any) -> None:
     """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
-    if value is None or (isinstance(value, Integral) and int(value) >= 1):
+    if value is None or (isinstance(value, Real) and 0 < value < 1):
         return
-    if isinstance(value, Real) and 0 < float(value) < 1:
+    if isinstance(value, Integral) and not isinstance(value, bool) and value >= 1:
         return
     raise ValueError(
         f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "
@@ -340,7 +340,7 @@ def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) 
         return rank
     if isinstance(n_components, Integral):
         return min(rank, int(n_components))
-    reached = np.cumsum(values[:rank]) >= n_components * total
+    reached = np.cumsum(values[:rank]) >= (1 - 1e-12) * n_components * total  # but for rounding
     return int(np.argmax(reached)) + 1 if reached.any() else rank
 
 
