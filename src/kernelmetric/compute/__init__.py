@@ -79,7 +79,7 @@ from kernelmetric.compute._execute import (
     within_budget,
     worth_keeping,
 )
-from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid
+from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid, rounded_column
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
     available_threads,
@@ -206,6 +206,7 @@ __all__ = [
     "require_memory",
     "row_blocks",
     "row_products",
+    "rounded_column",
     "rows_of",
     "sampled_squared_distances",
     "set_entries",

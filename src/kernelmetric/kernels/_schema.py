@@ -62,6 +62,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
         What each column holds; the empty text for a column that is not used.
     centres_, scales_ : ndarray of shape (n_columns,)
         The median and the spread of numbers; 0 and 1 for names.
+    rests_ : ndarray of shape (n_columns,)
+        What to add to the median of long whole numbers, which a float cannot hold.
     names_ : list of list of str
         The names with features of their own, or the order of ordered names.
     rare_ : list of list of str
@@ -110,7 +112,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
         """
         names = column_names(X)
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
-        self.centres_, self.scales_ = np.zeros(len(names)), np.ones(len(names))
+        self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         for j, column in enumerate(read_columns(X, names)):
             kind, kept, why = column.kind, list(column.levels), ""
             rare: list[str] = []
@@ -129,9 +131,9 @@ class TableSchema(TransformerMixin, BaseEstimator):
                         f"{100 * share:.0f} % of the rows, are one."
                     )
             else:
-                values = _numbers(column, kept)
-                self.centres_[j], self.scales_[j] = _spread(values[~np.isnan(values)])
-                if len(np.unique(values)) < 2:  # several NaN count as one
+                numbers = _numbers(column, kept)
+                self.centres_[j], self.rests_[j], self.scales_[j] = _spread(column, numbers)
+                if len(np.unique(self._scaled(j, column, numbers))) < 2:  # NaN count as one
                     why = "it is the same in every row"
             if why:
                 self.notes_.append(f"Column {column.name!r} is not used: {why}.")
@@ -269,8 +271,14 @@ class TableSchema(TransformerMixin, BaseEstimator):
         if self.kinds_[j] in QUANTITIES:
             values = _numbers(column, self.names_[j])
             gaps = np.isnan(values)
-            out[:, 0] = np.where(gaps, 0.0, (values - self.centres_[j]) / self.scales_[j])
+            out[:, 0] = np.where(gaps, 0.0, self._scaled(j, column, values))
             out[:, 1] = gaps
+            if not np.all(np.isfinite(out[:, 0])):
+                raise ValueError(
+                    f"Got {np.max(np.abs(values[~gaps])):.3g} in column {column.name!r}, but "
+                    f"expected numbers like those of fit, whose spread is {self.scales_[j]:.3g}: "
+                    "correct the cell, or its unit."
+                )
             new = gaps & ~column.gaps  # of ordered names, those without a place
             rule = "taken as missing"
         else:
@@ -295,6 +303,12 @@ class TableSchema(TransformerMixin, BaseEstimator):
                 "rows, but had one in every row in fit: a state that nothing was learned of."
             )
         return said
+
+    def _scaled(self, j: int, column: Column, numbers: np.ndarray) -> np.ndarray:
+        """The numbers of a column from its median on, in units of its spread."""
+        rest = vars(self).get("rests_", self.centres_ * 0)[j]  # files of older versions lack it
+        with np.errstate(over="ignore"):
+            return _apart(column, numbers, self.centres_[j], rest) / self.scales_[j]
 
     def _parts(self, j: int) -> list[str]:
         """Names of the features of a column that is used."""
@@ -384,12 +398,29 @@ def _numbers(column: Column, levels: list[str]) -> np.ndarray:
     return np.array([place.get(value, np.nan) for value in column.values])
 
 
-def _spread(values: np.ndarray) -> tuple[float, float]:
-    """Median and a spread: the standard deviation."""
-    if not len(values):
-        return 0.0, 1.0
-    centre, spread = float(np.median(values)), float(np.std(values))
-    return centre, spread if spread > 0 else 1.0
+def _apart(column: Column, numbers: np.ndarray, centre: float, rest: float = 0.0) -> np.ndarray:
+    """Differences of numbers and a centre; what floats have lost of both is in them."""
+    return numbers - centre + ((0.0 if column.lost is None else column.lost) - rest)
+
+
+def _spread(column: Column, numbers: np.ndarray) -> tuple[float, float, float]:
+    """Median, what a float has lost of it, and a spread: the standard deviation."""
+    there = numbers[~np.isnan(numbers)]
+    if not len(there):
+        return 0.0, 0.0, 1.0
+    centre = float(np.median(there))
+    rest = 0.0 if column.lost is None else float(np.nanmedian(_apart(column, numbers, centre)))
+    apart = _apart(column, numbers, centre, rest)
+    widest = float(np.nanmax(np.abs(apart)))
+    if widest == 0:
+        return centre, rest, 1.0
+    spread = widest * float(np.nanstd(apart / widest))  # squares of the numbers may overflow
+    if spread < np.finfo(np.float64).tiny:
+        raise ValueError(
+            f"Got numbers in column {column.name!r} that differ by {widest:.3g} or less, but "
+            "expected larger differences: use a smaller unit."
+        )
+    return centre, rest, spread
 
 
 def _few(items: Iterable[Any], most: int = _SHOWN) -> str:
