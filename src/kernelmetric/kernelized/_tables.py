@@ -11,6 +11,7 @@ from kernelmetric.kernels import (
     is_frame,
     is_table,
     reads_columns,
+    refuse_objects,
     with_schema,
 )
 
@@ -22,6 +23,7 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, Kernel]:
     """
     vars(metric).pop("schema_", None)
     schema = None
+    refuse_objects(kernel, X)
     if not kernel.pairwise and (is_table(X) or (is_frame(X) and reads_columns(kernel))):
         schema = TableSchema().fit(X)
         X, kernel = schema.transform(X), with_schema(kernel, schema)

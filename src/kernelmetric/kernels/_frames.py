@@ -99,6 +99,30 @@ def is_table(X: Any) -> bool:
     return not plain or gaps or rounded_column(frame) is not None
 
 
+def holds_objects(X: Any) -> bool:
+    """Whether points are texts, other objects or cells of a table, and no rows of numbers.
+
+    Parameters
+    ----------
+    X : object
+        Anything that may hold points.
+
+    Returns
+    -------
+    bool
+        False where only numbers are found.
+    """
+    if is_table(X):
+        return True
+    if not isinstance(X, np.ndarray | list | tuple) and not hasattr(X, "iloc"):
+        return False
+    try:
+        cells = np.asarray(X)
+    except ValueError:  # rows of several lengths
+        return True
+    return cells.dtype.kind in "OUS" and not _all_numbers(cells)
+
+
 def column_names(X: Any) -> list[str]:
     """Names of the columns, all different.
 
@@ -241,9 +265,11 @@ def _float(value: Any) -> float:
 def _checked(column: Column) -> Column:
     """A column of numbers that can be subtracted; NOTHING where all is missing."""
     if column.values.dtype.kind == "f" and np.any(np.abs(column.values) > _MOST):
+        top = np.nanmax(np.abs(column.values))
         raise ValueError(
-            f"Got infinity or a number beyond {_MOST:.2g} in column {column.name!r}, but expected "
-            "smaller ones: leave the cell empty where the number is missing, or use a larger unit."
+            f"Got {f'{top:.3g}' if top < np.inf else 'infinity'} in column {column.name!r}, but "
+            f"expected numbers up to {_MOST:.2g}: leave the cell empty where the number is "
+            "missing, or use a larger unit."
         )
     return column._replace(kind=NOTHING) if column.gaps.all() else column
 

@@ -26,7 +26,7 @@ from kernelmetric.compute import (
     unchanged_on_failure,
     weigh,
 )
-from kernelmetric.kernels import Kernel, as_kernel
+from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
 
 BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
 
@@ -169,6 +169,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     def _checked(self, X: Any) -> Any:
         kernel = as_kernel(self.kernel)
         self._check_parameters()  # before anything is computed from them
+        refuse_objects(kernel, X)
         return check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
