@@ -54,7 +54,7 @@ def test_pairs_are_row_numbers(rows):
 
 @pytest.mark.parametrize("known", [[0.9], [True, False], [-1], [5], [[0]], ["0"]])
 def test_known_candidates_are_places_or_a_mask(known):
-    with pytest.raises(ValueError, match="Got known=.* but expected"):
+    with pytest.raises(ValueError, match=r"Got known=.* but expected"):
         pairs_to_label(np.full(5, 0.5), known=known)
 
 

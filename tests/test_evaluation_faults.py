@@ -366,7 +366,6 @@ def test_every_rate_that_a_count_of_pairs_has_is_reached(criterion, weight):
         assert value == pytest.approx(1.0), k
 
 
-
 def test_calibrations_are_curves_that_fall(known):
     X, pairs = known
     steps = PairVerifier(IDENTITY, calibration="isotonic").calibrate(pairs, X)

@@ -1,4 +1,4 @@
-"""Columns of tiny, huge and long numbers count as their plain versions do, or are refused by name."""
+"""Tiny, huge and long numbers count as plain ones do, or are refused by the name of the column."""
 
 import datetime as dt
 from decimal import Decimal
@@ -6,15 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
-pd = pytest.importorskip("pandas")
-pytest.importorskip("narwhals")
-
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import LDA, LMNN, RBF, Kernelized, MetricRegressor, load, save
 from kernelmetric.datasets import TableEncoder, TableError, plan_columns
 from kernelmetric.kernels import TableSchema, is_table
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("narwhals")
 
 N = 60
 KINDS = np.arange(N) % 2
@@ -97,7 +96,7 @@ def test_a_metric_of_a_table_does_not_lose_a_column_by_its_unit(factor):
     ],
 )
 def test_what_floats_cannot_hold_is_refused_by_the_name_of_its_column(column):
-    with pytest.raises(ValueError, match="in column 'a', but expected|in column 'a' that differ"):
+    with pytest.raises(ValueError, match=r"in column 'a', but expected|in column 'a' that differ"):
         features(column)
 
 

@@ -58,7 +58,7 @@ def test_a_metric_is_learned_on_texts_directly(lines, pieces, kernel):
     assert np.mean(person[known][nearest][seen] == person[~known][seen]) > 0.8
 
 
-WORDS = "night light right sight water later cater waiter".split() * 3
+WORDS = ["night", "light", "right", "sight", "water", "later", "cater", "waiter"] * 3
 KINDS = np.repeat([0, 1], 4).tolist() * 3
 
 

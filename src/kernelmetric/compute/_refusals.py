@@ -11,7 +11,7 @@ import numpy as np
 
 # How the types of dates and durations begin, in NumPy, pandas, polars and Arrow.
 _TIMES = ("date", "time", "duration", "period")
-_LONG = ("int64", "uint64", "int128", "uint128", "object")  # types that hold more digits than floats
+_LONG = ("int64", "uint64", "int128", "uint128", "object")  # with more digits than floats
 _ROUNDED = 1e-6  # of the spread of a column: rounding beyond this is a loss
 
 
@@ -96,10 +96,11 @@ def rounded_column(values: Any) -> Any:
 
 def _is_rounded(column: np.ndarray) -> bool:
     """Whether floats lose whole numbers of a column: more than a small part of its spread."""
+    found: list[Any] = []
     if column.dtype.kind == "O":
         found = [value for value in column.tolist() if isinstance(value, Rational)]
-    else:
-        found = [column.min(), column.max()] if column.dtype.kind in "iu" and column.size else []
+    elif column.dtype.kind in "iu" and column.size:
+        found = [column.min(), column.max()]
     if not found:
         return False
     low, high = int(min(found)), int(max(found))

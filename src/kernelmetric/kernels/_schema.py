@@ -431,7 +431,7 @@ def _few(items: Iterable[Any], most: int = _SHOWN) -> str:
 def places_of(columns: Any, n: int, names: list[str] | None = None) -> list[int]:
     """Places, among n columns, of those given by place, by name or by a mask."""
     many = isinstance(columns, Iterable) and not isinstance(columns, str)
-    items = list(columns) if many and getattr(columns, "ndim", 1) else [columns]
+    items: list[Any] = [columns] if getattr(columns, "ndim", 1 if many else 0) == 0 else [*columns]
     masked = [isinstance(item, bool | np.bool_) for item in items]
     if all(masked) and any(items) and len(items) == n:
         return np.flatnonzero(items).tolist()
