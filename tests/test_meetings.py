@@ -104,8 +104,7 @@ def test_any_two_options_meet(number, monkeypatch, tmp_path):
 
 def keeps_its_own(case, first):
     """What the caller does to his arrays afterwards changes nothing."""
-    owned = [part for part in (first.A, first.y, *first.given.values())]
-    for part in owned:
+    for part in (first.A, first.y, *first.given.values()):
         if isinstance(part, np.ndarray) and part.dtype.kind == "f":
             part[...] = np.nan
         elif isinstance(part, np.ndarray) and part.dtype.kind == "i":

@@ -145,7 +145,7 @@ def search_arguments(search: Any, params: dict[str, Any]) -> tuple[dict[str, Any
 def counted_rows(
     search: Any, judge: Any, X: Any, y: Any, scorer: Any, sample_weight: Any
 ) -> np.ndarray | None:
-    """The rows of a search that have weight; None for all. Refused where nobody could judge by it."""
+    """The rows of a search that have weight; None for all; refused where nobody judges by it."""
     if sample_weight is None:
         return None
     passes_on = isinstance(scorer, _PassthroughScorer)

@@ -13,6 +13,7 @@ from kernelmetric.kernels import (
     is_frame,
     is_table,
     reads_columns,
+    refuse_objects,
     with_schema,
 )
 
@@ -24,6 +25,7 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | 
     a schema: its kernel then speaks of the features of that schema.
     """
     vars(metric).pop("schema_", None)
+    refuse_objects(kernel, X)
     schema = None if metric.recipe is None else metric.recipe.schema
     if schema is not None:
         X = schema.transform(X)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from kernelmetric.compute import device_of, is_sparse, namespace, to_numpy
+from kernelmetric.compute import device_of, is_sparse, namespace, refuse_unsaid, to_numpy
 from kernelmetric.kernels._frames import is_frame, is_table
 from kernelmetric.kernels._schema import schema_of
 
@@ -34,7 +34,10 @@ def as_block(A: Any, kernel: Any) -> Any:
             f"Got an array of shape {tuple(A.shape)}, but expected a 2D array with points in rows: "
             "try X.reshape(1, -1) for a single point."
         )
-    return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
+    if A.dtype in (xp.float32, xp.float64):
+        return A
+    refuse_unsaid(A if isinstance(A, np.ndarray) else to_numpy(A), "X")
+    return xp.astype(A, xp.float64)
 
 
 def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:
@@ -60,7 +63,8 @@ def largest_entry(A: Any) -> float:
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:
     """``value`` as a float that is finite and non-negative (or positive), else a ValueError."""
     try:
-        number = float(value) if isinstance(value, Real) else np.nan
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        number = float(value) if real else np.nan
     except OverflowError:  # an integer beyond the floating-point numbers
         number = np.inf
     good = np.isfinite(number) and (number > 0 if positive else number >= 0)

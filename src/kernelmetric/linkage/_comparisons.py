@@ -251,7 +251,7 @@ def _numbers(table: Any, name: str) -> np.ndarray:
     column = column_of(table, name)
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64)
     lost = int(np.sum(np.isnan(numbers) & column.notna().to_numpy()))
-    if lost > (1 - _MOSTLY) * len(numbers):
+    if len(numbers) - lost < _MOSTLY * len(numbers):
         raise ValueError(
             f"Got {lost} values that are no numbers in the column {name!r} of kind 'number': try "
             "'text' or 'code'."

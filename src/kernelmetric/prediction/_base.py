@@ -84,7 +84,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         """
         check_is_fitted(self)
         k = self.n_neighbors_ if n_neighbors is None else n_neighbors
-        if not isinstance(k, int | np.integer) or not 1 <= k <= len(self.embedding_):
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+        if not whole or not 1 <= k <= len(self.embedding_):
             raise ValueError(
                 f"Got n_neighbors={k!r}, but expected an integer from 1 to "
                 f"{len(self.embedding_)}, the number of training points: try 5."
