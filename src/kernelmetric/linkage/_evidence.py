@@ -95,11 +95,6 @@ class MatchModel:
         """Of a match, for pairs whose fields are so alike."""
         return expit(self.odds(S) + logit(self.match_share))
 
-    def relearned(self, S: np.ndarray, same: np.ndarray, by_kind: bool) -> MatchModel:
-        """The same frequencies, with weights from other labelled pairs."""
-        share = self.match_share if by_kind else self.agreement.match_share
-        return _with_weights(self.agreement, self.doubt, S, same, share, by_kind)
-
 
 def learn(
     S: np.ndarray,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,8 +144,9 @@ class RecordLinker(BaseEstimator):
         self.match_share_ = model.match_share
         self.labelled_pairs_, self.labelled_same_ = known, same
         self.labelled_probability_ = _cross_fitted(
-            model, S_known, same, known, by_kind, right is not None
-        )
+            lambda S, same: found.learn(S, same, self.match_share, by_kind=by_kind),
+            S_known, same, known, two=right is not None,
+        )  # fmt: skip
         self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
         self.probability_ = (
             model.probability(found.S)
@@ -277,13 +278,20 @@ def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Foun
 
 
 def _drawn(left: Any, right: Any) -> tuple[np.ndarray, int]:
-    """Pairs drawn from all, and how many there are."""
-    rng = np.random.RandomState(0)
+    """All pairs, or pairs drawn from them, and how many there are; the same of tables exchanged."""
     sizes = len(left), _width(left, right)
-    pairs = np.column_stack([rng.randint(size, size=_DRAWN) for size in sizes])
-    if right is not None:
-        return pairs, sizes[0] * sizes[1]
-    return pairs[pairs[:, 0] != pairs[:, 1]], sizes[0] * (sizes[0] - 1) // 2
+    n_all = sizes[0] * (sizes[0] - 1) // 2 if right is None else sizes[0] * sizes[1]
+    if n_all <= _DRAWN:
+        of_two = np.indices(sizes).reshape(2, -1)
+        return np.column_stack(np.triu_indices(sizes[0], 1) if right is None else of_two), n_all
+    rng = np.random.RandomState(0)
+    small, large = sorted(sizes)
+    pairs = np.column_stack([rng.randint(size, size=_DRAWN) for size in (small, large)])
+    if right is None:
+        return pairs[pairs[:, 0] != pairs[:, 1]], n_all
+    if small == large:
+        return np.concatenate([pairs[::2], pairs[::2, ::-1]]), n_all
+    return pairs if sizes == (small, large) else pairs[:, ::-1], n_all
 
 
 def _width(left: Any, right: Any) -> int:
@@ -322,7 +330,12 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
 
 
 def _cross_fitted(
-    model: MatchModel, S: np.ndarray, same: np.ndarray, pairs: np.ndarray, by_kind: bool, two: bool
+    learned: Callable[[np.ndarray, np.ndarray], MatchModel],
+    S: np.ndarray,
+    same: np.ndarray,
+    pairs: np.ndarray,
+    *,
+    two: bool,
 ) -> np.ndarray | None:
     """For each labelled pair a probability that neither it nor its records' pairs have taught."""
     if min(same.sum(), (~same).sum()) < _FEWEST_OF_A_KIND:
@@ -336,5 +349,6 @@ def _cross_fitted(
         return None
     p = np.empty(len(same))
     for train, test in GroupKFold(_FOLDS).split(S, groups=groups):
-        p[test] = model.relearned(S[train], same[train], by_kind).probability(S[test])
+        # All over again: the frequencies and the share of matches have learned from labels too.
+        p[test] = learned(S[train], same[train]).probability(S[test])
     return p
