@@ -238,6 +238,7 @@ def test_of_long_texts_the_beginning_is_compared_and_all_letters_make_them_equal
         assert max(other, short) < begins < 1 - 1e-6
 
 
+@pytest.mark.filterwarnings("ignore:Of 3 candidates none")
 def test_long_cells_of_few_records_take_little_work(fuzzy, monkeypatch):
     compared = []
     scored = fuzzy.process.cpdist
@@ -514,6 +515,61 @@ def test_no_label_moves_the_probability_held_out_for_its_own_pair(
         turned[k] = not turned[k]
         after = RecordLinker().fit(table, pairs=known, same=turned, by_kind=by_kind)
         assert after.labelled_probability_[k] == before.labelled_probability_[k]
+
+
+def addresses(n, seed=0):
+    rng = np.random.RandomState(seed)
+    hosts = ("gmail.com", "web.de", "yahoo.com")
+    return [
+        f"{''.join(rng.choice(list('abcdefghijklmnopqrstuvwxyz'), 7))}@{hosts[k % 3]}"
+        for k in range(n)
+    ]
+
+
+@pytest.mark.parametrize("n", [1, 3, 10, 200])
+def test_copies_of_one_column_are_linked(fuzzy, n):
+    e = addresses(n)
+    links = RecordLinker().fit({"e": e}, {"e": e[::-1]}).links()
+    assert listed(links.pairs) == {(i, n - 1 - i) for i in range(n)}
+    inside = RecordLinker().fit({"e": e + e}).links()
+    assert listed(inside.pairs) == {(i, n + i) for i in range(n)}
+
+
+def test_of_one_column_the_part_that_both_tables_have_is_linked(fuzzy):
+    left = addresses(200)
+    for n in (5, 100):
+        right = left[:n] + addresses(200 - n, seed=1)
+        linker = RecordLinker().fit({"e": left}, {"e": right})
+        assert listed(linker.links().pairs) == {(i, i) for i in range(n)}
+        assert linker.match_share_ == pytest.approx(n / len(linker.candidates_), rel=0.2)
+
+
+def test_values_that_many_records_share_are_no_copies_and_that_is_said(fuzzy):
+    rng = np.random.RandomState(0)
+    cities = addresses(15)
+    left, right = ({"city": rng.choice(cities, 150).tolist()} for _ in range(2))
+    for tables in ((left, right), (left,)):
+        with pytest.warns(UserWarning, match="the column 'city' alone cannot tell"):
+            linker = RecordLinker().fit(*tables)
+        assert len(linker.links()) == 0
+
+
+def test_labels_of_one_column_teach_which_slips_match(fuzzy):
+    rng = np.random.RandomState(0)
+    left = addresses(150)
+    right = [e[:k] + "z" + e[k + 1 :] for e, k in zip(left, rng.randint(7, size=150), strict=True)]
+    known = [[i, i] for i in range(8)] + [[i, (i + 1) % 150] for i in range(8)]
+    linker = RecordLinker().fit({"e": left}, {"e": right}, known, [1] * 8 + [0] * 8)
+    linked = listed(linker.links().pairs)
+    assert {(i, i) for i in range(8)} <= linked
+    assert f1_of(linker.links(), [(i, i) for i in range(150)]) > 0.85
+
+
+def test_tables_without_a_common_record_are_said_to_have_none(fuzzy):
+    left, right, one, other = split_register(40, 5)
+    right = right[~np.isin(other, one[:20])]
+    with pytest.warns(UserWarning, match="may have no record in common"):
+        RecordLinker().fit(left.head(20)[["first", "born"]], right[["first", "born"]])
 
 
 def test_labels_may_come_as_pairs_and_contradictions_are_refused(fuzzy, register):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from kernelmetric.compute import map_rows
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
-from kernelmetric.linkage._evidence import LEVELS, MatchModel, learn
+from kernelmetric.linkage._evidence import CUTS, LEVELS, MatchModel, learn
 from kernelmetric.linkage._fields import as_table
 from kernelmetric.linkage._links import Links, link
 
@@ -40,6 +41,14 @@ class RecordLinker(BaseEstimator):
     are. Without labels w = 1, v = 0 and g = 0. Labelled pairs move w, v and b away from there,
     against a penalty; from 50 of them on g is a kernel expansion (RBF) and learns which fields
     must agree together.
+
+    One field alone does not tell how frequent matches are. Then u is taken from pairs inside each
+    of the two tables, which are of different records; inside one table, as many equal pairs as
+    there are records may be copies. Where no candidate reaches a probability of 0.5 a warning says
+    so.
+
+    Tables in each other's place have the same candidates and probabilities. Above 200,000
+    candidates frequencies are learned from every second, third, ... of them, which are others then.
 
     Parameters
     ----------
@@ -153,6 +162,19 @@ class RecordLinker(BaseEstimator):
             if found.step == 1
             else self._probability(left, right, candidates)
         )
+        if not np.any(self.probability_ >= 0.5):
+            cause = "the tables may have no record in common"
+            if len(comparison.fields_) == 1:
+                cause = (
+                    f"the column {comparison.fields_[0]!r} alone cannot tell copies from values "
+                    "that different records share"
+                )
+            warnings.warn(
+                f"Of {len(candidates)} candidates none is a match with a probability of 0.5: "
+                f"{cause}. Try more columns, or label pairs.",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
     def predict_proba(self, left: Any, right: Any, pairs: Any) -> np.ndarray:
@@ -273,8 +295,28 @@ def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Foun
     S = comparison.similarities(left, right, candidates[::step])
     begin = min(0.5, min(len(left), _width(left, right)) / len(candidates))
     drawn, n_all = _drawn(left, right)
-    S_random = comparison.similarities(left, right, drawn)
+    if len(comparison.fields_) == 1:
+        S_random = _of_others(comparison, left, right)
+    else:
+        S_random = comparison.similarities(left, right, drawn)
     return Found(comparison, candidates, step, S, S_random, begin, len(candidates) / n_all)
+
+
+def _of_others(comparison: RecordComparison, left: Any, right: Any) -> np.ndarray:
+    """How alike pairs are that do not match, where one field alone is compared.
+
+    A mixture of one field has no single solution, so something has to be known of one part. Inside
+    each of two tables nearly all pairs are of different records. Inside one table as many equal
+    pairs as there are records may be copies, and the others are not.
+    """
+    if right is not None:
+        return np.concatenate(
+            [comparison.similarities(each, None, _drawn(each, None)[0]) for each in (left, right)]
+        )
+    drawn, n_all = _drawn(left, None)
+    S = comparison.similarities(left, None, drawn)
+    equal = np.flatnonzero(S[:, 0] >= CUTS[-1])
+    return np.delete(S, equal[: len(left) * len(drawn) // n_all], axis=0)
 
 
 def _drawn(left: Any, right: Any) -> tuple[np.ndarray, int]:
