@@ -50,7 +50,8 @@ def column_of(table: Any, key: Key) -> Any:
 
 def is_whole(column: Any) -> bool:
     """Whether a column of floating-point numbers, missing ones aside, has none with a fraction."""
-    return bool(np.all(np.mod(column.dropna().to_numpy(np.float64), 1) == 0))
+    with np.errstate(invalid="ignore"):  # infinity has a fraction that is none
+        return bool(np.all(np.mod(column.dropna().to_numpy(np.float64), 1) == 0))
 
 
 def texts_of(column: Any) -> np.ndarray:
