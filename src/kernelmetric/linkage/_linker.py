@@ -22,6 +22,7 @@ from kernelmetric.linkage._fields import as_table
 from kernelmetric.linkage._links import Links, link
 
 _MOST_UNLABELLED = 200_000  # candidates that frequencies are learned from, evenly spread
+_MOST_IN_FOLDS = 20_000  # of these, where labels are held out
 _DRAWN = 50_000  # pairs that stand for all
 _AT_ONCE = 200_000  # pairs whose comparisons are in memory
 _FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
@@ -76,7 +77,7 @@ class RecordLinker(BaseEstimator):
         The pairs learned from, each once, and which match.
     labelled_probability_ : ndarray of shape (n_labelled,), or None
         For each labelled pair the probability from the others, none of which shares a record with
-        it: for thresholds. None where the labels are too few.
+        it: for thresholds. Its own label has no part in it. None where the labels are too few.
 
     See Also
     --------
@@ -152,8 +153,9 @@ class RecordLinker(BaseEstimator):
         self.comparison_, self.candidates_, self.model_ = comparison, candidates, model
         self.match_share_ = model.match_share
         self.labelled_pairs_, self.labelled_same_ = known, same
+        fewer = found._replace(S=found.S[:: -(-len(found.S) // _MOST_IN_FOLDS)])
         self.labelled_probability_ = _cross_fitted(
-            lambda S, same: found.learn(S, same, self.match_share, by_kind=by_kind),
+            lambda S, same: fewer.learn(S, same, self.match_share, by_kind=by_kind),
             S_known, same, known, two=right is not None,
         )  # fmt: skip
         self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
@@ -324,8 +326,9 @@ def _drawn(left: Any, right: Any) -> tuple[np.ndarray, int]:
     sizes = len(left), _width(left, right)
     n_all = sizes[0] * (sizes[0] - 1) // 2 if right is None else sizes[0] * sizes[1]
     if n_all <= _DRAWN:
-        of_two = np.indices(sizes).reshape(2, -1)
-        return np.column_stack(np.triu_indices(sizes[0], 1) if right is None else of_two), n_all
+        if right is None:
+            return np.column_stack(np.triu_indices(sizes[0], 1)), n_all
+        return np.indices(sizes).reshape(2, -1).T, n_all
     rng = np.random.RandomState(0)
     small, large = sorted(sizes)
     pairs = np.column_stack([rng.randint(size, size=_DRAWN) for size in (small, large)])
