@@ -148,8 +148,12 @@ REFUSALS = [
     ),
     Refusal(
         "expected one of them",
-        ("told", "weights"),
-        lambda told, weights: told == "triplets" and weights in WEIGHTED,
+        ("learner", "told", "weights"),
+        lambda learner, told, weights: (
+            learner in ("LMNN", "LMCA", "IdealizedKernel")
+            and told == "triplets"
+            and weights in ("whole", "fractions", "some zero")
+        ),
     ),
     Refusal(
         "takes none|unexpected keyword",

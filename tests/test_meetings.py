@@ -33,8 +33,8 @@ BY_ROWS = ("labels", "names", "numbers")
 EXACT_SPACES = ("KPCA", "low rank", "trick")
 
 
-def fitted(case: Case, keep=None, weights="as given"):
-    """Fit the case; of some rows alone, or with other weights where they are given."""
+def fitted(case: Case, keep=None, weights="as given", model=None):
+    """Fit the case; of some rows alone, with other weights, or a model that has been fitted."""
     X, codes, X_new = points(case)
     anchors = None
     if case["kernel"] == "gram" and case["route"] != "alone":
@@ -47,7 +47,7 @@ def fitted(case: Case, keep=None, weights="as given"):
         X, y = X[keep], y[keep]
         given = {name: value[keep] for name, value in given.items()}
     A, A_new = as_input(case, X, anchors), as_input(case, X_new, anchors)
-    model = estimator(case)
+    model = estimator(case) if model is None else model
     if case["route"] == "pipeline":
         given = {f"{model.steps[-1][0]}__{name}": value for name, value in given.items()}
     with warnings.catch_warnings():
@@ -96,10 +96,18 @@ def test_any_two_options_meet(number, monkeypatch, tmp_path):
         return
     first = fitted(case)
     assert np.isfinite(first.where).all()
+    names_rows_that_count(case, first)
     keeps_its_own(case, first)
     is_restored(case, first, tmp_path)
     checks = [check for check, when in FURTHER if when(case)]
     checks[number % len(checks)](case, first)
+
+
+def names_rows_that_count(case, first):
+    """The reasons of a prediction are rows of the table that was given, and have weight."""
+    if case["route"] in ("classifier", "regressor") and case["weights"] == "some zero":
+        rows = first.model.kneighbors(first.A_new, 3, return_distance=False)
+        assert (first.given["sample_weight"][rows] > 0).all()
 
 
 def keeps_its_own(case, first):
@@ -127,6 +135,23 @@ def is_restored(case, first, tmp_path):
 def is_repeated(case, first):
     """The same fit gives the same numbers."""
     np.testing.assert_allclose(fitted(case).where, first.where, rtol=1e-9, atol=1e-9)
+
+
+def a_second_fit_forgets_the_first(case, first):
+    """Whatever a model was fitted to before, it ends where a new one does."""
+    X, codes, _ = points(case)
+    anchors = X[::-1] if case["kernel"] == "gram" and case["route"] != "alone" else None
+    y = target(case, codes[::-1].copy())
+    model = estimator(case)
+    given = arguments(case, codes[::-1])
+    if case["route"] == "pipeline":
+        given = {f"{model.steps[-1][0]}__{name}": value for name, value in given.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(as_input(case, 2.0 * X[::-1], anchors), y, **given)
+        places(case, model, first.A_new)
+    again = fitted(case, model=model)
+    np.testing.assert_allclose(again.where, first.where, rtol=1e-9, atol=1e-9)
 
 
 def ones_are_no_weights(case, first):
@@ -168,7 +193,8 @@ def takes_weights(case):
 
 
 FURTHER = [
-    (is_repeated, lambda case: True),
+    (a_second_fit_forgets_the_first, lambda case: case["route"] != "search"),
+    (is_repeated, lambda case: case["route"] == "search"),
     (
         ones_are_no_weights,
         lambda case: (
