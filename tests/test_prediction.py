@@ -195,7 +195,9 @@ def test_only_as_many_folds_are_fitted_as_hold_a_thousand_points_out():
         assert Counting.fits == 1 + fits
 
 
-def test_a_kernel_is_chosen_once(monkeypatch):
+@pytest.mark.parametrize(("few", "times"), [(59, 1), (60, 4)])
+def test_a_kernel_is_chosen_once_unless_points_are_few(monkeypatch, few, times):
+    monkeypatch.setattr("kernelmetric.prediction._base.FEW", few)
     calls = []
     bind = LeaveOneOutRidge.bind
     monkeypatch.setattr(
@@ -203,7 +205,7 @@ def test_a_kernel_is_chosen_once(monkeypatch):
     )
     X, y, _ = uncertain(60, 0)
     MetricClassifier(Kernelized(LDA()), cv=3).fit(X, y)
-    assert len(calls) == 1
+    assert len(calls) == times
 
 
 def test_what_a_metric_chose_is_settled_wherever_it_stands():
