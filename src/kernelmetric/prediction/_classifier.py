@@ -93,9 +93,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     coef_, intercept_ : ndarray of shape (n_components, n_classes) and (n_classes,)
         Ridge regression on the learned coordinates; classes are coded ±1.
     log_loss_ : float
-        Mean log-loss on the points held out, by metrics that had not seen them; NaN where none
-        could be. An automatic kernel is chosen once, with all points, so that it is a little too
-        good where points are few.
+        Mean log-loss on the points held out, by metrics that had not seen them and by numbers that
+        the other folds chose: what to expect of new points. NaN where none could be held out.
     usual_distance_ : float
         What :meth:`score_samples` divides by.
     n_features_in_ : int
@@ -110,8 +109,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
 
     Notes
     -----
-    A fit takes about 1 + 4/5 times ``cv`` fits of the metric, less what choosing its kernel takes,
-    which is done once. Another order of rows makes other folds. Predictions are NumPy arrays.
+    A fit takes about 1 + 4/5 times ``cv`` fits of the metric. Above 500 points it is less what
+    choosing the kernel takes, which is done once, with all of them. Another order of rows makes other folds. Predictions are NumPy arrays.
 
     Examples
     --------
