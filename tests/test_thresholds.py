@@ -127,28 +127,25 @@ DRAWS = [40, pytest.param(500, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("draws", DRAWS)
-@pytest.mark.parametrize("n", [30, 100, 300])
+@pytest.mark.parametrize(("n", "share"), [(30, None), (100, None), (300, None), (300, 0.2)])
 @pytest.mark.filterwarnings("ignore:.* too few for it")
-def test_new_pairs_have_the_precision_that_was_asked_for(n, draws):
+def test_new_pairs_have_the_precision_that_was_asked_for(n, share, draws):
+    wanted, odds = {"precision": 0.9, "match_share": share}, 4.0 if share else 1.0
     found = []
     for seed in range(draws):
-        threshold = threshold_for(*balanced(np.random.RandomState(seed), n), precision=0.9)
+        threshold = threshold_for(*balanced(np.random.RandomState(seed), n), **wanted)
         t, f = (norm.sf(threshold.threshold.value, apart) for apart in (2.4, 0.0))
-        found.append(t / (t + f))
+        found.append(t / (t + odds * f))
     assert np.mean(found) > 0.89
 
 
 @pytest.mark.parametrize("draws", DRAWS)
-@pytest.mark.parametrize(("n_records", "share"), [(20, None), (60, None), (60, SHARE)])
+@pytest.mark.parametrize("n_records", [40, 60])
 @pytest.mark.filterwarnings("ignore:.* too few for it")
-def test_pairs_that_share_records_have_that_precision_too(n_records, share, draws):
+def test_pairs_that_share_records_have_that_precision_too(n_records, draws):
+    wanted = {"precision": 0.9, "two_tables": True}
     found = [
-        threshold_for(
-            *drawn(np.random.RandomState(seed), n_records),
-            precision=0.9,
-            two_tables=True,
-            match_share=share,
-        ).threshold.value
+        threshold_for(*drawn(np.random.RandomState(seed), n_records), **wanted).threshold.value
         for seed in range(draws)
     ]
     assert true_precision(np.array(found)).mean() > 0.89
@@ -161,7 +158,7 @@ def test_new_matches_have_the_recall_that_was_asked_for(n, draws):
         threshold_for(*balanced(np.random.RandomState(seed), n), recall=0.9).threshold.value
         for seed in range(draws)
     ]
-    assert 0.89 < norm.sf(np.array(found), 2.4).mean() < 0.95
+    assert 0.89 < norm.sf(np.array(found), 2.4).mean() < 0.9 + 2 / n
 
 
 def test_pairs_too_few_for_a_promise_say_what_to_expect():

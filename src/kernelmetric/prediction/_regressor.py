@@ -105,8 +105,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
     divided by the spread of its neighbours' targets and a floor, is below the 0.9-quantile of those
     held out, of n the ⌈0.9 (n + 1)⌉-th. A residual is that of a metric fitted without its fold, and
     of numbers k, τ, ridge, weights and floor that were chosen on the other folds. About so many new
-    points are within, on average over points like the training points and over training sets;
-    measured, not proven, since folds share points. It is no promise for every kind of points by
+    points are within, on average over points like the training points and over training sets, and
+    more with few folds, whose metrics saw fewer points; measured, not proven, since folds share
+    points. It is no promise for every kind of points by
     itself, nor for every training set: with n = 30 the share varies by 0.08 between them.
 
     References
