@@ -57,9 +57,9 @@ class Threshold:
         below its lower end the wanted recall, as far as the confidence goes. An end is infinite
         where the labelled pairs are too few to be certain at any score.
     precision, recall : Estimate
-        At the threshold, counted on the given pairs: the value of what was wanted is a little
-        better than on new pairs, where it is what was wanted. Recall is the part of the true matches among the pairs that can be
-        accepted at all, the candidates.
+        At the threshold, counted on the given pairs. They chose it, so that the value of what was
+        wanted is a little better than on new pairs. Recall is the part of the true matches among
+        the pairs that can be accepted at all, the candidates.
     match_share : float
         The share of matches for which precision holds.
     """

@@ -110,7 +110,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     Notes
     -----
     A fit takes about 1 + 4/5 times ``cv`` fits of the metric. Above 500 points it is less what
-    choosing the kernel takes, which is done once, with all of them. Another order of rows makes other folds. Predictions are NumPy arrays.
+    choosing the kernel takes, which is done once, with all of them. Another order of rows makes
+    other folds. Predictions are NumPy arrays.
 
     Examples
     --------

@@ -310,7 +310,8 @@ class _HeldOut(NamedTuple):
         }
         ridge = min(sums, key=lambda each: sums[each].loss)
         choice = _Choice(vote, ridge, sums[ridge], 0.0, 1.0)
-        return choice._replace(**_best_floor(self._residuals(choice, rows), spreads, mass))
+        floor, scale = _best_floor(self._residuals(choice, rows), spreads, mass)
+        return choice._replace(floor=floor, scale=scale)
 
     def ratios(self, parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Residuals by local spreads relative to their mean, each as the other parts chose."""
@@ -328,7 +329,7 @@ class _HeldOut(NamedTuple):
 
 def _best_floor(
     residuals: np.ndarray, spreads: np.ndarray, mass: np.ndarray | None
-) -> dict[str, float]:
+) -> tuple[float, float]:
     """The floor for local spreads that makes intervals short on average, and their mean then."""
     typical = float(np.sqrt(np.average(residuals**2, weights=mass))) or 1.0
     choices = []
@@ -342,4 +343,4 @@ def _best_floor(
             end = repeated_quantiles(ratios, mass[order], _TYPICAL)
         choices.append((float(end) * local.mean(), floor * typical, float(local.mean())))
     _, floor, scale = min(choices, key=lambda choice: choice[0])
-    return {"floor": floor, "scale": scale}
+    return floor, scale
