@@ -111,7 +111,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     best_params_ : dict
         Its kernel and n_components.
     best_score_ : float
-        Its mean score.
+        Its mean score. It is the best of many on the same folds, so new points score a little
+        less; for an estimate, cross-validate the search.
     best_estimator_ : Kernelized
         The metric, learned from all points. Only with ``refit``, as all that follows.
     estimator_ : estimator

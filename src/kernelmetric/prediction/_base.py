@@ -40,6 +40,8 @@ from kernelmetric.prediction._novelty import (
     usual_kernel_distance,
 )
 
+FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
+
 
 class MetricPredictor(CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
@@ -169,8 +171,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ) -> list[Fold]:
         """Fit the metric on all points; coordinates of points that metrics have not seen.
 
-        Of classes a kernel is chosen once. Intervals promise something, so for numbers it is
-        chosen in every fold again.
+        Of classes a kernel is chosen once, unless points are few. Intervals promise something, so
+        for numbers it is chosen in every fold again.
         """
         (X,) = indexable(X)
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
@@ -182,7 +184,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         if self._kept is not None and not (isinstance(cv, Integral) or hasattr(cv, "split")):
             cv = splits_among(cv, self._kept)
         splits = splits_of(cv, X, y, self.random_state, classes=classes)
-        fresh = settled(metric) if classes else clone(metric)
+        fresh = settled(metric) if classes and len(y) > FEW else clone(metric)
         folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
