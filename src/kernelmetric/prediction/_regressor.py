@@ -161,7 +161,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             check_consistent_length(X, y)
             rows, weights, w = self._weighed(X, sample_weight)
             X, y = rows_of(X, rows), y if rows is None else y[rows]
-            self.targets_ = y
+            self.targets_ = y.copy()
             self._mass = None if weights is None else weights.counts
             folds = self._learn(X, y, classes=False, sample_weight=w)
             held_out = self._held_out(folds)
