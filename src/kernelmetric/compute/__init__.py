@@ -79,6 +79,13 @@ from kernelmetric.compute._execute import (
     within_budget,
     worth_keeping,
 )
+from kernelmetric.compute._far_cells import (
+    FarCellWarning,
+    far_cells,
+    farthest_column,
+    mention_far_cells,
+    silent_about_far_cells,
+)
 from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
@@ -129,6 +136,7 @@ __all__ = [
     "BlockProduct",
     "CollectionsMixin",
     "DeviceMixin",
+    "FarCellWarning",
     "GramProducts",
     "Listed",
     "Triplets",
@@ -161,6 +169,8 @@ __all__ = [
     "device_of",
     "entries_above",
     "exp_of_negative",
+    "far_cells",
+    "farthest_column",
     "fewer_rows",
     "gram_products",
     "home",
@@ -181,6 +191,7 @@ __all__ = [
     "map_rows",
     "median_squared_distance",
     "memory_budget",
+    "mention_far_cells",
     "mine_impostors",
     "mine_softmax",
     "moved",
@@ -209,6 +220,7 @@ __all__ = [
     "rows_of",
     "sampled_squared_distances",
     "set_entries",
+    "silent_about_far_cells",
     "softmax_bytes",
     "softmax_reduction",
     "squared_distances",
