@@ -84,6 +84,7 @@ from kernelmetric.compute._far_cells import (
     far_cells,
     farthest_column,
     mention_far_cells,
+    refuse_tiny_columns,
     silent_about_far_cells,
 )
 from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid
@@ -210,6 +211,7 @@ __all__ = [
     "product",
     "refuse_masked",
     "refuse_streams",
+    "refuse_tiny_columns",
     "refuse_twins",
     "refuse_unsaid",
     "repeated_quantiles",

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from kernelmetric.compute._device import there
-from kernelmetric.compute._refusals import refuse_unsaid
+from kernelmetric.compute._refusals import refuse_merged, refuse_unsaid
 from kernelmetric.compute.backends import backend_of
 
 _LABELS_AT_ONCE = 2**20  # that are sorted together
@@ -183,6 +183,7 @@ def check_points(
     # those of pyarrow's columns are data
     refuse_twins(getattr(X, "column_names", None) or getattr(X, "columns", ()))
     refuse_unsaid(X, "X")
+    refuse_merged(X)
     with np.errstate(all="ignore"):  # its test for finite numbers adds up huge ones of both signs
         return there(
             validate_data(

@@ -1,4 +1,4 @@
-"""Cells that lie far from all others of their column: what a sentinel such as 9999 leaves behind."""
+"""Cells that lie far from all others of their column, as a sentinel such as 9999 does."""
 
 from __future__ import annotations
 
@@ -52,15 +52,16 @@ def far_cells(values: np.ndarray) -> np.ndarray:
     return away > (others[gaps[0]] if len(gaps) else np.inf)
 
 
-def mention_far_cells(X: np.ndarray) -> None:
+def mention_far_cells(X: Any) -> None:
     """Warn of cells that lie far from all others of their column, with the column and the value.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Finite points; of more than 20,000 some are looked at. O(n d) time.
+    X : array of shape (n, d)
+        Finite points; of more than 20,000 some are looked at, and none elsewhere than in NumPy.
+        O(n d) time.
     """
-    if _SILENT.get() or len(X) < _LEAST_CELLS:
+    if _SILENT.get() or not isinstance(X, np.ndarray) or len(X) < _LEAST_CELLS:
         return
     X = X[:: -(-len(X) // _MOST_ROWS)]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -82,6 +83,27 @@ def mention_far_cells(X: np.ndarray) -> None:
         "data frame; if it is true, try clipping it.",
         FarCellWarning,
     )
+
+
+def refuse_tiny_columns(X: Any) -> None:
+    """Refuse columns that differ by so little that every square is zero, beside others.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Points; coordinates of a kernel pass.
+    """
+    if _SILENT.get() or not isinstance(X, np.ndarray):
+        return
+    wide = 0.5 * X.max(axis=0) - 0.5 * X.min(axis=0)
+    tiny = np.flatnonzero((wide > 0) & (wide < np.finfo(X.dtype).tiny ** 0.5))
+    if len(tiny):
+        j = int(tiny[0])
+        raise ValueError(
+            f"Got column {j} with values that differ by {2.0 * wide[j]:.3g} at most, whose squares "
+            f"are zero in {X.dtype}, but expected differences that count: rescale it, e.g. with "
+            "StandardScaler, or leave it out."
+        )
 
 
 def farthest_column(X: Any) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 # How the types of dates and durations begin, in NumPy, pandas, polars and Arrow.
 _TIMES = ("date", "time", "duration", "period")
+_EXACT = 2**53  # up to which float64 has every integer
 
 
 def refuse_masked(*values: Any) -> None:
@@ -46,4 +47,36 @@ def refuse_unsaid(values: Any, name: str) -> None:
                 f"Got {name} of type {kind}, but expected numbers: say what counts as one. Try "
                 "(times - times.min()) / numpy.timedelta64(1, 'D') for days, or Kernelized with a "
                 "data frame, whose columns of dates it knows."
+            )
+
+
+def refuse_merged(X: Any) -> None:
+    """Refuse columns of integers that float64 does not tell apart.
+
+    Parameters
+    ----------
+    X : array, list or data frame
+        Points that are to become float64.
+    """
+    if hasattr(X, "iloc"):
+        columns = [(name, X[name].to_numpy()) for name in X.columns]
+    elif isinstance(X, np.ndarray | list):
+        try:
+            rows = np.asarray(X)
+        except ValueError:  # rows of several lengths, which others refuse
+            return
+        columns = list(enumerate(rows.T)) if rows.ndim == 2 else []
+    else:
+        return
+    for name, values in columns:
+        if values.dtype.kind not in "iu" or not len(values):
+            continue
+        if max(int(values.max()), -int(values.min())) <= _EXACT:
+            continue
+        there, told = len(np.unique(values)), len(np.unique(values.astype(np.float64)))
+        if told < there:
+            raise ValueError(
+                f"Got integers beyond 2**53 in column {name!r}, of whose {there} values float64 "
+                f"tells {told} apart, but expected numbers that it has: try subtracting the "
+                "smallest of them first."
             )

@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     Weights,
     checked_weights,
     refuse_streams,
+    silent_about_far_cells,
     weigh,
 )
 from kernelmetric.learners import Learner
@@ -169,7 +170,8 @@ def counted_rows(search: Any, X: Any, y: Any, scorer: Any, sample_weight: Any) -
 def naming(arguments: dict[str, Any], learner: Any) -> Iterator[None]:
     """Say beside the learner's own words which further arguments it was given."""
     try:
-        yield
+        with silent_about_far_cells():  # it gets coordinates, and the kernel has seen the cells
+            yield
     except ValueError as error:
         if not arguments:
             raise

@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from kernelmetric.compute import far_cells
 from kernelmetric.kernels._frames import (
     NAMES,
     NOTHING,
@@ -71,7 +72,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
     groups_ : ndarray of int of shape (n_features_out,)
         The column of each feature, counted among those used.
     notes_ : list of str
-        A sentence on every column that is not used, or of whose names most are not told apart.
+        A sentence on every column that is not used, of whose names most are not told apart, or
+        with numbers far from all others, which its scale leaves out.
     feature_names_in_ : ndarray of str
         Names of the columns.
     n_features_in_ : int
@@ -130,7 +132,14 @@ class TableSchema(TransformerMixin, BaseEstimator):
                     )
             else:
                 values = _numbers(column, kept)
-                self.centres_[j], self.scales_[j] = _spread(values[~np.isnan(values)])
+                known = values[~np.isnan(values)]
+                self.centres_[j], self.scales_[j] = _spread(known)
+                if len(far := known[far_cells(known)]):
+                    self.notes_.append(
+                        f"Column {column.name!r} holds {far[0]:.6g}, 100 times as far from the "
+                        "median as other values of it: try a missing value in its place, or clip "
+                        "it."
+                    )
                 if len(np.unique(values)) < 2:  # several NaN count as one
                     why = "it is the same in every row"
             if why:
@@ -396,9 +405,10 @@ def _numbers(column: Column, levels: list[str]) -> np.ndarray:
 
 
 def _spread(values: np.ndarray) -> tuple[float, float]:
-    """Median and a spread: the standard deviation."""
+    """Median and a spread: the standard deviation, without values far from all others."""
     if not len(values):
         return 0.0, 1.0
+    values = values[~far_cells(values)]
     centre, spread = float(np.median(values)), float(np.std(values))
     return centre, spread if spread > 0 else 1.0
 

@@ -9,7 +9,7 @@ import numpy as np
 from kernelmetric.compute import farthest_column, namespace, overflow_error, take_rows, to_numpy
 from kernelmetric.solvers import evenly
 
-_ROWS = 1000  # tell the spread of a column
+_ROWS = 200  # tell the spread of a column
 _BEYOND = 1e30  # of another column: rounding leaves nothing so small, and no unit is so large
 _RANGE = 1e-100, 1e100  # of a spread, whose square and inverse are numbers
 _FARTHEST = 1e5  # usual distances, beyond which every kernel that is tried is zero

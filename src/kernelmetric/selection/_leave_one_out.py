@@ -15,6 +15,7 @@ from kernelmetric.compute import (
     mention_far_cells,
     one_thread,
     squared_distances,
+    streamed,
     take_rows,
     to_numpy,
     unweighed,
@@ -151,12 +152,13 @@ class LeaveOneOutRidge(Kernel):
         Kernel
             A concrete kernel, or the median-width RBF where y is None.
         """
-        if not is_sparse(X):
+        X, _ = self._check_blocks(X, None)
+        if not (is_sparse(X) or streamed(X)):
             units = units_of(X)
             if units is not None:
                 return _in_units(self.bind(X * like(units, X), y), units)
             refuse_overflow(X)
-            if self.groups is None and isinstance(X, np.ndarray):  # a table speaks for itself
+            if self.groups is None:  # a table speaks for itself
                 mention_far_cells(X)
         labels, weights = unweighed(y)
         some = None if weights is None else Weighed(None, weights)
