@@ -228,15 +228,15 @@ def test_one_sentinel_is_mentioned_with_its_column_and_the_fit_goes_on():
     np.testing.assert_allclose(dirty.candidates_["RBF"], plain.candidates_["RBF"], rtol=0.05)
 
 
-def test_relevances_of_points_with_a_sentinel_are_those_without_it():
+def test_relevances_of_points_with_a_sentinel_are_like_those_without_it():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((200, 4))
     Y = np.where(X[:, :1] * X[:, 1:2] > 0, 1.0, -1.0)
     dirty = X.copy()
     dirty[:6, 0] = -9999.0  # alike, and far from all others: their distances are small ones
     start = np.log([0.5, 0.5, 0.5, 0.5, 1e-3])
-    found = [relevances([(Z, Y)], start, 20)[1][:-1] for Z in (X[6:], dirty)]
-    for logs in found:
+    for Z, targets in ((X[6:], Y[6:]), (dirty, Y)):
+        logs = relevances([(Z, targets)], start, 20)[1][:-1]
         assert logs[:2].min() > logs[2:].max() + 1.0
 
 
@@ -254,10 +254,9 @@ def test_aligned_scales_do_not_follow_a_sentinel(value):
 def test_a_linear_learner_mentions_the_cell_too(learner):
     X, codes, _ = clean()
     X[3, 1] = 9999.0
-    with pytest.warns(FarCellWarning, match="Column 1 holds 9999"):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=UserWarning, message="(?!Column)")
-            learner.fit(X[:N_TRAIN], codes[:N_TRAIN])
+    with pytest.warns(FarCellWarning, match="Column 1 holds 9999"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning, message="(?!Column)")
+        learner.fit(X[:N_TRAIN], codes[:N_TRAIN])
 
 
 def test_coordinates_of_a_kernel_are_no_cells():
@@ -359,7 +358,7 @@ def test_integers_that_float64_does_not_tell_apart_are_refused(make, form):
     if form == "frame":
         pd = pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
         points = pd.DataFrame(X, columns=["0", "1", "2"])
-    with pytest.raises(ValueError, match="column '?1'?, of whose"):
+    with pytest.raises(ValueError, match=r"column '?1'?, of whose"):
         make().fit(points, y)
 
 
