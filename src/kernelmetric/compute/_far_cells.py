@@ -17,6 +17,7 @@ _SHARE = 0.1  # of the cells, at most; more are no exception
 _LEAST_CELLS = 20
 _MOST_ROWS = 20_000  # are looked at, evenly spaced
 _CENTRE_ROWS = 64  # whose median is near that of all
+_LEAST_DIFFERENCE = float(np.finfo(np.float64).tiny) ** 0.5
 _SHOWN = 3
 _SILENT: ContextVar[bool] = ContextVar("silent_about_far_cells", default=False)
 
@@ -96,12 +97,12 @@ def refuse_tiny_columns(X: Any) -> None:
     if _SILENT.get() or not isinstance(X, np.ndarray):
         return
     wide = 0.5 * X.max(axis=0) - 0.5 * X.min(axis=0)
-    tiny = np.flatnonzero((wide > 0) & (wide < np.finfo(X.dtype).tiny ** 0.5))
+    tiny = np.flatnonzero((wide > 0) & (wide < _LEAST_DIFFERENCE))
     if len(tiny):
         j = int(tiny[0])
         raise ValueError(
             f"Got column {j} with values that differ by {2.0 * wide[j]:.3g} at most, whose squares "
-            f"are zero in {X.dtype}, but expected differences that count: rescale it, e.g. with "
+            "are zero in float64, but expected differences that count: rescale it, e.g. with "
             "StandardScaler, or leave it out."
         )
 

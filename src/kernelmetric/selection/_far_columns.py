@@ -26,8 +26,8 @@ def units_of(X: Any) -> np.ndarray | None:
     Returns
     -------
     ndarray of shape (d,), or None
-        None where no column is 10³⁰ times as wide, or as narrow, as the one in the middle: all
-        are used as they are.
+        None where no column is 10³⁰ times as wide, or as narrow, as the one in the middle, or
+        where that one is out of range itself: all are used as they are, or refused.
     """
     with np.errstate(all="ignore"):
         some = to_numpy(take_rows(X, evenly(X.shape[0], _ROWS))).astype(np.float64)
@@ -39,14 +39,12 @@ def units_of(X: Any) -> np.ndarray | None:
         if _RANGE[0] < least and most < _RANGE[1] and most < _BEYOND * least:
             return None
         spreads = np.array([_spread(some[:, j]) for j in used])
-        middle = float(np.sort(spreads)[(len(spreads) - 1) // 2])
+        amid = np.sort(spreads)[[(len(spreads) - 1) // 2, len(spreads) // 2]]
+        middle = float(amid[np.argmin(np.abs(np.log(amid)))])
         off = (spreads > _BEYOND * middle) | (spreads < middle / _BEYOND)
         units = np.ones(X.shape[1])
         units[used[off]] = middle / spreads[off]
-        if not _RANGE[0] < middle < _RANGE[1]:
-            units[used] = np.where(off, 1.0 / spreads, 1.0 / middle)
-            off[:] = True
-    return units if off.any() and np.isfinite(units).all() else None
+    return units if off.any() and _RANGE[0] < middle < _RANGE[1] else None
 
 
 def _spread(values: np.ndarray) -> float:

@@ -14,6 +14,7 @@ from kernelmetric.compute import (
     like,
     mention_far_cells,
     one_thread,
+    refuse_tiny_columns,
     squared_distances,
     streamed,
     take_rows,
@@ -158,6 +159,7 @@ class LeaveOneOutRidge(Kernel):
             if units is not None:
                 return _in_units(self.bind(X * like(units, X), y), units)
             refuse_overflow(X)
+            refuse_tiny_columns(X)
             if self.groups is None:  # a table speaks for itself
                 mention_far_cells(X)
         labels, weights = unweighed(y)
