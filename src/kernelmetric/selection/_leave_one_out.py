@@ -112,6 +112,10 @@ class LeaveOneOutRidge(Kernel):
     have weights, errors count by them, in the regression and on points left out; a point is left
     out as a whole, however many rows it stands for.
 
+    Cells that are 100 times as far from the median of their column as all others, such as 9999 for
+    a missing value, are named in a :class:`~kernelmetric.compute.FarCellWarning`; the choice does
+    not follow them. A column 10³⁰ times as wide or as narrow as others is rescaled to their width.
+
     What ``bind`` returns carries what was tried: ``candidates_`` (the error of each family, and of
     each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and the grid
     ``loo_errors_``, NaN where the search did not go; all but the best are told from 400 rows.
