@@ -79,6 +79,15 @@ from kernelmetric.compute._execute import (
     within_budget,
     worth_keeping,
 )
+from kernelmetric.compute._far_cells import (
+    FarCellWarning,
+    far_cells,
+    far_columns,
+    farthest_column,
+    mention_far_cells,
+    refuse_tiny_columns,
+    silent_about_far_cells,
+)
 from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid, rounded_column
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
@@ -129,6 +138,7 @@ __all__ = [
     "BlockProduct",
     "CollectionsMixin",
     "DeviceMixin",
+    "FarCellWarning",
     "GramProducts",
     "Listed",
     "Triplets",
@@ -161,6 +171,9 @@ __all__ = [
     "device_of",
     "entries_above",
     "exp_of_negative",
+    "far_cells",
+    "far_columns",
+    "farthest_column",
     "fewer_rows",
     "gram_products",
     "home",
@@ -181,6 +194,7 @@ __all__ = [
     "map_rows",
     "median_squared_distance",
     "memory_budget",
+    "mention_far_cells",
     "mine_impostors",
     "mine_softmax",
     "moved",
@@ -199,6 +213,7 @@ __all__ = [
     "product",
     "refuse_masked",
     "refuse_streams",
+    "refuse_tiny_columns",
     "refuse_twins",
     "refuse_unsaid",
     "repeated_quantiles",
@@ -210,6 +225,7 @@ __all__ = [
     "rows_of",
     "sampled_squared_distances",
     "set_entries",
+    "silent_about_far_cells",
     "softmax_bytes",
     "softmax_reduction",
     "squared_distances",

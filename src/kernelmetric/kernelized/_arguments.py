@@ -20,6 +20,7 @@ from kernelmetric.compute import (
     checked_weights,
     refuse_streams,
     rows_of,
+    silent_about_far_cells,
     take_rows,
     weigh,
 )
@@ -174,7 +175,8 @@ def counted_rows(
 def naming(arguments: dict[str, Any], learner: Any) -> Iterator[None]:
     """Say beside the learner's own words which further arguments it was given."""
     try:
-        yield
+        with silent_about_far_cells():  # it gets coordinates, and the kernel has seen the cells
+            yield
     except ValueError as error:
         if not arguments:
             raise

@@ -18,7 +18,14 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from kernelmetric.compute import Weighed, block_budget, take_rows, to_numpy, within_budget
+from kernelmetric.compute import (
+    Weighed,
+    block_budget,
+    silent_about_far_cells,
+    take_rows,
+    to_numpy,
+    within_budget,
+)
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.selection import KernelPath
@@ -152,7 +159,7 @@ class Trial:
         """The outcome of a metric that is still to be fitted."""
         counts = {} if fold.weights is None else {"sample_weight": fold.weights}
         try:
-            with config_context(transform_output="default"):
+            with config_context(transform_output="default"), silent_about_far_cells():
                 metric.fit(Z, y, **fold.fit_params)
                 E = to_numpy(metric.transform(Z))
                 estimator = judged_by(self.estimator, E, y, fold.fit_params.get("sample_weight"))

@@ -20,6 +20,11 @@ def is_estimator(thing: Any) -> bool:
     return not isinstance(thing, type) and all(hasattr(thing, name) for name in _EXPECTED)
 
 
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is the word 'auto'."""
+    return isinstance(value, str) and value == "auto"
+
+
 def tags_of(thing: Any, fallback: Any) -> Any:
     """The tags of an estimator; of anything else the fallback, because fit says what is wrong."""
     return get_tags(thing) if is_estimator(thing) else fallback

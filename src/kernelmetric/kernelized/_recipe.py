@@ -12,7 +12,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
-from kernelmetric.kernelized._parts import is_estimator
+from kernelmetric.kernelized._parts import is_auto, is_estimator
 from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.kernelized._tables import with_columns
 from kernelmetric.kernels import Kernel
@@ -120,11 +120,6 @@ def check_recipe(recipe: Any) -> None:
         raise ValueError(
             f"Got recipe={recipe!r}, but expected None or the recipe_ of a fitted metric."
         )
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is the word 'auto'."""
-    return isinstance(value, str) and value == "auto"
 
 
 def _kernel(kernel: Any, known: Recipe | None) -> tuple[Kernel, str]:

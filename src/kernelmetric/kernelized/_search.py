@@ -45,8 +45,8 @@ from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_h
 from kernelmetric.kernelized._folds import Fold, Outcome, Trial, elsewhere, judged_by, stream
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
-from kernelmetric.kernelized._parts import is_estimator, metric_tags
-from kernelmetric.kernelized._recipe import given_space, is_auto, space_for
+from kernelmetric.kernelized._parts import is_auto, is_estimator, metric_tags
+from kernelmetric.kernelized._recipe import given_space, space_for
 from kernelmetric.kernelized._results import cv_results, report_failures
 from kernelmetric.kernels import is_frame, is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks

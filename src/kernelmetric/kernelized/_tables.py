@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
-from kernelmetric.compute import check_points, there
+from kernelmetric.compute import check_points, far_columns, there
+from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.kernels import (
     Kernel,
     TableSchema,
@@ -21,15 +23,21 @@ from kernelmetric.kernels import (
 def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | None]:
     """Points to fit to, and the schema of their table, which is left in the metric.
 
-    A frame of numbers without gaps is an array, unless the kernel takes columns or the recipe has
-    a schema: its kernel then speaks of the features of that schema.
+    A frame of numbers without gaps is an array, unless the kernel takes columns, the recipe has a
+    schema, whose features its kernel speaks of, or the automatic kernel would meet cells such as
+    9999 that lie far from all others: a schema reads them as missing, and says so.
     """
     vars(metric).pop("schema_", None)
     refuse_objects(kernel, X)
     schema = None if metric.recipe is None else metric.recipe.schema
     if schema is not None:
         X = schema.transform(X)
-    elif not kernel.pairwise and (is_table(X) or (is_frame(X) and reads_columns(kernel))):
+    elif not kernel.pairwise and (
+        is_table(X)
+        or (is_frame(X) and reads_columns(kernel))
+        or (is_auto(metric.kernel) and far_columns(_plain(X)))
+    ):
+        X = X if is_frame(X) else np.asarray(X)
         schema = TableSchema().fit(X)
         X = schema.transform(X)
     X = check_points(
@@ -42,6 +50,16 @@ def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | 
     return X, schema
 
 
+def _plain(X: Any) -> Any:
+    """Numbers of a list or a frame as an array; what is none of these as it is."""
+    if is_frame(X) and hasattr(X, "to_numpy"):
+        return X.to_numpy()
+    try:
+        return np.asarray(X) if isinstance(X, list | tuple) else X
+    except ValueError:  # rows of several lengths, of which others tell
+        return X
+
+
 def with_columns(kernel: Kernel, schema: TableSchema | None) -> Kernel:
     """A copy of a kernel that knows the columns of its table, where there is one."""
     return clone(kernel) if schema is None else with_schema(kernel, schema)
@@ -51,5 +69,5 @@ def points_like_fitted(metric: Any, X: Any) -> Any:
     """Other points, which must be like those of the fit."""
     schema = getattr(metric, "schema_", None)
     if schema is not None:
-        return there(schema.transform(X))
+        return there(schema.transform(X if is_frame(X) else np.asarray(X)))
     return check_points(metric, X, reset=False, accept_sparse=metric.kernel_.accepts_sparse)

@@ -162,6 +162,9 @@ def read_columns(X: Any, names: list[str]) -> list[Column]:
         What they hold.
     """
     places = {name: j for j, name in enumerate(column_names(X))}
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        numbers = X.astype(np.float64)
+        return [_checked(Column(name, NUMBERS, numbers[:, places[name]])) for name in names]
     if isinstance(X, np.ndarray):
         return [_of_objects(name, X[:, places[name]].tolist()) for name in names]
     series = list(_narwhals(X).iter_columns())

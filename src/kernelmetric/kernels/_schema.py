@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from kernelmetric.compute import FarCellWarning, far_cells
 from kernelmetric.kernels._frames import (
     NAMES,
     NOTHING,
@@ -36,6 +37,7 @@ _GAP = "(missing)"
 _HERE = 0.5**0.5  # two names differ in two features: their squared distance is one
 _UNUSED = ""  # kind of a column without features
 _SHOWN = 3
+_BEYOND = 10.0  # times as far from the median as all but a few cells: a gap, where some are farther
 
 
 class TableSchema(TransformerMixin, BaseEstimator):
@@ -68,12 +70,16 @@ class TableSchema(TransformerMixin, BaseEstimator):
         The names with features of their own, or the order of ordered names.
     rare_ : list of list of str
         The other names that were there.
+    limits_ : ndarray of shape (n_columns, 2)
+        Where the numbers of a column end, for one of which a few cells are 100 times as far from
+        the median as all others, such as 9999: cells beyond are read as missing. Else infinite.
     gaps_ : list of bool
         Whether values were missing.
     groups_ : ndarray of int of shape (n_features_out,)
         The column of each feature, counted among those used.
     notes_ : list of str
-        A sentence on every column that is not used, or of whose names most are not told apart.
+        A sentence on every column that is not used, of whose names most are not told apart, or
+        with numbers far from all others, which its scale leaves out.
     feature_names_in_ : ndarray of str
         Names of the columns.
     n_features_in_ : int
@@ -113,6 +119,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
         names = column_names(X)
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
+        self.limits_ = np.tile([-np.inf, np.inf], (len(names), 1))
         for j, column in enumerate(read_columns(X, names)):
             kind, kept, why = column.kind, list(column.levels), ""
             rare: list[str] = []
@@ -131,6 +138,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
                         f"{100 * share:.0f} % of the rows, are one."
                     )
             else:
+                column = self._read_limits(j, column)
                 numbers = _numbers(column, kept)
                 self.centres_[j], self.rests_[j], self.scales_[j] = _spread(column, numbers)
                 if len(np.unique(self._scaled(j, column, numbers))) < 2:  # NaN count as one
@@ -151,7 +159,9 @@ class TableSchema(TransformerMixin, BaseEstimator):
             )
         self.groups_ = self.groups()
         if self.notes_:
-            warnings.warn(" ".join(self.notes_), UserWarning, stacklevel=2)
+            far = np.isfinite(self.limits_).any()
+            kind = FarCellWarning if far else UserWarning
+            warnings.warn(" ".join(self.notes_), kind, stacklevel=2)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -269,6 +279,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
     def _fill(self, j: int, column: Column, out: np.ndarray) -> list[str]:
         """Write the features of a column; sentences on what was never seen."""
         if self.kinds_[j] in QUANTITIES:
+            column = self._within(j, column)
             values = _numbers(column, self.names_[j])
             gaps = np.isnan(values)
             out[:, 0] = np.where(gaps, 0.0, self._scaled(j, column, values))
@@ -303,6 +314,29 @@ class TableSchema(TransformerMixin, BaseEstimator):
                 "rows, but had one in every row in fit: a state that nothing was learned of."
             )
         return said
+
+    def _read_limits(self, j: int, column: Column) -> Column:
+        """Decide where the numbers of a column end; the column without those far beyond."""
+        known = column.values[~column.gaps]
+        if column.values.dtype.kind != "f" or not (far := far_cells(known)).any():
+            return column
+        centre = float(np.median(known))
+        widest = _BEYOND * float(np.max(np.abs(known[~far] - centre)))
+        self.limits_[j] = centre - widest, centre + widest
+        self.notes_.append(
+            f"Column {column.name!r} holds {known[far][0]:.6g}, 100 times as far from the median "
+            "as other values of it: such cells are read as missing."
+        )
+        return self._within(j, column)
+
+    def _within(self, j: int, column: Column) -> Column:
+        """A column whose cells far beyond all others of fit are gaps."""
+        limits = vars(self).get("limits_")  # files of older versions lack them
+        if limits is None or not np.isfinite(limits[j]).all():
+            return column
+        low, high = limits[j]
+        inside = (column.values >= low) & (column.values <= high)
+        return column._replace(values=np.where(inside, column.values, np.nan))
 
     def _scaled(self, j: int, column: Column, numbers: np.ndarray) -> np.ndarray:
         """The numbers of a column from its median on, in units of its spread."""

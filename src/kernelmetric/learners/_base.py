@@ -17,6 +17,7 @@ from kernelmetric.compute import (
     check_points,
     like,
     map_points,
+    mention_far_cells,
     namespace,
     require_memory,
     to_numpy,
@@ -110,6 +111,7 @@ class Learner(Metric, BaseEstimator):
     def _check_points(self, X: Any) -> Any:
         X = check_points(self, X, reset=True, ensure_min_samples=2)
         check_spread(X)
+        mention_far_cells(X)
         if hasattr(self, "n_components"):
             self._check_n_components(X.shape[1])
         self._require_memory(X)

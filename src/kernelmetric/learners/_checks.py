@@ -14,8 +14,10 @@ from sklearn.utils.validation import _num_samples
 from kernelmetric.compute import (
     Weights,
     check_labels,
+    farthest_column,
     namespace,
     refuse_streams,
+    refuse_tiny_columns,
     rows_of,
     to_numpy,
     weigh,
@@ -185,9 +187,10 @@ def check_spread(X: Any) -> None:
         )
     if not (np.sqrt(info.smallest_normal) * 1e3 < spread < np.sqrt(info.max / (8.0 * n * d))):
         raise ValueError(
-            f"Got features that spread over {spread:.3g}, but expected squares within the range of "
-            f"{X.dtype}: rescale them first, e.g. with StandardScaler."
+            f"Got features that spread over {spread:.3g}, in {farthest_column(X)}, but expected "
+            f"squares within the range of {X.dtype}: rescale them first, e.g. with StandardScaler."
         )
+    refuse_tiny_columns(X)
 
 
 def check_reach(L: np.ndarray, X: Any, name: str) -> None:

@@ -24,6 +24,7 @@ from kernelmetric.compute import (
 from kernelmetric.graphs import repeated
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
 from kernelmetric.selection._alignment import sample_rows
+from kernelmetric.selection._far_columns import without_gaps
 from kernelmetric.selection._ideal import Block, ideal_kernel
 from kernelmetric.selection._relevance import checked_groups, descend
 
@@ -158,6 +159,7 @@ def aligned_scales(X: np.ndarray, ideal: Block, groups: np.ndarray | None = None
     gamma = RBF(gamma="median").bind(X)._gamma()
     if n < _FEWEST or d < 2:
         return np.full(d, gamma**0.5)
+    X = without_gaps(X, gamma**-0.5)
     X = X - X.mean(axis=0)
     target = u_centred(ideal, n)
     chance = n**-0.5  # a Delta aligns so well

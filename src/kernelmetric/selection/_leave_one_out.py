@@ -11,14 +11,19 @@ from kernelmetric.compute import (
     Weighed,
     is_sparse,
     l1_distances,
+    like,
+    mention_far_cells,
     one_thread,
+    refuse_tiny_columns,
     squared_distances,
+    streamed,
     take_rows,
     to_numpy,
     unweighed,
 )
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled, rescaled
+from kernelmetric.selection._far_columns import refuse_overflow, units_of, without_gaps
 from kernelmetric.selection._learned_map import learned_map
 from kernelmetric.selection._relevance import checked_groups, relevances
 from kernelmetric.solvers import RIDGES, Family, Grid, evenly
@@ -107,6 +112,10 @@ class LeaveOneOutRidge(Kernel):
     have weights, errors count by them, in the regression and on points left out; a point is left
     out as a whole, however many rows it stands for.
 
+    Cells that are 100 times as far from the median of their column as all others, such as 9999 for
+    a missing value, are named in a :class:`~kernelmetric.compute.FarCellWarning`; the choice does
+    not follow them. A column 10³⁰ times as wide or as narrow as others is rescaled to their width.
+
     What ``bind`` returns carries what was tried: ``candidates_`` (the error of each family, and of
     each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and the grid
     ``loo_errors_``, NaN where the search did not go; all but the best are told from 400 rows.
@@ -148,6 +157,15 @@ class LeaveOneOutRidge(Kernel):
         Kernel
             A concrete kernel, or the median-width RBF where y is None.
         """
+        X, _ = self._check_blocks(X, None)
+        if not (is_sparse(X) or streamed(X)):
+            units = units_of(X)
+            if units is not None:
+                return _in_units(self.bind(X * like(units, X), y), units)
+            refuse_overflow(X)
+            refuse_tiny_columns(X)
+            if self.groups is None:  # a table speaks for itself
+                mention_far_cells(X)
         labels, weights = unweighed(y)
         some = None if weights is None else Weighed(None, weights)
         median = RBF(gamma="median").bind(X, some)  # also refuses points whose distances overflow
@@ -156,9 +174,8 @@ class LeaveOneOutRidge(Kernel):
         targets = coded_targets(labels, X)
         rows = targets.sample(self._most_rows(), self.random_state)
         Y = targets.columns(rows)
-        sample = take_rows(X, rows)
-        if not is_sparse(sample):
-            sample = to_numpy(sample).astype(np.float64)
+        usual = float(median._gamma()) ** -0.5
+        sample = _sample(X, rows, usual)
         unlike = np.ptp(Y, axis=0).any() and squared_distances(sample).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
             return median + FALLBACK_RIDGE * Delta().bind(X, some)
@@ -171,9 +188,7 @@ class LeaveOneOutRidge(Kernel):
             mistakes = np.nan
             if (more := self._rows_again(len(targets.key))) > len(rows):
                 rows = targets.sample(more, self.random_state)
-                sample = take_rows(X, rows)
-                if not is_sparse(sample):
-                    sample = to_numpy(sample).astype(np.float64)
+                sample = _sample(X, rows, usual)
                 Y = targets.columns(rows)
                 choice = choose_again(choice, sample, Y, _of(shares, rows))
                 mistakes = choice.grid.mistakes()
@@ -319,6 +334,23 @@ def choose_again(choice: Choice, X: Any, Y: np.ndarray, shares: np.ndarray | Non
     if scales is None:
         candidates = candidates | {grid.name: grid.error for grid in racing}
     return Choice(_with_ridge(grid, scales), candidates, grid, racing)
+
+
+def _sample(X: Any, rows: np.ndarray, usual: float) -> Any:
+    """Some points, sparse or in float64, without gaps of many usual distances."""
+    sample = take_rows(X, rows)
+    if is_sparse(sample):
+        return sample
+    return without_gaps(to_numpy(sample).astype(np.float64), usual)
+
+
+def _in_units(kernel: Kernel, units: np.ndarray) -> Kernel:
+    """A kernel that was bound to points in other units, for the points themselves."""
+    inside, scales = (kernel.kernel, kernel.scales) if isinstance(kernel, Rescaled) else (kernel, 1)
+    found = Rescaled(inside, scales * units)
+    tried = {name: part for name, part in vars(kernel).items() if name.endswith("_")}
+    found.__dict__.update(tried)
+    return found
 
 
 def _with_ridge(grid: Grid, scales: np.ndarray | None) -> Kernel:

@@ -18,6 +18,7 @@ _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
 _LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for float64
 _ROWS_OF_FLOAT32 = 1000  # of more, the smallest ridge is lost in its rounding
+_SQUARE_OF_FLOAT32 = 1e4  # likewise of larger ones: distances are differences of squares
 
 
 def relevance_loss(
@@ -118,12 +119,22 @@ def relevances(
     """
     n = sum(len(block[1]) for block in blocks)
 
-    dtype = np.float32 if n <= _ROWS_OF_FLOAT32 else np.float64
+    scales = np.exp(0.5 * start[:-1])
+    far = max(np.max(np.abs((X - X.mean(axis=0)) * scales)) for X, *_ in blocks) ** 2
+    narrow = n <= _ROWS_OF_FLOAT32 and far <= _SQUARE_OF_FLOAT32
+
+    def loss_of_block(parameters: np.ndarray, *block: Any) -> tuple[float, np.ndarray]:
+        X, Y, *roots = block
+        if narrow:
+            try:
+                return relevance_loss(parameters, X, Y, np.float32, *roots)
+            except linalg.LinAlgError:  # relevances may have grown on the way
+                pass
+        return relevance_loss(parameters, X, Y, np.float64, *roots)
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         values, gradients = zip(
-            *(relevance_loss(parameters, X, Y, dtype, *roots) for X, Y, *roots in blocks),
-            strict=True,
+            *(loss_of_block(parameters, *block) for block in blocks), strict=True
         )
         return float(np.mean(values)), np.mean(gradients, axis=0)
 

@@ -123,7 +123,12 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "_kept": "count n",
     },
     Gram: {"matrix": "finite n n"},
-    TableSchema: {"centres_": "finite d", "rests_": "finite d", "scales_": "scale d"},
+    TableSchema: {
+        "centres_": "finite d",
+        "rests_": "finite d",
+        "scales_": "scale d",
+        "limits_": "number d 2",
+    },
 }
 
 

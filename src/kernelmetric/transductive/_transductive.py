@@ -20,6 +20,7 @@ from kernelmetric.compute import (
     check_points,
     device_like,
     map_points,
+    mention_far_cells,
     repeated_rows,
     require_memory,
     rows_of,
@@ -246,6 +247,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             points = prior_points(self.prior, X)
             with np.errstate(over="ignore"):  # infinity is refused in a sentence
                 check_spread(points)
+            mention_far_cells(X)
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
             drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
             start = earlier if drawn and len(earlier) == len(points) else None
