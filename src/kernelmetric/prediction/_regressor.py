@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from kernelmetric.compute import (
     map_rows,
     refuse_unsaid,
-    repeated_quantiles,
     rows_of,
     to_numpy,
     unchanged_on_failure,
+    weighted_quantiles,
 )
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
@@ -129,8 +129,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others: in the metric, in the votes, and among the points held out.
+            What each row counts; zero leaves it out. It counts in the metric, in the votes, and
+            among the points held out.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             rows, weights, w = self._weighed(X, sample_weight)
             X, y = rows_of(X, rows), y if rows is None else y[rows]
             self.targets_ = y
-            self._mass = None if weights is None else weights.counts
+            self._mass = None if weights is None else weights.masses
             folds = self._learn(X, y, classes=False, sample_weight=w)
             found = found_in(folds)
             truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
@@ -313,7 +313,7 @@ def _conformal(
         if len(ratios) and counts is None:
             length = np.quantile(ratios, _TYPICAL) * local.mean()
         elif counts is not None and len(ratios):
-            length = float(repeated_quantiles(ratios, counts, _TYPICAL)) * local.mean()
+            length = float(weighted_quantiles(ratios, counts, _TYPICAL)) * local.mean()
         choices.append((length, floor * (typical or 1.0), ratios, counts))
     _, floor, ratios, counts = min(choices, key=lambda choice: choice[0])
     return floor, ratios, counts

@@ -104,8 +104,8 @@ class LeaveOneOutRidge(Kernel):
     A floating-point y with fractions, or with fewer than four rows per value, is a continuous
     target. For sparse X only the RBF is tried, on common scales. The ridge chosen on a sample is
     kept for all rows: it is the noise of one target beside the variance of the function. Where rows
-    have weights, errors count by them, in the regression and on points left out; a point is left
-    out as a whole, however many rows it stands for.
+    have weights, errors count by them, in the regression and on points left out; the
+    ridge is that of a row of mean weight.
 
     What ``bind`` returns carries what was tried: ``candidates_`` (the error of each family, and of
     each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and the grid
