@@ -273,9 +273,7 @@ def test_weights_among_many_points_are_repeated_rows(problem, by_landmarks, kern
         space._landmarks = lambda kernel: clone(landmarks).set_params(kernel=kernel)
     Z = weighted.fit_transform(X, y, sample_weight=counts)
     expected = repeated.fit_transform(X[rows], y[rows])
-    np.testing.assert_allclose(
-        pairwise_distances(Z[rows]), pairwise_distances(expected), atol=1e-7
-    )
+    np.testing.assert_allclose(pairwise_distances(Z[rows]), pairwise_distances(expected), atol=1e-7)
     np.testing.assert_allclose(
         pairwise_distances(weighted.transform(X_new), Z),
         pairwise_distances(repeated.transform(X_new), repeated.transform(X)),
