@@ -197,8 +197,9 @@ def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:
        \qquad U_{ii} = 0
 
     where the dots are sums over the other points. With weights it is what is left by the best
-    :math:`a_i + a_j`, and both are multiplied by the roots of the weights. Its products with kernels are unbiased [1]_: a
-    kernel that knows nothing of the labels has product zero on average, however narrow it is.
+    :math:`a_i + a_j`, and both are multiplied by the roots of the weights. Its
+    products with kernels are unbiased [1]_: a kernel that knows nothing of the labels has product
+    zero on average, however narrow it is.
 
     Parameters
     ----------

@@ -237,7 +237,9 @@ class KernelAlignment(Kernel):
         v = aligned_weights(S, b)
 
         factors = v * _inverse(norms[:-1])
-        factors /= _total_variance(factors, sums, N if shares is None else float(np.sum(shares)))
+        factors /= _total_variance(
+            factors, sums, N if shares is None else N * float(np.mean(shares))
+        )
         chosen = np.flatnonzero(factors)
         aligned = AlignedSum([kernels[i] for i in chosen], factors[chosen].tolist())
         aligned.base_kernels_ = kernels

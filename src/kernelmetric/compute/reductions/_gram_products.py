@@ -75,8 +75,7 @@ def gram_products(
         all N, in which single points, pairs and triples each count as often as there are of them;
         plain products, traces and totals are unbiased. None means n: nothing is estimated.
     weights : ndarray of shape (n,), default=None
-        What the points count: every sum over points is then by weights, and a sample stands for
-        itself.
+        What the points count: every sum over points is then by weights.
 
     Returns
     -------
@@ -98,7 +97,7 @@ def gram_products(
     blocks = list(row_blocks(n, 1, most=max(1, isqrt(pairs))))
     tiles = [(i, j) for k, i in enumerate(blocks) for j in blocks[k:]]
 
-    products, sums, diagonals = sum_tiles(
+    products, triples, sums, diagonals = sum_tiles(
         partial(_sums, evaluate, shift, n, weights),
         tiles,
         flops=_OPERATIONS * m * n * n / 2,
@@ -107,7 +106,7 @@ def gram_products(
     )
     with np.errstate(all="ignore"):
         if weights is not None:
-            return _by_weights(products, sums, diagonals, shift, weights)
+            return _by_weights(products, triples, sums, diagonals, shift, weights, population or n)
         return _scaled(products, sums, diagonals, shift, population or n)
 
 
@@ -158,10 +157,11 @@ def _sums(
     n: int,
     weights: np.ndarray | None,
     tiles: list[tuple[slice, slice]],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Products, row sums and diagonals of K - shift, over some of the tiles."""
     m = len(shift)
-    products, sums, diagonals = np.zeros((m, m)), np.zeros((m, n)), np.zeros((m, n))
+    products, triples = np.zeros((m, m)), np.zeros((m, m))
+    sums, diagonals = np.zeros((m, n)), np.zeros((m, n))
     for rows, columns in tiles:
         with np.errstate(all="ignore"):  # what overflows is seen in the sums
             F = _stacked(evaluate(rows, columns), shift)
@@ -170,6 +170,8 @@ def _sums(
             if weights is not None:
                 a, b = like(weights[rows], F)[:, None], like(weights[columns], F)
                 across, down, G = b * F, a * F, xp.sqrt(a) * xp.sqrt(b) * F
+                flat = xp.reshape(xp.sqrt(0.5 * (a + b)) * G, (m, -1))
+                triples += (1.0 if rows == columns else 2.0) * to_numpy(flat @ flat.T)
             flat = xp.reshape(G, (m, -1))
             tile = to_numpy(flat @ flat.T)
             sums[:, rows] += to_numpy(xp.sum(across, axis=2))
@@ -179,7 +181,7 @@ def _sums(
             else:  # its mirror image below the diagonal
                 sums[:, columns] += to_numpy(xp.sum(down, axis=1))
                 products += 2.0 * tile
-    return products, sums, diagonals
+    return products, triples, sums, diagonals
 
 
 def _stacked(blocks: Iterable[Any], shift: np.ndarray) -> Any:
@@ -195,22 +197,43 @@ def _stacked(blocks: Iterable[Any], shift: np.ndarray) -> Any:
 
 def _by_weights(
     products: np.ndarray,
+    triples: np.ndarray,
     sums: np.ndarray,
     diagonals: np.ndarray,
     shift: np.ndarray,
     weights: np.ndarray,
+    N: int,
 ) -> GramProducts:
-    """What sums by weights say, the shift given back."""
-    N, totals = float(np.sum(weights)), sums @ weights
-    centred = products - 2.0 / N * (weights * sums) @ sums.T + np.outer(totals, totals) / N**2
-    cross = np.outer(shift, totals + 0.5 * N**2 * shift)
-    return GramProducts(
-        products + cross + cross.T,
-        centred,
-        (diagonals + shift[:, None]) @ weights,
-        totals + N**2 * shift,
-        sums / N + shift[:, None],
-    )
+    """The same as :func:`_scaled`, of sums by weights.
+
+    ``triples`` are the products in which a pair counts the mean of ``w_i² w_j`` and ``w_i w_j²``:
+    what two equal points of three give.
+    """
+    n = len(weights)
+    every, two, three = _multiples(n, N)
+    total, beside = every * float(np.sum(weights)), sums - weights * diagonals
+    mixed = (weights**2 * diagonals) @ beside.T
+    D = (weights**3 * diagonals) @ diagonals.T
+    off = triples - D
+    rows = every * D + two * (mixed + mixed.T + off)
+    rows += three * ((weights * beside) @ beside.T - off)
+    totals = every * (diagonals @ weights**2) + two * (beside @ weights)
+    D = (weights**2 * diagonals) @ diagonals.T
+    centred = every * D + two * (products - D) - 2.0 / total * rows
+    centred += np.outer(totals, totals) / total**2
+    cross = np.outer(shift, sums @ weights + 0.5 * np.sum(weights) ** 2 * shift)
+    moved = diagonals + shift[:, None]
+    D = (weights**2 * moved) @ moved.T
+    plain = every * D + two * (products + cross + cross.T - D)
+    means = sums / np.sum(weights) + shift[:, None]
+    return GramProducts(plain, centred, every * moved @ weights, totals + total**2 * shift, means)
+
+
+def _multiples(n: int, N: int) -> tuple[float, float, float]:
+    """For how many single points, pairs and triples of N each of n stands."""
+    singles = N / n
+    pairs = singles * (N - 1) / max(n - 1, 1)
+    return singles, pairs, pairs * (N - 2) / max(n - 2, 1)
 
 
 def _scaled(
@@ -218,9 +241,7 @@ def _scaled(
 ) -> GramProducts:
     """What the sums over n points say of N: every kind of tuple counts as often as there are."""
     n = sums.shape[1]
-    singles = N / n
-    pairs = singles * (N - 1) / max(n - 1, 1)
-    triples = pairs * (N - 2) / max(n - 2, 1)
+    singles, pairs, triples = _multiples(n, N)
 
     def over_pairs(D: np.ndarray, P: np.ndarray) -> np.ndarray:
         return singles * D + pairs * (P - D)
