@@ -12,14 +12,24 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from kernelmetric import (
+    DLA,
     DNE,
     LDA,
+    LFDA,
     LMCA,
     LMNN,
+    LPP,
+    LSML,
     MCML,
     MLKR,
+    MMC,
     NCA,
     RBF,
+    RCA,
+    RFM,
+    SCML,
+    SDML,
+    IdealizedKernel,
     KernelAlignment,
     Kernelized,
     KernelizedCV,
@@ -48,6 +58,7 @@ DESCENTS = {
     LMNN: {"tol": 1e-4, "max_iter": 500, "reg": 0.5},
     LMCA: {"tol": 1e-4, "max_iter": 500, "reg": 0.5},
 }
+SCALE_FREE = (DLA, IdealizedKernel, LSML, MMC, RFM, SCML, SDML)  # whatever their parameters
 CLOSE = 1e-3
 # A descent on the scales of features takes few steps; a map that is cut to low rank afterwards
 # magnifies what is left to the optimum.
@@ -192,3 +203,22 @@ def test_weights_count(case, data):
     # Of maps that are all orthonormal, the objective tells.
     by_loss = abs(getattr(a, "loss_", 1.0) / getattr(b, "loss_", 1.0) - 1) > 1e-5
     assert by_loss or np.max(np.abs(A - B)) > 1e-3 * np.max(np.abs(B))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *(Case(a, a.learns_from) for a in weighable() if type(a) in SCALE_FREE),
+        *(Case(a(shrinkage=0.1), a.learns_from) for a in (LDA, LFDA, LPP, RCA)),
+        *(Case(a) for a in SPACES),
+        Case(Kernelized(NCA(tol=1e-8))),
+        Case(MetricClassifier(LDA(shrinkage=0.1), cv=3)),
+        Case(TransductiveDistance(3, lam=0.5, n_neighbors=10), "few"),
+    ],
+    ids=named,
+)
+@pytest.mark.parametrize("scale", [4.0, 2.0**-20], ids=["large", "small"])
+def test_where_nothing_stands_beside_the_sum_only_ratios_matter(case, data, scale):
+    w = np.random.RandomState(1).uniform(0.2, 3.0, size=60)
+    a, b = (case.answers(case.fit(data, times * w), data) for times in (1.0, scale))
+    np.testing.assert_allclose(a, b, atol=case.close * np.max(a))

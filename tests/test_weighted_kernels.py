@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import ITML, LDA, LMNN, MLKR, RBF, RCA, Delta, Kernelized, KernelTrick, Laplacian
 from kernelmetric.compute import Weighed, Weights, unweighed
-from kernelmetric.selection import RidgeKPCA
+from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca
 from kernelmetric.selection._relevance import relevance_loss
 from kernelmetric.solvers import left_out
 from kernelmetric.spaces import KPCA, Nystroem, RandomFeatures
@@ -127,6 +127,20 @@ def test_a_kernelized_learner_takes_weights_all_the_way(points):
     same = Kernelized(LDA()).fit(X, y, sample_weight=np.ones(len(X)))
     np.testing.assert_array_equal(same.pairwise_distances(new), plain.pairwise_distances(new))
     assert Kernelized(LDA()).fit_transform(X, y, sample_weight=w).shape[0] == len(X)
+
+
+@pytest.mark.parametrize("weights", [None, np.ones(400)], ids=["none", "ones"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ones_leave_the_margins_of_easy_classes_to_the_points_between(monkeypatch, weights):
+    monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 300)
+    monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (60, 20))
+    y = np.arange(400) % 2
+    X = np.random.RandomState(0).standard_normal((400, 3)) + 6.0 * y[:, None]
+    metric = Kernelized(LMNN(max_iter=5), LeaveOneOutRidge(max_samples=40), RidgeKPCA(8))
+    plain = metric.fit(X, y).pairwise_distances(X[:9])
+    assert len(metric.space_.anchors_) == 80
+    again = metric.fit(X, y, sample_weight=weights).pairwise_distances(X[:9])
+    np.testing.assert_array_equal(again, plain)
 
 
 def test_a_learner_that_takes_no_weights_is_named(points):

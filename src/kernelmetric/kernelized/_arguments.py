@@ -73,6 +73,7 @@ def weighed_fit(
     learner: Any, kernel: Any, X: Any, y: Any, given: dict[str, Any]
 ) -> tuple[Any, Any, Weights | None, dict[str, Any]]:
     """The rows that have weight, their weights, and what else the fit was given of these rows."""
+    given = {k: part for k, part in given.items() if k != "sample_weight" or part is not None}
     sample_weight = given.get("sample_weight")
     ours = isinstance(learner, Learner)
     class_weight = vars(learner).get("class_weight") if ours else None
@@ -88,7 +89,7 @@ def weighed_fit(
     if ours:
         weights = weights_of_classes(learner, X, y, rows, weights)
     if weights is None:  # all rows that have weight have weight one
-        given = {**given, "sample_weight": None}
+        given.pop("sample_weight", None)
     if rows is None:
         return X, y, weights, given
     if kernel.pairwise:
