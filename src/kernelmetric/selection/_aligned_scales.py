@@ -226,20 +226,16 @@ def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:
         return _without_diagonal(ideal(rows, everything), rows)
 
     def centred(rows: slice) -> np.ndarray:
-        U = off_diagonal(rows) - sums[rows, None] - sums + sums.sum() / (n - 1)
-        return _without_diagonal(U, rows)
+        U = _without_diagonal(off_diagonal(rows) - sums[rows, None] - sums + constant, rows)
+        return U if mass is None else np.sqrt(np.outer(mass[rows], mass)) * U
 
-    def by_mass(rows: slice) -> np.ndarray:
-        U = off_diagonal(rows) - shift[rows, None] - shift
-        return np.sqrt(np.outer(mass[rows], mass)) * _without_diagonal(U, rows)
-
-    if mass is not None:
+    if mass is None:
+        sums = map_rows(lambda rows: off_diagonal(rows).sum(axis=1), n, _BLOCK_BYTES * n) / (n - 2)
+        constant = sums.sum() / (n - 1)
+    else:
+        each, constant = _inverses(mass), 0.0
         sums = map_rows(lambda rows: off_diagonal(rows) @ mass, n, _BLOCK_BYTES * n)
-        each = _inverses(mass)
-        shift = each / mass * (sums - (each @ sums) / (1.0 + np.sum(each)))
-        square = sum_rows(lambda rows: float(np.sum(by_mass(rows) ** 2)), n, _BLOCK_BYTES * n)
-        return lambda rows: by_mass(rows) / (np.sqrt(square) or 1.0)
-    sums = map_rows(lambda rows: off_diagonal(rows).sum(axis=1), n, _BLOCK_BYTES * n) / (n - 2)
+        sums = each / mass * (sums - (each @ sums) / (1.0 + np.sum(each)))
     square = sum_rows(lambda rows: float(np.sum(centred(rows) ** 2)), n, _BLOCK_BYTES * n)
     return lambda rows: centred(rows) / (np.sqrt(square) or 1.0)
 

@@ -171,7 +171,7 @@ class FeatureMapSpace(Space):
         X: Any,
         axes: tuple[np.ndarray, np.ndarray, Any],
         W: Any | None,
-        sums: tuple[int, float, float],
+        sums: tuple[float, float, float],
         cut_off: float,
     ) -> None:
         """Keep the leading axes, of so many rows that count so much, and their squared norms."""
