@@ -97,7 +97,7 @@ def gram_products(
     blocks = list(row_blocks(n, 1, most=max(1, isqrt(pairs))))
     tiles = [(i, j) for k, i in enumerate(blocks) for j in blocks[k:]]
 
-    products, triples, sums, diagonals = sum_tiles(
+    products, sums, diagonals = sum_tiles(
         partial(_sums, evaluate, shift, n, weights),
         tiles,
         flops=_OPERATIONS * m * n * n / 2,
@@ -106,7 +106,7 @@ def gram_products(
     )
     with np.errstate(all="ignore"):
         if weights is not None:
-            return _by_weights(products, triples, sums, diagonals, shift, weights, population or n)
+            return _by_weights(products, sums, diagonals, shift, weights, population or n)
         return _scaled(products, sums, diagonals, shift, population or n)
 
 
@@ -157,11 +157,10 @@ def _sums(
     n: int,
     weights: np.ndarray | None,
     tiles: list[tuple[slice, slice]],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Products, row sums and diagonals of K - shift, over some of the tiles."""
     m = len(shift)
-    products, triples = np.zeros((m, m)), np.zeros((m, m))
-    sums, diagonals = np.zeros((m, n)), np.zeros((m, n))
+    products, sums, diagonals = np.zeros((m, m)), np.zeros((m, n)), np.zeros((m, n))
     for rows, columns in tiles:
         with np.errstate(all="ignore"):  # what overflows is seen in the sums
             F = _stacked(evaluate(rows, columns), shift)
@@ -170,8 +169,6 @@ def _sums(
             if weights is not None:
                 a, b = like(weights[rows], F)[:, None], like(weights[columns], F)
                 across, down, G = b * F, a * F, xp.sqrt(a) * xp.sqrt(b) * F
-                flat = xp.reshape(xp.sqrt(0.5 * (a + b)) * G, (m, -1))
-                triples += (1.0 if rows == columns else 2.0) * to_numpy(flat @ flat.T)
             flat = xp.reshape(G, (m, -1))
             tile = to_numpy(flat @ flat.T)
             sums[:, rows] += to_numpy(xp.sum(across, axis=2))
@@ -181,7 +178,7 @@ def _sums(
             else:  # its mirror image below the diagonal
                 sums[:, columns] += to_numpy(xp.sum(down, axis=1))
                 products += 2.0 * tile
-    return products, triples, sums, diagonals
+    return products, sums, diagonals
 
 
 def _stacked(blocks: Iterable[Any], shift: np.ndarray) -> Any:
@@ -197,7 +194,6 @@ def _stacked(blocks: Iterable[Any], shift: np.ndarray) -> Any:
 
 def _by_weights(
     products: np.ndarray,
-    triples: np.ndarray,
     sums: np.ndarray,
     diagonals: np.ndarray,
     shift: np.ndarray,
@@ -206,19 +202,17 @@ def _by_weights(
 ) -> GramProducts:
     """The same as :func:`_scaled`, of sums by weights.
 
-    ``triples`` are the products in which a pair counts the mean of ``w_i² w_j`` and ``w_i w_j²``:
-    what two equal points of three give.
+    Of the triples of a sample that are pairs, the third weight is taken for the mean one.
     """
     n = len(weights)
     every, two, three = _multiples(n, N)
     total, beside = every * float(np.sum(weights)), sums - weights * diagonals
     mixed = (weights**2 * diagonals) @ beside.T
-    D = (weights**3 * diagonals) @ diagonals.T
-    off = triples - D
-    rows = every * D + two * (mixed + mixed.T + off)
+    D = (weights**2 * diagonals) @ diagonals.T
+    off = float(np.mean(weights)) * (products - D)
+    rows = every * (weights**3 * diagonals) @ diagonals.T + two * (mixed + mixed.T + off)
     rows += three * ((weights * beside) @ beside.T - off)
     totals = every * (diagonals @ weights**2) + two * (beside @ weights)
-    D = (weights**2 * diagonals) @ diagonals.T
     centred = every * D + two * (products - D) - 2.0 / total * rows
     centred += np.outer(totals, totals) / total**2
     cross = np.outer(shift, sums @ weights + 0.5 * np.sum(weights) ** 2 * shift)
