@@ -88,7 +88,7 @@ def weighed_fit(
     rows, weights = weigh(sample_weight, X)
     if ours:
         weights = weights_of_classes(learner, X, y, rows, weights)
-    if weights is None:  # all rows that have weight have weight one
+    if weights is None and (ours or rows is None):  # all rows that have weight have weight one
         given.pop("sample_weight", None)
     if rows is None:
         return X, y, weights, given
@@ -98,7 +98,7 @@ def weighed_fit(
             "leave the rows and columns of these points out."
         )
     kept = {**given, **kept_rows({**given, "X": X, "y": y}, X, y, rows)}
-    if weights is not None:
+    if "sample_weight" in kept:
         kept["sample_weight"] = checked_weights(sample_weight, _num_samples(X))[rows]
     return kept.pop("X"), kept.pop("y"), weights, kept
 
