@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelmetric import Kernelized
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners import MMC
-from tested_learners import passes
+from tested_learners import not_repeated_rows
 
 pytestmark = pytest.mark.usefixtures("deadline")
 
@@ -112,7 +112,7 @@ def test_pairs_without_meaning_are_refused(labelled):
         MMC().fit(X, pairs=Pairs([[2, 3]], [[0, 1]], len(X)))
 
 
-@parametrize_with_checks([MMC(), MMC(diagonal=True)])
+@parametrize_with_checks([MMC(), MMC(diagonal=True)], expected_failed_checks=not_repeated_rows)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_checks_pass(estimator, check):
-    passes(estimator, check)
+    check(estimator)

@@ -8,9 +8,9 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric import NCA, memory_budget
-from kernelmetric.compute import mine_softmax, nca_loss
+from kernelmetric.compute import Weights, mine_softmax, nca_loss
 from kernelmetric.compute.reductions import _softmax, _symmetric
-from kernelmetric.learners._nca import softmax_start
+from kernelmetric.learners._nca import class_spread, softmax_start
 from kernelmetric.learners._progress import Iterations
 
 pytestmark = pytest.mark.usefixtures("deadline")
@@ -286,9 +286,19 @@ def test_a_fit_of_some_points_with_the_penalty_is_nearly_one_of_all(noisy, monke
 def test_weights_of_the_spread_are_repeated_rows(noisy):
     X, y = noisy[0][:80], noisy[1][:80]
     w = np.random.RandomState(0).randint(1, 4, size=80)
-    weighted = NCA(2, reg="spread", tol=1e-4).fit(X, y, sample_weight=w)
-    repeated = NCA(2, reg="spread", tol=1e-4).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
-    assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-4)
+    codes = np.unique(y, return_inverse=True)[1]
+    X = X - np.average(X, axis=0, weights=w)
+    counted = class_spread(X, codes, None, Weights(w.astype(float), w.astype(float)))
+    repeated = class_spread(np.repeat(X, w, axis=0), np.repeat(codes, w), None, None)
+    np.testing.assert_allclose(counted.matrix, repeated.matrix, rtol=1e-10, atol=1e-12)
+
+
+def test_beside_the_spread_only_ratios_of_weights_matter(noisy):
+    X, y = noisy[0][:80], noisy[1][:80]
+    w = np.random.RandomState(0).uniform(0.5, 3.0, size=80)
+    light, heavy = (NCA(2, reg="spread").fit(X, y, sample_weight=s * w) for s in (1.0, 64.0))
+    assert heavy.loss_ == pytest.approx(64.0 * light.loss_, rel=1e-6)
+    assert light.loss_ != pytest.approx(NCA(2, reg="spread").fit(X, y).loss_, rel=1e-2)
 
 
 def test_a_penalty_is_a_number_or_the_spread(noisy):

@@ -10,9 +10,9 @@ from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalys
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric import ITML, LDA, LMNN, MLKR, NCA, RBF, Delta, Kernelized, KernelTrick, Laplacian
+from kernelmetric import ITML, LDA, LMNN, MLKR, RBF, RCA, Delta, Kernelized, KernelTrick, Laplacian
 from kernelmetric.compute import Weighed, Weights, unweighed
-from kernelmetric.selection import RidgeKPCA
+from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca
 from kernelmetric.selection._relevance import relevance_loss
 from kernelmetric.solvers import left_out
 from kernelmetric.spaces import KPCA, Nystroem, RandomFeatures
@@ -95,7 +95,7 @@ def test_zero_weights_beside_a_gram_matrix_are_refused(points):
     ],
     ids=["rbf", "laplacian", "ridge"],
 )
-@pytest.mark.parametrize("learner", [LDA(), NCA(reg=0.1, tol=1e-9)], ids=repr)
+@pytest.mark.parametrize("learner", [LDA(), RCA()], ids=repr)
 def test_kernelized_learners_of_counted_points_are_those_of_repeated_rows(
     learner, kernel, space, points
 ):
@@ -124,9 +124,23 @@ def test_a_kernelized_learner_takes_weights_all_the_way(points):
     assert not np.array_equal(
         Kernelized(learner).fit(X, y).pairwise_distances(new), plain.pairwise_distances(new)
     )
-    same = Kernelized(LDA()).fit(X, y, sample_weight=np.full(len(X), 7.0))
+    same = Kernelized(LDA()).fit(X, y, sample_weight=np.ones(len(X)))
     np.testing.assert_array_equal(same.pairwise_distances(new), plain.pairwise_distances(new))
     assert Kernelized(LDA()).fit_transform(X, y, sample_weight=w).shape[0] == len(X)
+
+
+@pytest.mark.parametrize("weights", [None, np.ones(400)], ids=["none", "ones"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ones_leave_the_margins_of_easy_classes_to_the_points_between(monkeypatch, weights):
+    monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 300)
+    monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (60, 20))
+    y = np.arange(400) % 2
+    X = np.random.RandomState(0).standard_normal((400, 3)) + 6.0 * y[:, None]
+    metric = Kernelized(LMNN(max_iter=5), LeaveOneOutRidge(max_samples=40), RidgeKPCA(8))
+    plain = metric.fit(X, y).pairwise_distances(X[:9])
+    assert len(metric.space_.anchors_) == 80
+    again = metric.fit(X, y, sample_weight=weights).pairwise_distances(X[:9])
+    np.testing.assert_array_equal(again, plain)
 
 
 def test_a_learner_that_takes_no_weights_is_named(points):
@@ -174,7 +188,7 @@ def test_scales_by_weights_go_down_their_own_slope(points):
 
 
 def weights_of(w):
-    return Weights(w, np.zeros_like(w), w)
+    return Weights(w, w)
 
 
 def test_labels_come_back_without_their_weights():

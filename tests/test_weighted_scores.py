@@ -15,9 +15,10 @@ from kernelmetric import (
     map_at_r,
     recall_at_k,
 )
-from kernelmetric.compute import Weighed, Weights, repeated_rows
+from kernelmetric.compute import Weighed, Weights
 from kernelmetric.evaluation import class_scores
 from kernelmetric.selection import AlignedScales
+from kernelmetric.selection._aligned_scales import u_alignment, u_centred
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def iris():
 
 def counts(w):
     w = w.astype(float)
-    return Weights(w, w - 1, w)
+    return Weights(w, w)
 
 
 # --- alignment ----------------------------------------------------------------------------------
@@ -36,7 +37,12 @@ def counts(w):
 
 @pytest.mark.parametrize(
     "kernel",
-    [KernelAlignment(), KernelAlignment(centered=True), AlignedScales(kernel=RBF(gamma=0.3))],
+    [
+        KernelAlignment(),
+        KernelAlignment(centered=True),
+        KernelAlignment(target="regression", centered=True),
+        KernelAlignment(local=RBF(gamma="median")),
+    ],
     ids=repr,
 )
 def test_alignment_of_counted_points_is_that_of_repeated_rows(kernel, iris):
@@ -45,6 +51,50 @@ def test_alignment_of_counted_points_is_that_of_repeated_rows(kernel, iris):
     a = kernel.bind(X[some], Weighed(y[some], counts(w[some])))
     b = kernel.bind(np.repeat(X, w, axis=0), np.repeat(y, w))
     np.testing.assert_allclose(a(X), b(X), rtol=1e-8)
+    np.testing.assert_allclose(a.alignment_, b.alignment_, rtol=1e-8)
+
+
+def test_weights_count_in_an_alignment_on_a_sample(iris):
+    X, y, _ = iris
+    w = np.random.RandomState(1).uniform(0.5, 3.0, size=50)
+    how = {"centered": True, "max_samples": 40, "random_state": 0}
+    some = KernelAlignment(**how).bind(X, Weighed(y, Weights(w, w)))
+    whole = KernelAlignment(centered=True).bind(X, Weighed(y, Weights(w, w)))
+    assert abs(some.alignment_ - whole.alignment_) < 4 * some.alignment_error_ + 0.02
+    ones = KernelAlignment(**how).bind(X, Weighed(y, Weights(np.ones(50), np.ones(50))))
+    plain = KernelAlignment(**how).bind(X, y)
+    np.testing.assert_allclose(ones(X), plain(X), rtol=1e-8)
+    np.testing.assert_allclose(ones.alignment_error_, plain.alignment_error_, rtol=1e-8)
+
+
+def test_scales_align_by_weights(iris):
+    # One feature tells half of the classes' points apart, another one the other half.
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((120, 3)), rng.randint(2, size=120)
+    half = np.arange(120) < 60
+    X[half, 0] += 3.0 * y[half]
+    X[~half, 1] += 3.0 * y[~half]
+    for heavy, first in ((half, True), (~half, False)):
+        w = np.where(heavy, 1.0, 0.05)
+        scales = AlignedScales(kernel=RBF(gamma=1.0)).bind(X, Weighed(y, Weights(w, w))).scales
+        assert (scales[0] > 1.5 * scales[1]) == first
+        assert (scales[1] > 1.5 * scales[0]) != first
+    ones = AlignedScales(kernel=RBF(gamma=1.0)).bind(X, Weighed(y, Weights(*np.ones((2, 120)))))
+    plain = AlignedScales(kernel=RBF(gamma=1.0)).bind(X, y)
+    np.testing.assert_allclose(ones.scales, plain.scales, rtol=1e-4)
+
+
+def test_the_slope_of_an_alignment_by_weights_is_that_of_its_value(iris):
+    X, y, _ = iris
+    mass = np.random.RandomState(1).uniform(0.2, 3.0, size=50)
+    target = u_centred(lambda i, j: np.where(y[i, None] == y[None, j], 1.0, -0.5), 50, mass)
+    step = 1e-5 * np.random.RandomState(2).standard_normal(4)
+    up, down = (u_alignment(sign * step - 1.0, X, target, mass)[0] for sign in (1, -1))
+    slope = u_alignment(np.full(4, -1.0), X, target, mass)[1] @ step
+    np.testing.assert_allclose(slope, (up - down) / 2, rtol=1e-6)
+    # A constant is nothing to it, whatever points count: rows have sum zero by weights.
+    rows = target(slice(0, 50)) / np.sqrt(np.outer(mass, mass))
+    np.testing.assert_allclose(rows @ mass, 0.0, atol=1e-12)
 
 
 def test_an_aligned_kernel_takes_the_weights_of_a_fit(iris):
@@ -52,12 +102,6 @@ def test_an_aligned_kernel_takes_the_weights_of_a_fit(iris):
     a = Kernelized(LDA(), "aligned").fit(X, y, sample_weight=w)
     b = Kernelized(LDA(), "aligned").fit(np.repeat(X, w, axis=0), np.repeat(y, w))
     np.testing.assert_allclose(a.pairwise_distances(X), b.pairwise_distances(X), rtol=1e-4)
-
-
-def test_weights_that_are_no_counts_are_repeated_in_proportion():
-    w = np.array([0.5, 1.75, 0.75, 1.0])
-    rows = repeated_rows(Weights(w, np.zeros(4), w))
-    assert np.bincount(rows).tolist() == [1, 4, 1, 2]  # their sums are right, up to rounding
 
 
 # --- transductive distances ---------------------------------------------------------------------
@@ -68,32 +112,49 @@ def few_labels(y):
 
 
 @pytest.mark.filterwarnings("ignore:Got a graph of")
-def test_a_transductive_distance_repeats_rows(iris):
+def test_a_transductive_distance_embeds_every_row_with_weight_once(iris):
     X, y, w = iris
     w[::4] = np.maximum(w[::4], 1)  # the labelled ones stay
     y = few_labels(y)
-    a = TransductiveDistance(3, lam=5000.0, n_neighbors=10).fit(X, y, sample_weight=w)
-    b = TransductiveDistance(3, lam=5000.0, n_neighbors=10)
-    b.fit(np.repeat(X, w, axis=0), np.repeat(y, w))
-    np.testing.assert_array_equal(a.transform(X), b.transform(X))
-    np.testing.assert_array_equal(a.predict(X), b.predict(X))
-    again = TransductiveDistance(3, lam=5000.0, n_neighbors=10)
-    assert again.fit_transform(X, y, sample_weight=w).shape == (50, 3)
+    metric = TransductiveDistance(3, lam=5000.0, n_neighbors=10)
+    for weights in (w, w + 0.3 * (w > 1), np.where(w > 0, 2.0, 0.0)):
+        metric.fit(X, y, sample_weight=weights)
+        assert metric.embedding_.shape == (np.sum(w > 0), 3)
+        assert metric.transduction_.shape == (np.sum(w > 0),)
+    assert metric.fit_transform(X, y, sample_weight=w).shape == (50, 3)
 
 
-def test_equal_weights_change_no_transductive_distance(iris):
+@pytest.mark.filterwarnings("ignore:Got (lam=|a graph of)")
+def test_a_heavy_label_moves_an_embedding_and_equal_ones_do_not(iris):
     X, y, _ = iris
-    a = TransductiveDistance(3, lam=5000.0).fit(X, few_labels(y), sample_weight=np.full(50, 5))
-    b = TransductiveDistance(3, lam=5000.0).fit(X, few_labels(y))
-    np.testing.assert_array_equal(a.embedding_, b.embedding_)
+    y = few_labels(y)
+    metric = TransductiveDistance(3, lam=0.5, n_neighbors=10)
+    plain = metric.fit(X, y).embedding_
+    alike = metric.fit(X, y, sample_weight=np.full(50, 5.0)).embedding_
+    np.testing.assert_allclose(np.abs(alike), np.abs(plain), atol=1e-6)
+    heavy = metric.fit(X, y, sample_weight=np.where(np.arange(50) == 4, 30.0, 1.0)).embedding_
+    assert np.max(np.abs(np.abs(heavy) - np.abs(plain))) > 1e-2
 
 
-def test_what_a_transductive_distance_cannot_repeat_is_refused(iris):
+@pytest.mark.filterwarnings("ignore:Got (lam=|a graph of)")
+def test_pairs_of_a_transductive_distance_count_by_their_points(iris):
+    X, _, _ = iris
+    metric = TransductiveDistance(3, lam=0.5, n_neighbors=10)
+    pairs = {"similar": [[0, 1], [3, 20]], "dissimilar": [[0, 40], [5, 30]]}
+    w = np.ones(50)
+    w[3] = 0.0
+    fewer = {"similar": [[0, 1]], "dissimilar": [[0, 39], [4, 29]]}
+    absent = metric.fit(X, **pairs, sample_weight=w).embedding_
+    np.testing.assert_array_equal(absent, metric.fit(np.delete(X, 3, axis=0), **fewer).embedding_)
+    w[3], w[40] = 1.0, 9.0
+    heavy = metric.fit(X, **pairs, sample_weight=w).embedding_
+    assert np.max(np.abs(np.abs(heavy) - np.abs(metric.fit(X, **pairs).embedding_))) > 1e-3
+
+
+def test_weights_beside_a_cost_graph_are_refused(iris):
     X, y, w = iris
-    with pytest.raises(ValueError, match="not whole numbers"):
-        TransductiveDistance().fit(X, y, sample_weight=w + 0.3)
-    with pytest.raises(ValueError, match="number the rows"):
-        TransductiveDistance().fit(X, similar=[[0, 1]], dissimilar=[[0, 40]], sample_weight=w)
+    with pytest.raises(ValueError, match="beside a cost graph"):
+        TransductiveDistance().fit(X, cost_graph=np.zeros((50, 50)), sample_weight=w)
     with pytest.raises(ValueError, match="zero for all rows"):
         TransductiveDistance().fit(X, y, sample_weight=0 * w)
 

@@ -1,4 +1,4 @@
-"""Weights: whole numbers are repeated rows, none are absent rows, equal ones change nothing."""
+"""Weights are importance: continuous, ones are none, zeros are absent rows, and they do count."""
 
 import inspect
 from itertools import product
@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from kernelmetric import (
     ITML,
+    LDA,
     LMCA,
     LMNN,
     LSML,
@@ -16,9 +17,12 @@ from kernelmetric import (
     MLKR,
     MMC,
     NCA,
+    RCA,
     RFM,
     SCML,
+    SDML,
     IdealizedKernel,
+    Pairs,
     Quadruplets,
     Triplets,
 )
@@ -29,10 +33,10 @@ from kernelmetric.compute import (
     lmnn_hinge_on,
     mine_impostors,
     nca_loss,
-    repeated_quantiles,
     weigh,
+    weighted_quantiles,
 )
-from kernelmetric.graphs import counted_neighbors, target_neighbors
+from kernelmetric.graphs import neighbor_parts, target_neighbors
 from kernelmetric.learners._mlkr import mlkr_loss
 from tested_learners import variants, weighable
 
@@ -52,18 +56,13 @@ NARROW = {
     MMC: {"tol": 1e-8},
     IdealizedKernel: {"tol": 1e-8},
 }
-# The corner of LMNN's hinge is smoothed a little, and the flat valley around the optimum of a
-# descent is wider than its depth: distances are compared less closely than objectives.
-CLOSE = {LMNN: (1e-2, 5e-2), LMCA: (1e-2, 5e-2), MCML: (1e-7, 1e-3)}
+# Sums over rows, or over pairs of rows: copies of a row are what its weight says. Where neighbours
+# decide, or pairs of copies of a row count among the similar ones, they are not.
+SUMS = (ITML, LDA, RCA)
 
 
 def narrow(learner):
     return clone(learner).set_params(**NARROW.get(type(learner), {}))
-
-
-@pytest.fixture(params=weighable(), ids=repr)
-def precise(request):
-    return narrow(request.param)
 
 
 @pytest.fixture(params=weighable(), ids=repr)
@@ -86,10 +85,9 @@ def target(learner, X, y):
 
 
 def same_metric(a, b, new):
-    loss, distance = CLOSE.get(type(b), (1e-6, 1e-4))
-    np.testing.assert_allclose(a.loss_, b.loss_, rtol=loss)
+    np.testing.assert_allclose(a.loss_, b.loss_, rtol=1e-6)
     D = b.pairwise_distances(new)
-    np.testing.assert_allclose(a.pairwise_distances(new), D, atol=distance * D.max())
+    np.testing.assert_allclose(a.pairwise_distances(new), D, atol=1e-4 * D.max())
 
 
 def differ(a, b, new):
@@ -106,43 +104,12 @@ def repeated(w, *arrays):
 # --- the contract, over the registry ------------------------------------------------------------
 
 
-def test_whole_numbers_are_repeated_rows(precise, points):
+@pytest.mark.parametrize("learner", [a for a in weighable() if isinstance(a, SUMS)], ids=repr)
+def test_whole_numbers_are_repeated_rows_in_sums_over_rows(learner, points):
     X, y, w, new = points
-    y = target(precise, X, y)
-    X_rows, y_rows = repeated(w, X, y)
-    if isinstance(precise, LMNN) and precise.n_components:
-        # Cutting a map to low rank magnifies what is left to the optimum: so a certified one.
-        precise.set_params(solver="projected", tol=1e-7, max_iter=5000)
-    weighed, rows = clone(precise).fit(X, y, sample_weight=w), clone(precise)
-    if isinstance(precise, LMCA):  # several minima: the end of one descent is that of the other
-        rows.set_params(init=weighed.components_)
-    same_metric(weighed, rows.fit(X_rows, y_rows), new)
-
-
-def test_rows_without_weight_are_absent(learner, points):
-    X, y, w, new = points
-    y, kept = target(learner, X, y), w > 0
-    a = clone(learner).fit(X, y, sample_weight=kept)
-    b = clone(learner).fit(X[kept], y[kept])
-    np.testing.assert_array_equal(a.pairwise_distances(new), b.pairwise_distances(new))
-
-
-@pytest.mark.parametrize("constant", [1.0, 3, 0.01])
-def test_equal_weights_change_nothing(learner, points, constant):
-    X, y, _, new = points
-    y = target(learner, X, y)
-    a = clone(learner).fit(X, y, sample_weight=np.full(len(X), constant))
-    b = clone(learner).fit(X, y)
-    np.testing.assert_array_equal(a.pairwise_distances(new), b.pairwise_distances(new))
-
-
-def test_of_weights_that_are_no_counts_only_ratios_matter(learner, points):
-    X, y, _, new = points
-    y, w = target(learner, X, y), np.random.RandomState(1).uniform(0.1, 3.0, len(X))
-    a = clone(learner).fit(X, y, sample_weight=w)
-    b = clone(learner).fit(X, y, sample_weight=4 * w)  # a power of two: no rounding
-    np.testing.assert_array_equal(a.pairwise_distances(new), b.pairwise_distances(new))
-    assert differ(a, clone(learner).fit(X, y), new)
+    precise = narrow(learner)
+    weighed = clone(precise).fit(X, y, sample_weight=w)
+    same_metric(weighed, clone(precise).fit(*repeated(w, X, y)), new)
 
 
 @pytest.mark.parametrize(
@@ -260,13 +227,32 @@ def test_comparisons_of_points_that_count_nearly_nothing_are_refused(points):
         LSML().fit(X, quadruplets=tuples, sample_weight=w)
 
 
-def test_features_of_counted_numbers_are_those_of_repeated_ones(points):
+@pytest.mark.parametrize(
+    "learner",
+    [ITML(tol=1e-8), MMC(tol=1e-8), SDML(tol=1e-10), IdealizedKernel(C=3.0, nu=0.8, tol=1e-8)],
+    ids=repr,
+)
+def test_given_pairs_count_the_product_of_their_points(learner, points):
     X, _, w, new = points
-    Y = np.stack([X[:, 0] + X[:, 1], np.sin(X[:, 2])], axis=1)
-    a = RFM().fit(X, Y, sample_weight=w)
-    b = RFM().fit(*repeated(w, X, Y))
-    np.testing.assert_allclose(a.loss_curve_, b.loss_curve_, rtol=1e-8)
-    np.testing.assert_allclose(a.pairwise_distances(new), b.pairwise_distances(new), rtol=1e-6)
+    w = np.maximum(w, 1)
+    rng = np.random.RandomState(0)
+    rows = rng.permutation(len(X)).reshape(-1, 2)
+    first = np.cumsum(w) - w
+    copied = [
+        [
+            [first[i] + a, first[j] + b]
+            for i, j in part
+            for a, b in product(range(w[i]), range(w[j]))
+        ]
+        for part in (rows[:10], rows[10:])
+    ]
+    if isinstance(learner, ITML):  # its bounds are percentiles of all distances
+        learner = clone(learner).set_params(bounds=(1.0, 8.0))
+    if isinstance(learner, SDML):  # the size of the prior is the variance of all points
+        learner = clone(learner).set_params(prior=np.eye(4))
+    a = clone(learner).fit(X, pairs=Pairs(rows[:10], rows[10:], len(X)), sample_weight=w)
+    b = clone(learner).fit(np.repeat(X, w, axis=0), pairs=Pairs(*copied, int(w.sum())))
+    same_metric(a, b, new)
 
 
 def test_numbers_have_no_weights_of_classes(points):
@@ -287,10 +273,10 @@ def test_gradients_count_by_weights():
     assert abs(L[1]) > 3 * abs(L[0])
 
 
-def test_counts_that_repeat_too_many_rows_are_refused(points):
-    X, y, w, _ = points
-    with pytest.raises(MemoryError, match="divide them by their mean"):
-        RFM().fit(X, y, sample_weight=w * 10**13)
+def test_large_weights_repeat_no_row(points):
+    X, y, w, new = points
+    a, b = (RFM().fit(X, y, sample_weight=w * scale) for scale in (1.0, 1e13))
+    np.testing.assert_allclose(a.pairwise_distances(new), b.pairwise_distances(new), rtol=1e-6)
 
 
 # --- the objectives, point by point -------------------------------------------------------------
@@ -302,18 +288,20 @@ def sorted_points(points):
     rows = np.flatnonzero(w)[np.argsort(y[w > 0], kind="stable")]
     w = w[rows].astype(float)
     L = np.random.RandomState(2).standard_normal((3, 4))
-    return X[rows], y[rows], Weights(w, w - 1, w), L
+    return X[rows], y[rows], Weights(w, w), L
 
 
-def test_the_softmax_of_counted_points_is_that_of_repeated_rows(sorted_points):
+def test_in_a_softmax_a_neighbour_counts_its_weight_and_a_row_its_share(sorted_points):
     X, y, weights, L = sorted_points
-    X_rows, y_rows = repeated(weights.counts.astype(int), X, y)
-    for ours, theirs in (
-        (nca_loss(L, X, y, weights), nca_loss(L, X_rows, y_rows)),
-        (mlkr_loss(L, X, X[:, :2], weights), mlkr_loss(L, X_rows, X_rows[:, :2])),
-    ):
-        np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-12)
-        np.testing.assert_allclose(ours[1], theirs[1], atol=1e-10)
+    shares = np.random.RandomState(3).uniform(size=len(y))
+    weights, E = Weights(weights.counts, shares), X @ L.T
+    P = weights.counts * np.exp(-np.sum((E[:, None] - E) ** 2, axis=2))
+    np.fill_diagonal(P, 0.0)  # however much it counts, no row is its own neighbour
+    P /= np.sum(P, axis=1, keepdims=True)
+    hits = -shares @ np.sum(P * (y[:, None] == y), axis=1)
+    np.testing.assert_allclose(nca_loss(L, X, y, weights)[0], hits, rtol=1e-10)
+    errors = shares @ np.sum((X[:, :2] - P @ X[:, :2]) ** 2, axis=1)
+    np.testing.assert_allclose(mlkr_loss(L, X, X[:, :2], weights)[0], errors, rtol=1e-10)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
@@ -321,14 +309,14 @@ def test_the_hinge_of_counted_points_is_that_of_repeated_rows(sorted_points, smo
     X, y, weights, L = sorted_points
     times = weights.counts.astype(int)
     X_rows, y_rows = repeated(times, X, y)
-    targets, parts, _ = counted_neighbors(X, 3, weights, y)
-    weighed = CountedTriplets(weights.shares[:, None] * parts, weights.counts)
+    targets = target_neighbors(X, y, 3)
+    weighed = CountedTriplets(np.repeat(weights.shares[:, None], 3, axis=1), weights.counts)
     value, product = lmnn_hinge(X @ L.T, X, targets, y, 1.3, smoothing, weighed)
-    expected, of_rows = lmnn_hinge(
-        X_rows @ L.T, X_rows, target_neighbors(X_rows, y_rows, 3), y_rows, 1.3, smoothing
-    )
-    np.testing.assert_allclose(value, expected, rtol=1e-12)
     first = np.concatenate([[0], np.cumsum(times)[:-1]])
+    same = np.where(targets >= 0, first[targets], -1)  # copies have the neighbours of their row
+    (same,) = repeated(times, same)
+    expected, of_rows = lmnn_hinge(X_rows @ L.T, X_rows, same, y_rows, 1.3, smoothing)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
     np.testing.assert_allclose(product, np.add.reduceat(of_rows, first), atol=1e-9)
     exact, pairs = mine_impostors(X @ L.T, targets, y, 1.3, most=10**6, weighed=weighed)
     listed = lmnn_hinge_on(pairs, X @ L.T, X, targets, 1.3, smoothing, weighed)
@@ -340,7 +328,7 @@ def test_the_hinge_of_counted_points_is_that_of_repeated_rows(sorted_points, smo
 def test_weighted_gradients_are_those_of_their_values(sorted_points):
     X, y, weights, L = sorted_points
     rng = np.random.RandomState(3)
-    uneven = Weights(weights.counts / 2, 0 * weights.own, weights.counts * rng.uniform(size=len(y)))
+    uneven = Weights(weights.counts / 2, weights.counts * rng.uniform(size=len(y)))
     step = 1e-6 * rng.standard_normal(L.shape)
     for loss in (
         lambda L: nca_loss(L, X, y, uneven),
@@ -358,8 +346,9 @@ def test_arrays_of_other_libraries_have_the_same_weighted_objectives(sorted_poin
     expected = nca_loss(L, X, y, weights)
     np.testing.assert_allclose(value, expected[0], rtol=1e-12)
     np.testing.assert_allclose(np.asarray(gradient), expected[1], atol=1e-10)
-    targets, parts, _ = counted_neighbors(X, 3, weights, y)
-    weighed = CountedTriplets(weights.shares[:, None] * parts, weights.counts)
+    targets = target_neighbors(X, y, 3)
+    parts = weights.shares[:, None] * neighbor_parts(targets, weights)
+    weighed = CountedTriplets(parts, weights.masses)
     E = xp.asarray(X @ L.T)
     value, product = lmnn_hinge(E, there[1], xp.asarray(targets), there[2], 1.3, 0.5, weighed)
     expected = lmnn_hinge(X @ L.T, X, targets, y, 1.3, 0.5, weighed)
@@ -367,20 +356,10 @@ def test_arrays_of_other_libraries_have_the_same_weighted_objectives(sorted_poin
     np.testing.assert_allclose(np.asarray(product), expected[1], atol=1e-9)
 
 
-def test_neighbours_are_counted_until_they_are_enough():
-    X = np.array([[0.0], [1.0], [3.0], [6.0]])
-    weights = Weights(
-        *(np.array(part) for part in ([2.0, 1.0, 3.0, 1.0], [1.0, 0, 2, 0], [1.0] * 4))
-    )
-    rows, parts, squares = counted_neighbors(X, 3, weights)
-    assert rows[0].tolist() == [0, 1, 2]  # a copy of itself, its neighbour, and
-    assert parts[0].tolist() == [1.0, 1.0, 1.0]  # one of the three copies that are next
-    assert parts[2].tolist() == [2.0, 1.0, 0.0]
-    np.testing.assert_allclose(squares[0], [0.0, 1.0, 9.0])
-    shares = Weights(np.full(4, 0.5), np.zeros(4), np.full(4, 0.5))
-    assert counted_neighbors(X, 1, shares).parts[0].tolist() == [0.0, 0.5, 0.5]
-    few = counted_neighbors(X, 10, shares)
-    assert np.sum(few.parts, axis=1).tolist() == [1.5] * 4  # there are no more
+def test_neighbours_share_what_their_row_counts_by_their_weights():
+    weights = Weights(*np.array([[2.0, 1.0, 3.0, 6.0], [1.0] * 4]))
+    parts = neighbor_parts(np.array([[1, 2], [0, 3], [-1, -1], [2, -1]]), weights)
+    np.testing.assert_allclose(parts, [[0.5, 1.5], [0.5, 1.5], [0.0, 0.0], [1.0, 0.0]])
 
 
 def test_quantiles_of_counted_values_are_those_of_repeated_ones():
@@ -388,17 +367,31 @@ def test_quantiles_of_counted_values_are_those_of_repeated_ones():
     values, counts = rng.standard_normal(9), rng.randint(1, 5, size=9)
     where = [0.0, 0.05, 0.3, 0.5, 0.77, 0.95, 1.0]
     expected = np.quantile(np.repeat(values, counts), where)
-    np.testing.assert_allclose(repeated_quantiles(values, counts.astype(float), where), expected)
+    np.testing.assert_allclose(weighted_quantiles(values, counts.astype(float), where), expected)
 
 
-def test_whole_numbers_count_rows_and_others_are_scaled():
+def test_quantiles_are_continuous_in_the_weights_and_of_small_ones_only_ratios_matter():
+    rng = np.random.RandomState(0)
+    values, counts = rng.standard_normal(30), rng.randint(1, 4, size=30).astype(float)
+    where = np.linspace(0, 1, 11)
+    found = weighted_quantiles(values, counts, where)
+    nearly = weighted_quantiles(values, counts + 1e-9 * rng.standard_normal(30), where)
+    np.testing.assert_allclose(nearly, found, atol=1e-7)
+    small, smaller = (weighted_quantiles(values, counts * size, where) for size in (1e-2, 1e-60))
+    np.testing.assert_allclose(small, smaller, rtol=1e-10)
+    assert np.all(np.isfinite(weighted_quantiles(values, counts * 1e60, where)))
+
+
+def test_weights_are_taken_as_they_are_and_only_ones_are_none():
     X = np.zeros((3, 1))
     rows, weights = weigh([2, 0, 1], X)
     assert rows.tolist() == [0, 2]
-    assert weights.counts.tolist() == [2.0, 1.0]
-    assert weights.own.tolist() == [1.0, 0.0]
+    assert weights.counts.tolist() == weights.shares.tolist() == [2.0, 1.0]
     rows, weights = weigh([0.2, 0.1, 0.3], X)
     assert rows is None
-    np.testing.assert_allclose(weights.counts, [1.0, 0.5, 1.5])
-    assert not weights.own.any()
-    assert weigh(0.5, X) == (None, None)
+    assert weights.counts.tolist() == [0.2, 0.1, 0.3]
+    assert weigh(0.5, X)[1].counts.tolist() == [0.5] * 3
+    assert weigh([1, 1, 1], X) == (None, None)
+    rows, weights = weigh([1, 0, 1], X)
+    assert rows.tolist() == [0, 2]
+    assert weights is None

@@ -210,8 +210,8 @@ def metric_options(function: Callable) -> Callable:
         click.option(
             "--weights",
             metavar="COL",
-            help="The column that says what each row counts: how many rows it stands for, or what "
-            "it counts beside the others.",
+            help="The column that says what each row counts: zero leaves a row out, and three "
+            "counts three times as much as one.",
         ),
         click.option(
             "--class-weight",

@@ -1,11 +1,11 @@
 """Weights of rows: the one door through which they come, and what they mean inside.
 
-A weight says how many rows a row stands for. So the weighted form of a formula is the plain one on
-repeated rows, with equal rows put together: a row of weight 3 counts three times, is three
-neighbours of every other row, and meets two copies of itself at distance zero. Whole numbers are
-such counts. Other weights say what rows matter beside each other: they are scaled to a mean of one,
-and no row meets itself. Weights of classes change how much each row's own part of an objective
-counts, and not who its neighbours are.
+A weight is importance: a row's part of an objective counts in proportion to it, whatever the
+number is. Nothing asks whether weights are whole, or equal, and nothing rescales them; so where an
+objective is a sum over rows, whole weights are repeated rows, and a result changes little where
+weights do. A row of weight zero is left out. Only weights that are all one are no weights. They do
+not change who is a neighbour of whom: a row that is a neighbour counts its weight there. Weights
+of classes change how much each row's own part of an objective counts, and nothing else.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute._arrays import is_sparse, streamed, take_rows, to_numpy
-from kernelmetric.compute._budget import require_memory
 from kernelmetric.compute._refusals import refuse_unsaid
 
-_ROUNDING = 1e-9  # of a weight: so near to each other they are equal, so near to a whole number one
+_ROUNDING = 1e-9  # of the sum of weights: what round-off may leave of none
+_NARROWEST = 1e-12  # of the sum of weights: values that a quantile is the mean of, at least
 _MOST = 1e100  # sums of products of weights stay in range
 
 
@@ -32,37 +32,38 @@ class Weights(NamedTuple):
     Parameters
     ----------
     counts : ndarray of shape (n,)
-        How many rows each row stands for.
-    own : ndarray of shape (n,)
-        How many copies of itself each row meets at distance zero: one less than it stands for, or
-        none, where weights are not counts.
+        What each row counts.
     shares : ndarray of shape (n,)
         What each row's own part of an objective counts, its class's weight included; the sum is
         that of the counts.
     """
 
     counts: np.ndarray
-    own: np.ndarray
     shares: np.ndarray
 
     @property
     def total(self) -> float:
-        """How many rows they stand for."""
+        """What all rows count together."""
         return float(np.sum(self.counts))
 
     @property
-    def classes(self) -> np.ndarray:
-        """What the class of each row counts beside the others."""
-        return self.shares / self.counts
+    def unit(self) -> float:
+        """What a row counts on average."""
+        return self.total / len(self.counts)
+
+    @property
+    def masses(self) -> np.ndarray:
+        """What each row counts beside the average row, as a neighbour of others."""
+        return self.counts / self.unit
 
     def take(self, rows: Any) -> Weights:
         """Those of some rows."""
         return Weights(*(part[rows] for part in self))
 
     def others(self, codes: np.ndarray) -> np.ndarray:
-        """How many other rows each row meets in its own group, copies of itself included."""
+        """What the other rows of its group count together, for each row."""
         inside = np.bincount(codes, weights=self.counts)[codes] - self.counts
-        return np.where(inside < _ROUNDING * self.total, 0.0, inside) + self.own
+        return np.where(inside < _ROUNDING * self.total, 0.0, inside)
 
     def mean(self, X: np.ndarray) -> np.ndarray:
         """Mean of the rows of X, by shares."""
@@ -90,7 +91,7 @@ def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None
     Parameters
     ----------
     sample_weight : array-like of shape (n,) or None
-        Weights; equal ones are none.
+        Weights; ones are none.
     X : array-like
         The rows.
 
@@ -99,7 +100,7 @@ def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None
     rows : ndarray of int or None
         Those with a weight, where some have none; None means all.
     weights : Weights or None
-        Of these rows; None where all count alike.
+        Of these rows; None where all count one.
     """
     if sample_weight is None:
         return None, None
@@ -108,13 +109,7 @@ def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None
     rows = np.flatnonzero(w > 0)
     kept = w[rows]
     some = rows if len(rows) < len(w) else None
-    if np.ptp(kept) <= _ROUNDING * kept[0]:
-        return some, None
-    whole = np.round(kept)
-    if np.all(whole >= 1) and np.max(np.abs(kept - whole)) <= _ROUNDING:
-        return some, Weights(whole, whole - 1.0, whole)
-    kept = kept / np.mean(kept)
-    return some, Weights(kept, np.zeros_like(kept), kept)
+    return some, None if np.all(kept == 1.0) else Weights(kept, kept)
 
 
 def refuse_streams(X: Any) -> None:
@@ -166,7 +161,7 @@ def with_classes(
         return weights
     shares = counts * of_class[kept]
     shares *= np.sum(counts) / np.sum(shares)
-    return Weights(counts, np.zeros_like(counts) if weights is None else weights.own, shares)
+    return Weights(counts, shares)
 
 
 def rows_of(X: Any, rows: np.ndarray | None) -> Any:
@@ -178,17 +173,22 @@ def rows_of(X: Any, rows: np.ndarray | None) -> Any:
     return _safe_indexing(X, rows)
 
 
-def repeated_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> np.ndarray:
-    """Quantiles of values as if each stood there as often as its count says.
+def weighted_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> np.ndarray:
+    """Quantiles of values that count more or less than once.
+
+    Of counted values in a row, each as wide as it counts, it is the mean over a stretch as wide as
+    one of them: for whole counts what :func:`numpy.quantile` gives of repeated values, and
+    continuous in the counts. Where these are less than one on average, the stretch is as wide as
+    their mean.
 
     Parameters
     ----------
     values : ndarray of shape (n,)
         Values.
     counts : ndarray of shape (n,)
-        Counts, whole or not.
+        What each of them counts.
     shares : array-like
-        Where, from 0 to 1; between two values, as :func:`numpy.quantile` does it.
+        Where, from 0 to 1.
 
     Returns
     -------
@@ -196,68 +196,16 @@ def repeated_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> n
         One for each of the shares.
     """
     order = np.argsort(values, kind="stable")
-    values, ends = values[order], np.cumsum(counts[order])
-    # The r-th of the repeated values, r from 0 on, is the first whose counts exceed r.
-    place = np.maximum(ends[-1] - 1.0, 0.0) * np.asarray(shares, dtype=np.float64)
-    below = np.floor(place + _ROUNDING)
-    at = [
-        np.minimum(np.searchsorted(ends - _ROUNDING * ends[-1], r, side="right"), len(values) - 1)
-        for r in (below, below + 1.0)
-    ]
-    low, high = values[at[0]], values[at[1]]
-    return low + np.maximum(place - below, 0.0) * (high - low)
+    values, counts = values[order], counts[order]
+    ends = np.cumsum(counts)
+    width = max(min(1.0, ends[-1] / len(values)), _NARROWEST * ends[-1])
 
+    def mean(share: float) -> float:
+        start = (ends[-1] - width) * share
+        inside = np.minimum(ends, start + width) - np.maximum(ends - counts, start)
+        return float(np.average(values, weights=np.maximum(inside, 0.0)))
 
-def repeated_rows(weights: Weights) -> np.ndarray:
-    """Row numbers in which each row stands as often as it counts, or nearly so.
-
-    Parameters
-    ----------
-    weights : Weights
-        Whole numbers are counts. Others, and shares that know of classes, are rounded to multiples
-        of half their mean, so that the sums over the first rows are right.
-
-    Returns
-    -------
-    ndarray of int
-        Ascending.
-    """
-    counts = weights.counts
-    if not (weights.own.any() and np.array_equal(counts, weights.shares)):
-        ends = np.cumsum(weights.shares) * (2.0 * len(counts) / weights.total)
-        counts = np.diff(np.floor(np.concatenate([[0.0], ends]) + 0.5))
-    return np.repeat(np.arange(len(counts)), counts.astype(np.intp))
-
-
-def copies(weights: Weights | None) -> tuple[np.ndarray | None, Weights | None]:
-    """Row numbers in which counted rows stand as often as they count, and what each then counts.
-
-    For formulas in which two copies of a row are not the same: where either may be left out, or
-    has neighbours of its own.
-
-    Parameters
-    ----------
-    weights : Weights or None
-        Of rows.
-
-    Returns
-    -------
-    rows : ndarray of int or None
-        None where no row stands for several.
-    weights : Weights or None
-        Of these rows: no more than their classes, where they were counts.
-    """
-    if weights is None or not weights.own.any():
-        return None, weights
-    require_memory(
-        100 * weights.total,
-        f"Counts of rows that are {weights.total:.3g} in all",
-        "divide them by their mean: weights that are no whole numbers repeat no row.",
-    )
-    rows = np.repeat(np.arange(len(weights.counts)), weights.counts.astype(np.intp))
-    ones, shares = np.ones(len(rows)), weights.classes[rows]
-    equal = np.ptp(shares) <= _ROUNDING * shares[0]
-    return rows, None if equal else Weights(ones, np.zeros(len(rows)), shares)
+    return np.vectorize(mean, otypes=[np.float64])(shares)
 
 
 def check_class_weight(class_weight: Any) -> None:

@@ -104,7 +104,7 @@ class PairVerifier(BaseEstimator):
         y : array-like of shape (n_pairs,), default=None
             For arrays: 1 or True where the pair is the same, 0, -1 or False where it is not.
         sample_weight : array-like of shape (n_pairs,), default=None
-            How many pairs each pair stands for; of Pairs the similar ones come first.
+            What each pair counts; of Pairs the similar ones come first.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class PairVerifier(BaseEstimator):
         y : array-like of shape (n_pairs,)
             1 or True where the pair is the same, 0, -1 or False where it is not.
         sample_weight : array-like of shape (n_pairs,), default=None
-            How many pairs each pair stands for.
+            What each pair counts.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class PairVerifier(BaseEstimator):
         y : array-like of shape (n_pairs,), default=None
             For arrays, which pairs are the same.
         sample_weight : array-like of shape (n_pairs,), default=None
-            How many pairs each pair stands for.
+            What each pair counts.
 
         Returns
         -------
@@ -276,7 +276,7 @@ def best_threshold(
     criterion, beta, min_rate : str, float, float
         As in :class:`PairVerifier`.
     weights : ndarray of shape (n_pairs,), default=None
-        How many pairs each stands for.
+        What each counts.
 
     Returns
     -------

@@ -8,18 +8,18 @@
 :func:`laplacian` turns weights into the quadratic form ``Σ w_ij |z_i - z_j|²``;
 :class:`Pairs` lists similar and dissimilar pairs, from labels, chunks or a person (idealized
 kernels), and :func:`as_pairs` makes them from what a ``fit`` got. Where points have weights,
-:func:`counted_neighbors` lists neighbours until they count k together. :class:`Triplets` and
+:func:`neighbor_parts` says what each neighbour of a point counts. :class:`Triplets` and
 :class:`Quadruplets` list comparisons of distances. Of all points, labelled or not,
 :func:`gaussian_graph` joins every two; :func:`label_graphs` and :func:`pair_graphs` join what
 labels or pairs say should be near, or far. :func:`coded_targets` says whether labels are classes
 or numbers.
 """
 
-from kernelmetric.graphs._counted import Counted, counted_neighbors, union_counts
 from kernelmetric.graphs._labels import (
     discriminant_graph,
     heat_graph,
     laplacian,
+    neighbor_parts,
     patch_graph,
     target_neighbors,
     warn_small_classes,
@@ -35,7 +35,7 @@ from kernelmetric.graphs._point_tuples import (
     points_of_tuples,
     signed_pairs,
 )
-from kernelmetric.graphs._targets import Targets, coded_targets, repeated, spread_rows
+from kernelmetric.graphs._targets import Targets, coded_targets, spread_rows
 from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets, count_triplets
 from kernelmetric.graphs._weights import (
     check_graph,
@@ -45,7 +45,6 @@ from kernelmetric.graphs._weights import (
 )
 
 __all__ = [
-    "Counted",
     "IndexTuples",
     "Pairs",
     "Quadruplets",
@@ -59,24 +58,22 @@ __all__ = [
     "coded_targets",
     "component_codes",
     "count_triplets",
-    "counted_neighbors",
     "discriminant_graph",
     "gaussian_graph",
     "heat_graph",
     "label_graphs",
     "laplacian",
     "neighbor_graph",
+    "neighbor_parts",
     "ordered_tuples",
     "pair_distances",
     "pair_graphs",
     "patch_graph",
     "points_of_tuples",
     "read_pairs",
-    "repeated",
     "signed_pairs",
     "spread_rows",
     "target_neighbors",
-    "union_counts",
     "union_graph",
     "warn_small_classes",
 ]

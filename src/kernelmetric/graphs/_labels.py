@@ -13,7 +13,6 @@ from kernelmetric.compute import (
     nearest_neighbors,
     warn,
 )
-from kernelmetric.graphs._counted import counted_neighbors, union_counts
 from kernelmetric.graphs._neighbors import union_graph
 
 
@@ -38,6 +37,28 @@ def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
     return class_neighbors(X, codes, min(k, len(codes)), same=True)[0]
 
 
+def neighbor_parts(neighbors: np.ndarray, weights: Weights) -> np.ndarray:
+    """What each neighbour of a point counts: in proportion to its weight, one on average.
+
+    Parameters
+    ----------
+    neighbors : ndarray of int of shape (n, k)
+        Row numbers, negative for none.
+    weights : Weights
+        Of the points.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+        Zero for none; the others of a point have mean one, so that its own part of an objective
+        counts in proportion to its own weight.
+    """
+    there = neighbors >= 0
+    parts = np.where(there, weights.masses[neighbors], 0.0)
+    sums = np.sum(parts, axis=1, keepdims=True)
+    return parts * (np.sum(there, axis=1, keepdims=True) / np.where(sums > 0, sums, 1.0))
+
+
 def discriminant_graph(
     X: Any, codes: np.ndarray, k: int, weights: Weights | None = None
 ) -> sparse.csr_array:
@@ -59,26 +80,19 @@ def discriminant_graph(
     Returns
     -------
     sparse array of shape (n, n)
-        Symmetric, entries in {-1, 0, 1}. With weights, how many pairs of rows two points stand for,
-        times the mean weight of their classes.
+        Symmetric, entries in {-1, 0, 1}; with weights, times what the two points give the pair.
 
     References
     ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
-    warn_small_classes(codes, k, weights)
-    if weights is not None:
-        same, other = (
-            union_counts(counted_neighbors(X, k, weights, codes, same=inside).matrix(), weights)
-            for inside in (True, False)
-        )
-        W = sparse.diags_array(0.5 * weights.classes) @ (same - other)
-        return sparse.csr_array(W + W.T)
+    warn_small_classes(codes, k)
     k = min(k, len(codes))
-    same = union_graph(class_neighbors(X, codes, k, same=True)[0])
-    other = union_graph(class_neighbors(X, codes, k, same=False)[0])
-    return (same - other).tocsr()
+    same, other = (class_neighbors(X, codes, k, same=inside)[0] for inside in (True, False))
+    if weights is None:
+        return (union_graph(same) - union_graph(other)).tocsr()
+    return (_weighted_union(same, weights) - _weighted_union(other, weights)).tocsr()
 
 
 def patch_graph(
@@ -117,15 +131,10 @@ def patch_graph(
     .. [1] Zhang, Tao, Li and Yang, "Patch alignment for dimensionality reduction", IEEE
        Transactions on Knowledge and Data Engineering 21 (2009).
     """
-    warn_small_classes(codes, k_same, weights)
-    if weights is not None:
-        W = counted_neighbors(X, k_same, weights, codes).matrix()
-        W = W - float(beta) * counted_neighbors(X, k_other, weights, codes, same=False).matrix()
-        W = sparse.diags_array(weights.shares) @ W
-        return sparse.csr_array(W + W.T)
+    warn_small_classes(codes, k_same)
     k_same, k_other = min(k_same, len(codes)), min(k_other, len(codes))
-    W = _adjacency(class_neighbors(X, codes, k_same, same=True)[0])
-    W = W - float(beta) * _adjacency(class_neighbors(X, codes, k_other, same=False)[0])
+    W = _adjacency(class_neighbors(X, codes, k_same, same=True)[0], weights)
+    W = W - float(beta) * _adjacency(class_neighbors(X, codes, k_other, same=False)[0], weights)
     return (W + W.T).tocsr()
 
 
@@ -146,32 +155,24 @@ def heat_graph(
     codes : ndarray of shape (n,), default=None
         Class codes, where only points of one class may be neighbours.
     weights : Weights, default=None
-        Of the points, which meet no copies of themselves.
+        Of the points.
 
     Returns
     -------
     sparse array of shape (n, n)
-        Symmetric, entries between 0 and 1; with weights, times the pairs of rows they stand for.
+        Symmetric, entries between 0 and 1; with weights, times what the two points give the pair.
     """
-    if weights is not None:
-        if codes is not None:
-            warn_small_classes(codes, k, weights)
-        found = counted_neighbors(X, k, weights, codes)
-        some = weights.counts[:, None] * found.parts
-        D2 = np.where(found.parts > 0, found.squares, 0.0)
-        t = float(np.sum(some * D2) / max(np.sum(some), 1e-300)) or 1.0
-        heat = found.matrix(np.exp(-D2 / t))
-        return union_counts(found.matrix(), weights).multiply(heat.maximum(heat.T)).tocsr()
     if codes is None:
         neighbors, D2 = nearest_neighbors(X, min(k, X.shape[0]))
     else:
         warn_small_classes(codes, k)
         neighbors, D2 = class_neighbors(X, codes, min(k, len(codes)), same=True)
     D2 = D2[neighbors >= 0]
-    t = float(np.mean(D2)) if D2.any() else 1.0
-    W = _adjacency(neighbors)
+    W = _adjacency(neighbors, weights)
+    t = float(np.average(D2, weights=None if weights is None else W.data)) if D2.any() else 1.0
     W.data = np.exp(-D2 / t)
-    return W.maximum(W.T).tocsr()
+    W = W.maximum(W.T).tocsr()
+    return W if weights is None else W.multiply(_weighted_union(neighbors, weights)).tocsr()
 
 
 def laplacian(W: Any) -> sparse.csr_array:
@@ -191,11 +192,9 @@ def laplacian(W: Any) -> sparse.csr_array:
     return (sparse.diags_array(degrees) - W).tocsr()
 
 
-def warn_small_classes(codes: np.ndarray, k: int, weights: Weights | None = None) -> None:
+def warn_small_classes(codes: np.ndarray, k: int) -> None:
     """Warn when a class has too few members for k neighbours inside it."""
     counts = np.bincount(codes)
-    if weights is not None and weights.own.any():
-        counts = np.bincount(codes, weights=weights.counts).astype(np.intp)
     small = counts[(counts > 0) & (counts <= k)]
     if len(small):
         warn(
@@ -206,9 +205,23 @@ def warn_small_classes(codes: np.ndarray, k: int, weights: Weights | None = None
         )
 
 
-def _adjacency(neighbors: np.ndarray) -> sparse.csr_array:
-    """Ones from every point to its neighbours, in their order."""
+def _adjacency(neighbors: np.ndarray, weights: Weights | None = None) -> sparse.csr_array:
+    """Ones from every point to its neighbours, in their order; with weights, what each counts."""
     n = neighbors.shape[0]
     found = neighbors >= 0
     ends = np.concatenate([[0], np.cumsum(np.sum(found, axis=1))])
-    return sparse.csr_array((np.ones(ends[-1]), neighbors[found], ends), shape=(n, n))
+    values = np.ones(ends[-1])
+    if weights is not None:
+        values = (weights.shares[:, None] * neighbor_parts(neighbors, weights))[found]
+    return sparse.csr_array((values, neighbors[found], ends), shape=(n, n))
+
+
+def _weighted_union(neighbors: np.ndarray, weights: Weights) -> sparse.csr_array:
+    """For pairs one of which is a neighbour of the other, the mean of what either gives the pair.
+
+    Of two that are no neighbours of each other, only one gives anything.
+    """
+    A, given = _adjacency(neighbors, weights), _adjacency(neighbors)
+    given = given + given.T
+    given.data = 1.0 / given.data
+    return ((A + A.T).multiply(given)).tocsr()

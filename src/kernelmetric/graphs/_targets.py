@@ -9,15 +9,7 @@ from array_api_compat import is_array_api_obj
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
-from kernelmetric.compute import (
-    coded_labels,
-    is_sparse,
-    repeated_rows,
-    rows_of,
-    take_rows,
-    to_numpy,
-    unweighed,
-)
+from kernelmetric.compute import coded_labels, is_sparse, to_numpy
 
 _SORTED = 2**20  # rows that a sample is spread over, however many more there are
 _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no classes
@@ -56,15 +48,6 @@ class Targets(NamedTuple):
         """:func:`spread_rows` of some rows, whose points are X."""
         n_columns = self.key.max() + 1 if self.values is None else self.values.shape[1]
         return spread_rows(X, self.key[rows], int(n_columns))
-
-
-def repeated(X: Any, y: Any) -> tuple[Any, Any]:
-    """Points and labels, repeated as often as they count where y has weights."""
-    labels, weights = unweighed(y)
-    if weights is None:
-        return X, y
-    rows = repeated_rows(weights)
-    return take_rows(X, rows), None if labels is None else rows_of(np.asarray(labels), rows)
 
 
 def coded_targets(y: Any, X: Any) -> Targets:

@@ -94,6 +94,7 @@ def weighed_fit(
     learner: Any, kernel: Any, X: Any, y: Any, given: dict[str, Any]
 ) -> tuple[Any, Any, Weights | None, dict[str, Any]]:
     """The rows that have weight, their weights, and what else the fit was given of these rows."""
+    given = {k: part for k, part in given.items() if k != "sample_weight" or part is not None}
     sample_weight = given.get("sample_weight")
     ours = isinstance(learner, Learner)
     class_weight = vars(learner).get("class_weight") if ours else None
@@ -108,6 +109,8 @@ def weighed_fit(
     rows, weights = weigh(sample_weight, X)
     if ours:
         weights = weights_of_classes(learner, X, y, rows, weights)
+    if weights is None and (ours or rows is None):  # all rows that have weight have weight one
+        given.pop("sample_weight", None)
     if rows is None:
         return X, y, weights, given
     if kernel.pairwise:
@@ -116,7 +119,8 @@ def weighed_fit(
             "leave the rows and columns of these points out."
         )
     kept = {**given, **kept_rows({**given, "X": X, "y": y}, X, y, rows)}
-    kept["sample_weight"] = checked_weights(sample_weight, _num_samples(X))[rows]
+    if "sample_weight" in kept:
+        kept["sample_weight"] = checked_weights(sample_weight, _num_samples(X))[rows]
     return kept.pop("X"), kept.pop("y"), weights, kept
 
 

@@ -133,7 +133,7 @@ def form_alignment(
     codes : ndarray of shape (n,)
         Class codes.
     weights : ndarray of shape (n,), default=None
-        How many rows each point stands for.
+        What each point counts.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def gram_alignment(
     codes : ndarray of shape (n,)
         Class codes.
     weights : ndarray of shape (n,), default=None
-        How many rows each point stands for.
+        What each point counts.
 
     Returns
     -------

@@ -13,10 +13,10 @@ from kernelmetric.compute import (
     all_finite,
     exp_of_negative,
     l1_distances,
-    repeated_quantiles,
     take_rows,
     to_numpy,
     unweighed,
+    weighted_quantiles,
 )
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._points import check_number, ones
@@ -96,7 +96,7 @@ def _median_l1(X: Any, weights: Weights | None = None) -> float:
             median = float(np.median(D1[apart]))
         else:
             counts = np.outer(weights.counts[rows], weights.counts[rows])
-            median = float(repeated_quantiles(D1[apart], counts[apart], 0.5))
+            median = float(weighted_quantiles(D1[apart], counts[apart], 0.5))
     if not np.isfinite(median):
         raise ValueError(
             f"Got a median L1 distance of {median}, but expected a finite number: "

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import Weights, check_labels, copies, rows_of
+from kernelmetric.compute import Weights, check_labels
 from kernelmetric.graphs import IndexTuples, Quadruplets, Triplets, check_length, ordered_tuples
 from kernelmetric.learners._pair_learner import TupleLearner, as_rows
 from kernelmetric.learners._progress import with_callbacks
@@ -98,9 +98,8 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
         quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
             Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others. A comparison counts the product of its points. With labels, rows that
-            stand for several are repeated, and comparisons are made of their copies too.
+            What each row counts: its part of the objective is in proportion to it. Zero leaves the
+            row out. A comparison counts the product of its points.
 
         Returns
         -------
@@ -109,11 +108,9 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
         """
         self._check_parameters()
         X, y, given = as_rows(self, X, y, {"triplets": triplets, "quadruplets": quadruplets})
-        times, weights = (None, sample_weight) if y is None else copies(sample_weight)
-        X, y = rows_of(X, times), rows_of(y, times)
         X, Z, basis = self._learned_on(X, y, given)
         self.tuples_ = self._check_tuples(Z, y, given)
-        self._learn(X, y, Z, basis, tuple_counts(self.tuples_, weights))
+        self._learn(X, y, Z, basis, tuple_counts(self.tuples_, sample_weight))
         return self
 
     def _learn(

@@ -47,8 +47,8 @@ class SignedEmbedding(SpectralLearner):
             Other coordinates of the same points in which neighbours are sought: floats, as
             integers are row numbers wherever neighbours are passed (:class:`LMNN`).
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others.
+            What each row counts: its part of the objective is in proportion to it. Zero leaves the
+            row out.
 
         Returns
         -------

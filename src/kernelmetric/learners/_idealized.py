@@ -6,11 +6,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric.compute import Weights, like, median_squared_distance, warn
-from kernelmetric.graphs import IndexTuples, Pairs, counted_neighbors, union_counts
+from kernelmetric.compute import like, warn
+from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
@@ -298,26 +298,6 @@ class IdealizedKernel(SpaceLearner):
         limited = isinstance(self.radius, str) or (self.radius or np.inf) < LARGEST**1.5
         radius = self.radius if limited else None  # its square would leave the range
         return Pairs.from_neighbors(Z, codes, min(self.n_neighbors, len(Z)), radius)
-
-    def _counted_pairs(
-        self, Z: np.ndarray, codes: np.ndarray, weights: Weights
-    ) -> tuple[Pairs, PairCounts]:
-        """Near pairs of rows that count more or less than once."""
-        limited = isinstance(self.radius, str) or (self.radius or np.inf) < LARGEST**1.5
-        reach = float(self.radius) ** 2 if limited and not isinstance(self.radius, str) else np.inf
-        if isinstance(self.radius, str):
-            reach = median_squared_distance(Z, weights=weights)
-        found = [
-            counted_neighbors(Z, self.n_neighbors, weights, codes, same=same)
-            for same in (True, False)
-        ]
-        near = [part.matrix(np.where(part.squares <= reach, part.parts, 0.0)) for part in found]
-        similar, dissimilar = (union_counts(part, weights) for part in near)
-        S, D = (np.stack(sparse.triu(p, 1).nonzero(), axis=1) for p in (similar, dissimilar))
-        q = np.minimum(weights.own, self.n_neighbors)  # copies among the neighbours of a point
-        own = 0.5 * float(q @ (2.0 * weights.counts - q - 1.0))
-        pairs = Pairs(S, D, len(codes), labelled=True)
-        return pairs, PairCounts(weights, own, (similar + dissimilar).tocsr())
 
     def _problem(
         self,

@@ -10,8 +10,8 @@ import numpy as np
 from kernelmetric.compute import (
     Weights,
     counted_squared_distances,
-    repeated_quantiles,
     sampled_squared_distances,
+    weighted_quantiles,
 )
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number
@@ -193,7 +193,7 @@ class ITML(LogDetLearner, PairLearner):
     def _bounds_of(self, Y: np.ndarray, weights: Weights | None) -> tuple[float, float]:
         if self.bounds is None and weights is not None:
             squares, counts = counted_squared_distances(Y, weights)
-            u, l = repeated_quantiles(squares, counts, np.divide(self.percentiles, 100.0))  # noqa: E741
+            u, l = weighted_quantiles(squares, counts, np.divide(self.percentiles, 100.0))  # noqa: E741
         elif self.bounds is None:
             squares = sampled_squared_distances(Y)
             u, l = np.percentile(squares, self.percentiles)  # noqa: E741 (the paper's name)

@@ -20,7 +20,6 @@ from kernelmetric.compute import (
     tile_bytes,
     to_numpy,
 )
-from kernelmetric.graphs import counted_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES, as_gram
 from kernelmetric.learners._checks import check_elsewhere, check_number
 from kernelmetric.learners._spectral import (
@@ -127,8 +126,8 @@ class LFDA(SpectralLearner):
             Other coordinates of the same points in which affinities are measured: floats, as
             integers are row numbers wherever neighbours are passed (:class:`LMNN`).
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others.
+            What each row counts: its part of the objective is in proportion to it. Zero leaves the
+            row out.
 
         Returns
         -------
@@ -203,7 +202,7 @@ def _weighted_scatters(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same, where pairs of points count the product of their shares."""
     n, r = weights.total, Z.shape[1]
-    distances = counted_neighbors(where, k, weights, codes).squares
+    distances = class_neighbors(where, codes, k, same=True)[1]
     scales = np.sqrt(np.max(np.where(np.isfinite(distances), distances, 0.0), axis=1))
     shares = like(weights.shares, Z)
     within, between = np.zeros((r, r)), to_numpy(Z.T @ (shares[:, None] * Z))

@@ -22,9 +22,8 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import (
     IndexTuples,
-    counted_neighbors,
+    neighbor_parts,
     target_neighbors,
-    warn_small_classes,
 )
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import (
@@ -113,8 +112,8 @@ class LargeMargin(TakesComparisons, GradientLearner):
         quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
             Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others.
+            What each row counts: its part of the objective is in proportion to it. Zero leaves the
+            row out.
 
         Returns
         -------
@@ -166,7 +165,7 @@ class LargeMargin(TakesComparisons, GradientLearner):
         weighed = None
         if weights is not None:
             sorted_weights = weights.take(order)
-            weighed = Triplets(sorted_weights.shares[:, None] * parts, sorted_weights.counts)
+            weighed = Triplets(sorted_weights.shares[:, None] * parts, sorted_weights.masses)
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
         basis = orthonormal(X, gram, span=False)
         exact = MarginProblem(
@@ -263,18 +262,14 @@ class LargeMargin(TakesComparisons, GradientLearner):
             where = check_elsewhere(neighbors, X, rows=True)
         if namespace(where).isdtype(where.dtype, "integral"):
             targets = _check_targets(to_numpy(where), codes)
-            parts = np.ones(targets.shape)
-        elif weights is None:
-            targets = target_neighbors(where, codes, self.n_neighbors)
-            parts = np.ones(targets.shape)
         else:
-            warn_small_classes(codes, self.n_neighbors, weights)
-            targets, parts, _ = counted_neighbors(where, self.n_neighbors, weights, codes)
+            targets = target_neighbors(where, codes, self.n_neighbors)
         if not np.any(targets >= 0):
             raise ValueError(
                 "Got no class with two members, but expected at least one: LMNN pulls points "
                 "towards neighbours of their own class."
             )
+        parts = np.ones(targets.shape) if weights is None else neighbor_parts(targets, weights)
         position = np.empty(len(order) + 1, dtype=np.intp)
         position[order] = np.arange(len(order))
         position[-1] = -1  # what the index -1, a missing neighbour, maps to

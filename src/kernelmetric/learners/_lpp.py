@@ -10,9 +10,6 @@ from scipy import linalg
 
 from kernelmetric.compute import (
     check_labels,
-    copies,
-    rows_of,
-    take_rows,
     to_numpy,
 )
 from kernelmetric.graphs import heat_graph, laplacian
@@ -66,7 +63,6 @@ class LPP(SpectralLearner):
     Notes
     -----
     O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
-    Rows that count more than once are repeated.
 
     References
     ----------
@@ -111,8 +107,8 @@ class LPP(SpectralLearner):
             Other coordinates of the same points in which neighbours are sought: floats, as
             integers are row numbers wherever neighbours are passed (:class:`LMNN`).
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others.
+            What each row counts: its part of the objective is in proportion to it. Zero leaves the
+            row out.
 
         Returns
         -------
@@ -123,11 +119,7 @@ class LPP(SpectralLearner):
         check_shrinkage(self.shrinkage)
         X = self._check_points(X)
         codes = None if y is None else check_labels(y, X)
-        times, weights = copies(sample_weight)  # each has a degree of its own
-        if times is not None:
-            X, codes = take_rows(X, times), None if codes is None else codes[times]
-            neighbors = rows_of(neighbors, times)
-            self._require_memory(X)
+        weights = sample_weight
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, as_gram(gram))
         where = coordinates.Z if neighbors is None else to_numpy(check_elsewhere(neighbors, X))

@@ -113,10 +113,16 @@ class MCML(GradientLearner):
             )
         start = softmax_start(np.eye(coordinates.Z.shape[1]), coordinates.Z, weights)
 
+        unit = 1.0 if weights is None else weights.unit  # tolerances are of an average row
+
+        def per_weight(L: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = problem.objective(L)
+            return value / unit, gradient / unit
+
         def minimise(report: Iterations) -> Found:
-            found = self._lbfgs(problem.objective, start, report)
-            self.gap_ = problem.gap(found[0])
-            return found
+            L, value, good = self._lbfgs(per_weight, start, lambda L, f: report(L, unit * f))
+            self.gap_ = problem.gap(L)
+            return L, unit * value, good
 
         return Descent(start, minimise, lambda L: coordinates.leave(truncated(L, rank)))
 

@@ -141,8 +141,8 @@ class MLKR(GradientLearner):
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others.
+            What each row counts: its part of the objective is in proportion to it. Zero leaves the
+            row out.
 
         Returns
         -------

@@ -293,7 +293,7 @@ class NCA(GradientLearner):
             rows = np.linspace(0, len(problem.codes) - 1, most).astype(int)
             some = problem.subset(rows)
             some = some.in_single() if in_single(some.points, tol) else some
-            L = minimize_lbfgs(some.objective, L, max_iter=self.max_iter, tol=tol).x
+            L = minimize_lbfgs(some.per_weight, L, max_iter=self.max_iter, tol=tol).x
             if held_out is not None:
                 held_out(L)
                 L = held_out.best
@@ -353,21 +353,21 @@ def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.n
     rows = np.unique(np.linspace(0, E.shape[0] - 1, _PERPLEXITY_ROWS).astype(int))
     D2 = to_numpy(squared_distances(take_rows(E, rows), E) / length).astype(np.float32)
     D2[np.arange(len(rows)), rows] = np.inf
-    counts = None if weights is None else weights.counts
+    masses = None if weights is None else weights.masses
     low = high = _START_SQUARED_NORM
-    while high < _LONGEST_START and _perplexity(high * D2, counts) > _START_PERPLEXITY:
+    while high < _LONGEST_START and _perplexity(high * D2, masses) > _START_PERPLEXITY:
         low, high = high, 2.0 * high
     for _ in range(3 if high > low else 0):
         middle = np.sqrt(low * high)
-        enough = _perplexity(middle * D2, counts) > _START_PERPLEXITY
+        enough = _perplexity(middle * D2, masses) > _START_PERPLEXITY
         low, high = (middle, high) if enough else (low, middle)
     return L * np.sqrt(high / length)
 
 
-def _perplexity(D2: np.ndarray, counts: np.ndarray | None = None) -> float:
+def _perplexity(D2: np.ndarray, masses: np.ndarray | None = None) -> float:
     """Number of neighbours that the softmax of every row is worth, typically."""
     farther = np.minimum(D2 - np.min(D2, axis=1, keepdims=True), 80.0)
-    P = np.exp(-farther) if counts is None else counts * np.exp(-farther)
+    P = np.exp(-farther) if masses is None else masses * np.exp(-farther)
     total = np.sum(P, axis=1)
     entropy = np.log(total) + np.einsum("ij,ij->i", P, farther) / total
     return float(np.exp(np.mean(entropy)))

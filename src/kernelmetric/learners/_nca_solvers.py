@@ -72,6 +72,8 @@ class NCAProblem:
         self.weights, self.pull = weights, pull
         self.penalty = self.reg + pull * (len(codes) if weights is None else weights.total)
         self.there = in_library_of(codes, points)
+        # Tolerances are of what a row counts on average: to L-BFGS small values are as small as 1.
+        self.unit = 1.0 if weights is None else weights.unit
 
     def in_single(self) -> NCAProblem:
         """The same in float32."""
@@ -88,6 +90,11 @@ class NCAProblem:
         """Value and gradient over all pairs."""
         found = nca_loss(like(L, self.points), self.points, self.there, self.weights)
         return self._with_penalty(L, *found)
+
+    def per_weight(self, L: np.ndarray) -> tuple[float, np.ndarray]:
+        """The same, divided by what a row counts on average."""
+        value, gradient = self.objective(L)
+        return value / self.unit, gradient / self.unit
 
     def objective_on(self, listed: Listed) -> Objective:
         """Value and gradient over listed pairs, as a function of the map."""
@@ -162,9 +169,15 @@ def descend_exactly(
         left = max_iter - len(report.loss_curve)
         if left == 0 or report.stopped:
             break
-        minimum = minimize_lbfgs(stage.objective, L, max_iter=left, tol=stage_tol, report=report)
+        minimum = minimize_lbfgs(
+            stage.per_weight,
+            L,
+            max_iter=left,
+            tol=stage_tol,
+            report=lambda L, value: report(L, problem.unit * value),
+        )
         L = minimum.x
-    return L, minimum.value, minimum.converged
+    return L, problem.unit * minimum.value, minimum.converged
 
 
 def descend_truncated(

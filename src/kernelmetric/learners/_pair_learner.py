@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -17,33 +17,26 @@ from kernelmetric.spaces import orthonormal
 SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their differences
 
 
-class PairCounts:
-    """How many pairs of rows each pair of points stands for, where points have weights.
+class PairCounts(NamedTuple):
+    """What pairs count where points have weights: the product of both.
 
     Parameters
     ----------
     weights : Weights
-        Of the points; a pair counts the product of both.
-    own : float, default=0
-        How many similar pairs are of two copies of one point, which are not listed.
-    counts : sparse array of shape (n, n), default=None
-        Counts of the pairs, symmetric, where not all copies of two points are pairs.
+        Of the points.
     """
 
-    def __init__(self, weights: Weights, own: float = 0.0, counts: Any = None):
-        self.weights, self.own, self.counts = weights, own, counts
+    weights: Weights
 
     def of(self, pairs: Pairs) -> np.ndarray:
-        """The counts of the rows of some pairs."""
+        """What each of some pairs counts."""
         i, j = pairs.rows.T
-        if self.counts is not None:
-            return np.asarray(self.counts[i, j]).reshape(-1)
         return self.weights.counts[i] * self.weights.counts[j]
 
     def totals(self, pairs: Pairs) -> tuple[float, float]:
-        """How many pairs are similar, copies of a point included, and how many dissimilar."""
+        """What similar pairs count together, and dissimilar ones."""
         counts, split = self.of(pairs), len(pairs.similar)
-        return float(np.sum(counts[:split])) + self.own, float(np.sum(counts[split:]))
+        return float(np.sum(counts[:split])), float(np.sum(counts[split:]))
 
 
 class TupleLearner(IterativeLearner):
@@ -189,8 +182,8 @@ class PairLearner(TupleLearner):
         pairs : Pairs, default=None
             Both kinds of pairs, instead of labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others. A pair counts the product of its two.
+            What each row counts: its part of the objective is in proportion to it. Zero leaves the
+            row out. A pair counts the product of its two.
 
         Returns
         -------
@@ -229,10 +222,8 @@ class PairLearner(TupleLearner):
         counts = None if weights is None else PairCounts(weights)
         if codes is None or any(part is not None for part in given):
             found = as_pairs(*given, y, Z.shape[0])
-        elif weights is None:
-            found = self._pairs_from_labels(Z, codes)
         else:
-            found, counts = self._counted_pairs(Z, codes, weights)
+            found = self._pairs_from_labels(Z, codes)
         if self._needs_dissimilar and not len(found.dissimilar):
             raise ValueError(
                 f"Got no dissimilar pairs, but {type(self).__name__} expected at least one: "
@@ -243,13 +234,6 @@ class PairLearner(TupleLearner):
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         raise NotImplementedError
-
-    def _counted_pairs(
-        self, Z: np.ndarray, codes: np.ndarray, weights: Weights
-    ) -> tuple[Pairs, PairCounts]:
-        """The pairs from labels, and what they count: all copies of a point are similar."""
-        own = 0.5 * float(weights.counts @ weights.own)
-        return self._pairs_from_labels(Z, codes), PairCounts(weights, own)
 
 
 def all_or_random_pairs(codes: np.ndarray, most: int, random_state: Any) -> Pairs:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import Weights, check_labels, check_points, streamed
+from kernelmetric.compute import check_labels, check_points, streamed
 from kernelmetric.graphs import as_pairs
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._spectral import (
@@ -107,8 +107,8 @@ class RCA(SpectralLearner):
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others.
+            What each row counts: its part of the objective is in proportion to it. Zero leaves the
+            row out.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class RCA(SpectralLearner):
         check_shrinkage(self.shrinkage)
         X = check_points(self, X, reset=True) if streamed(X) else self._check_points(X)
         weights = sample_weight
-        codes = self.chunks_ = _chunks_of(X, y, chunks, similar, pairs, weights)
+        codes = self.chunks_ = _chunks_of(X, y, chunks, similar, pairs)
         rank = self._check_n_components(X.shape[1])
         if streamed(X):
             scatter = scatter_of(X, codes)
@@ -157,9 +157,7 @@ class RCA(SpectralLearner):
         return tags
 
 
-def _chunks_of(
-    X: Any, y: Any, chunks: Any, similar: Any, pairs: Any, weights: Weights | None
-) -> np.ndarray:
+def _chunks_of(X: Any, y: Any, chunks: Any, similar: Any, pairs: Any) -> np.ndarray:
     """Chunk codes, -1 for points that are in none or alone in theirs."""
     if chunks is not None:
         if similar is not None or pairs is not None:
@@ -178,11 +176,8 @@ def _chunks_of(
     codes = np.where(codes < 0, -1, codes)
     names, codes = np.unique(codes, return_inverse=True)
     codes = codes - int(names[0] < 0)
-    if weights is None:
-        counts = np.bincount(codes[codes >= 0], minlength=1)
-        codes = np.where(counts[codes] < 2, -1, codes)
-    else:
-        codes = np.where(weights.others(codes + 1) > 0, codes, -1)
+    counts = np.bincount(codes[codes >= 0], minlength=1)
+    codes = np.where(counts[codes] < 2, -1, codes)
     if not np.any(codes >= 0):
         raise ValueError(
             "Got no chunk with two points, but expected at least one: RCA learns from what varies "

@@ -10,9 +10,7 @@ import numpy as np
 
 from kernelmetric.compute import (
     check_labels,
-    copies,
     one_thread,
-    rows_of,
     take_rows,
     to_numpy,
 )
@@ -141,8 +139,8 @@ class RFM(Learner):
         gram : array of shape (n_features, n_features), default=None
             Gram matrix of the basis, where X are coordinates in one that is not orthonormal.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what its
-            errors and gradients count beside the others.
+            What each row counts: its errors and gradients are in proportion to it. Zero leaves the
+            row out.
 
         Returns
         -------
@@ -152,8 +150,7 @@ class RFM(Learner):
         check_choice(self, "regression", tuple(KERNELS))
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "max_samples", Integral, low=_LEAST_ROWS)
-        times, weights = copies(sample_weight)  # any of them may be left out
-        X, y = rows_of(X, times), rows_of(y, times)
+        weights = sample_weight
         X = self._check_points(X)
         targets = _checked_targets(y, X)
         rank = self._check_n_components(X.shape[1])

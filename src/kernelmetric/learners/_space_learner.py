@@ -61,8 +61,8 @@ class SpaceLearner(TakesComparisons, PairLearner):
         quadruplets : Quadruplets or array-like of shape (n_quadruplets, 4), default=None
             Row numbers (a, b, c, d), instead of labels: a is nearer to b than c is to d.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others. A pair counts the product of its two.
+            What each row counts: its part of the objective is in proportion to it. Zero leaves the
+            row out. A pair counts the product of its two.
 
         Returns
         -------

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernelmetric.learners._base import BLOCK_BYTES, Learner
+from kernelmetric.solvers import column_signs
 from kernelmetric.spaces import Coordinates
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
@@ -27,7 +28,8 @@ class SpectralLearner(Learner):
 
     def _keep(self, V: np.ndarray, coordinates: Coordinates, X: Any) -> None:
         """Store the directions, given in columns, as a map on the coordinates of X."""
-        self._store(coordinates.leave(V.T), X)
+        L = coordinates.leave(V.T)
+        self._store(column_signs(L.T)[:, None] * L, X)  # those of eigenvectors are arbitrary
 
 
 def check_shrinkage(shrinkage: Any) -> None:

@@ -140,8 +140,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         y : array-like of shape (n_samples,)
             Classes, numbers or strings.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others: in the metric, in the votes, and among the points held out.
+            What each row counts; zero leaves it out. It counts in the metric, in the votes, and
+            among the points held out.
 
         Returns
         -------
@@ -163,7 +163,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             weights = with_classes(weights, self.class_weight, labels, rows)
             X, self._codes = rows_of(X, rows), codes if rows is None else codes[rows]
             codes = self._codes
-            self._mass = None if weights is None else weights.shares
+            self._mass = None if weights is None else weights.shares / weights.unit
             folds = self._learn(X, codes, classes=True, sample_weight=w)
             held_out = self._held_out(folds)
             choice = held_out.choose()

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from kernelmetric.compute import (
     map_rows,
     refuse_unsaid,
-    repeated_quantiles,
     rows_of,
     to_numpy,
     unchanged_on_failure,
+    weighted_quantiles,
 )
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
@@ -139,8 +139,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others: in the metric, in the votes, and among the points held out.
+            What each row counts; zero leaves it out. It counts in the metric, in the votes, and
+            among the points held out.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             rows, weights, w = self._weighed(X, sample_weight)
             X, y = rows_of(X, rows), y if rows is None else y[rows]
             self.targets_ = y.copy()
-            self._mass = None if weights is None else weights.counts
+            self._mass = None if weights is None else weights.masses
             folds = self._learn(X, y, classes=False, sample_weight=w)
             held_out = self._held_out(folds)
             choice = held_out.choose()
@@ -340,7 +340,7 @@ def _best_floor(
         if mass is None:
             end = np.quantile(ratios, _TYPICAL)
         else:
-            end = repeated_quantiles(ratios, mass[order], _TYPICAL)
+            end = weighted_quantiles(ratios, mass[order], _TYPICAL)
         choices.append((float(end) * local.mean(), floor * typical, float(local.mean())))
     _, floor, scale = min(choices, key=lambda choice: choice[0])
     return floor, scale

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import (
+    Weighed,
+    Weights,
     exp_of_negative,
     map_rows,
     over_rows,
@@ -20,8 +22,8 @@ from kernelmetric.compute import (
     sum_rows,
     take_rows,
     to_numpy,
+    unweighed,
 )
-from kernelmetric.graphs import repeated
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
 from kernelmetric.selection._alignment import sample_rows
 from kernelmetric.selection._far_columns import without_gaps
@@ -120,8 +122,8 @@ class AlignedScales(Kernel):
         X : array of shape (n, d)
             Training points.
         y : array of shape (n,)
-            Their labels; numbers for ``target="regression"``. Where rows have weights, they are
-            repeated as often as they count.
+            Their labels; numbers for ``target="regression"``. Where rows have weights, sums
+            over pairs of points are by weights.
 
         Returns
         -------
@@ -129,16 +131,23 @@ class AlignedScales(Kernel):
             The kernel, bound, and its scales.
         """
         X, _ = self._check_blocks(X, None)
-        X, y = repeated(X, y)
+        labels, weights = unweighed(y)
         rows = sample_rows(X.shape[0], self.max_samples, self.random_state)
-        ideal = ideal_kernel(y, X, self.target, rows)
+        counts = None if weights is None else weights.shares
+        ideal = ideal_kernel(labels, X, self.target, rows, counts)
+        some = weights if weights is None or rows is None else weights.take(rows)
         points = to_numpy(X if rows is None else take_rows(X, rows)).astype(np.float64)
-        scales = aligned_scales(points, ideal, checked_groups(self.groups, X.shape[1]))
+        scales = aligned_scales(points, ideal, checked_groups(self.groups, X.shape[1]), some)
         kernel = RBF() + 0.1 * Delta() if self.kernel is None else as_kernel(self.kernel)
         return Rescaled(kernel, scales).bind(X, y)
 
 
-def aligned_scales(X: np.ndarray, ideal: Block, groups: np.ndarray | None = None) -> np.ndarray:
+def aligned_scales(
+    X: np.ndarray,
+    ideal: Block,
+    groups: np.ndarray | None = None,
+    weights: Weights | None = None,
+) -> np.ndarray:
     """Scales of features under which one Gaussian aligns best with an ideal kernel.
 
     Parameters
@@ -149,6 +158,8 @@ def aligned_scales(X: np.ndarray, ideal: Block, groups: np.ndarray | None = None
         From two slices to a block of the ideal kernel.
     groups : ndarray of int of shape (d,), default=None
         The group of each feature; None: each is one.
+    weights : Weights, default=None
+        Of the points.
 
     Returns
     -------
@@ -156,16 +167,19 @@ def aligned_scales(X: np.ndarray, ideal: Block, groups: np.ndarray | None = None
         Positive scales s, such that the Gaussian is exp(-‖s∘(x - y)‖²).
     """
     n, d = X.shape
-    gamma = RBF(gamma="median").bind(X)._gamma()
+    gamma = (
+        RBF(gamma="median").bind(X, None if weights is None else Weighed(None, weights))._gamma()
+    )
     if n < _FEWEST or d < 2:
         return np.full(d, gamma**0.5)
     X = without_gaps(X, gamma**-0.5)
     X = X - X.mean(axis=0)
-    target = u_centred(ideal, n)
+    mass = None if weights is None else weights.shares / weights.unit
+    target = u_centred(ideal, n, mass)
     chance = n**-0.5  # a Delta aligns so well
 
     def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = u_alignment(logs, X, target)
+        value, gradient = u_alignment(logs, X, target, mass)
         above = max(value, 0.0) + chance
         return -np.log(above), -((value > 0) * gradient / above)
 
@@ -175,7 +189,7 @@ def aligned_scales(X: np.ndarray, ideal: Block, groups: np.ndarray | None = None
     return np.exp(0.5 * descend(loss, start, groups, prior=_PRIOR)[1])
 
 
-def u_centred(ideal: Block, n: int) -> Rows:
+def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:
     r"""A target without diagonal and without what its row sums say, scaled to norm one.
 
     .. math::
@@ -184,8 +198,10 @@ def u_centred(ideal: Block, n: int) -> Rows:
        + \frac{Y_{\cdot\cdot}}{(n - 1)(n - 2)},
        \qquad U_{ii} = 0
 
-    where the dots are sums over the other points. Its products with kernels are unbiased [1]_: a
-    kernel that knows nothing of the labels has product zero on average, however narrow it is.
+    where the dots are sums over the other points. With weights it is what is left by the best
+    :math:`a_i + a_j`, and both are multiplied by the roots of the weights. Its
+    products with kernels are unbiased [1]_: a kernel that knows nothing of the labels has product
+    zero on average, however narrow it is.
 
     Parameters
     ----------
@@ -193,6 +209,8 @@ def u_centred(ideal: Block, n: int) -> Rows:
         From two slices to a block of Y.
     n : int
         Number of points, at least 4.
+    mass : ndarray of shape (n,), default=None
+        What the points count, one on average.
 
     Returns
     -------
@@ -210,15 +228,23 @@ def u_centred(ideal: Block, n: int) -> Rows:
         return _without_diagonal(ideal(rows, everything), rows)
 
     def centred(rows: slice) -> np.ndarray:
-        U = off_diagonal(rows) - sums[rows, None] - sums + sums.sum() / (n - 1)
-        return _without_diagonal(U, rows)
+        U = _without_diagonal(off_diagonal(rows) - sums[rows, None] - sums + constant, rows)
+        return U if mass is None else np.sqrt(np.outer(mass[rows], mass)) * U
 
-    sums = map_rows(lambda rows: off_diagonal(rows).sum(axis=1), n, _BLOCK_BYTES * n) / (n - 2)
+    if mass is None:
+        sums = map_rows(lambda rows: off_diagonal(rows).sum(axis=1), n, _BLOCK_BYTES * n) / (n - 2)
+        constant = sums.sum() / (n - 1)
+    else:
+        each, constant = _inverses(mass), 0.0
+        sums = map_rows(lambda rows: off_diagonal(rows) @ mass, n, _BLOCK_BYTES * n)
+        sums = each / mass * (sums - (each @ sums) / (1.0 + np.sum(each)))
     square = sum_rows(lambda rows: float(np.sum(centred(rows) ** 2)), n, _BLOCK_BYTES * n)
     return lambda rows: centred(rows) / (np.sqrt(square) or 1.0)
 
 
-def u_alignment(logs: np.ndarray, X: np.ndarray, target: Rows) -> tuple[float, np.ndarray]:
+def u_alignment(
+    logs: np.ndarray, X: np.ndarray, target: Rows, mass: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
     r"""Alignment of a Gaussian with a target, free of the bias of its diagonal, and its gradient.
 
     The cosine between the U-centred K and the target, where
@@ -233,6 +259,8 @@ def u_alignment(logs: np.ndarray, X: np.ndarray, target: Rows) -> tuple[float, n
         Points.
     target : callable
         What :func:`u_centred` returned.
+    mass : ndarray of shape (n,), default=None
+        What the points count, as there.
 
     Returns
     -------
@@ -249,6 +277,9 @@ def u_alignment(logs: np.ndarray, X: np.ndarray, target: Rows) -> tuple[float, n
         K = exp_of_negative(squared_distances(S[rows], S), 1.0, overwrite=True)
         K = _without_diagonal(K, rows)
         weighted, squared = target(rows) * K, K * K
+        if mass is not None:
+            both = np.outer(mass[rows], mass)
+            weighted, squared, K = np.sqrt(both) * weighted, both * squared, mass * K
         by_row, by_product, by_square = (
             _moments(M, X[rows], powers) for M in (K, weighted, squared)
         )
@@ -260,12 +291,23 @@ def u_alignment(logs: np.ndarray, X: np.ndarray, target: Rows) -> tuple[float, n
     product, by_product, square, by_square = map(sum, totals)
     row, total = 2.0 / (n - 2), 1.0 / (n - 1) / (n - 2)
     norm = square - row * (sums @ sums) + total * sums.sum() ** 2
+    by_norm = by_square - row * (sums @ by_row) + total * sums.sum() * by_row.sum(axis=0)
+    if mass is not None:
+        each = _inverses(mass)
+        total, there = 2.0 / (1.0 + np.sum(each)), each @ sums
+        norm = square - 2.0 * (each * sums) @ sums + total * there**2
+        by_norm = by_square - 2.0 * (each * sums) @ by_row + total * there * (each @ by_row)
     if norm <= _LEAST_SPREAD * square:
         return 0.0, np.zeros(d)
-    by_norm = by_square - row * (sums @ by_row) + total * sums.sum() * by_row.sum(axis=0)
     value = product / np.sqrt(norm)
     # dK_ij = -w (x_i - x_j)² K_ij
     return value, -np.exp(logs) * (by_product / np.sqrt(norm) - value * by_norm / norm)
+
+
+def _inverses(mass: np.ndarray) -> np.ndarray:
+    """What centring without the diagonal divides by, one over n - 2 for equal points."""
+    total = np.sum(mass)
+    return mass / np.maximum(total - 2.0 * mass, total / len(mass))
 
 
 def _without_diagonal(block: np.ndarray, rows: slice) -> np.ndarray:

@@ -18,8 +18,8 @@ from kernelmetric.compute import (
     row_products,
     streamed,
     take_rows,
+    unweighed,
 )
-from kernelmetric.graphs import repeated
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.selection._ideal import Block, ideal_kernel, weighted_by
 from kernelmetric.solvers import nonnegative_qp
@@ -206,7 +206,7 @@ class KernelAlignment(Kernel):
             Training points.
         y : array of shape (n,)
             Their labels; numbers for ``target="regression"``. Where rows have weights
-            (:class:`~kernelmetric.compute.Weighed`), rows are repeated as often as they count.
+            (:class:`~kernelmetric.compute.Weighed`), all sums over points are by weights.
 
         Returns
         -------
@@ -214,7 +214,7 @@ class KernelAlignment(Kernel):
             The learned kernel.
         """
         X, _ = self._check_blocks(X, None)
-        X, y = repeated(X, y)
+        labels, weights = unweighed(y)
         N = X.shape[0]
         kernels = Sum(self._base_kernels()).bind(X, y).kernels
         most = _DRAWN if self.max_samples is None and streamed(X) else self.max_samples
@@ -222,11 +222,14 @@ class KernelAlignment(Kernel):
         points = X if rows is None else take_rows(X, rows)
         if streamed(points):
             points = take_rows(X, np.arange(N))
-        ideal = ideal_kernel(y, X, self.target, rows)
+        shares = None if weights is None else weights.shares
+        ideal = ideal_kernel(labels, X, self.target, rows, shares)
         if self.local is not None:
             ideal = weighted_by(as_kernel(self.local).bind(X, y), points, ideal)
         with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
-            sums = gram_products(_tiles(kernels, points, ideal), points.shape[0], population=N)
+            shares = shares if shares is None or rows is None else shares[rows]
+            tiles, n = _tiles(kernels, points, ideal), points.shape[0]
+            sums = gram_products(tiles, n, population=N, weights=shares)
         self._check_finite(kernels, sums, X)
         norms = _norms(sums, single=is_single(X), centered=self.centered)
         products = sums.centred if self.centered else sums.plain
@@ -234,10 +237,12 @@ class KernelAlignment(Kernel):
         S, b = cosines[:-1, :-1].copy(), cosines[:-1, -1].copy()
         v = aligned_weights(S, b)
 
-        weights = v * _inverse(norms[:-1])
-        weights /= _total_variance(weights, sums, N)
-        chosen = np.flatnonzero(weights)
-        aligned = AlignedSum([kernels[i] for i in chosen], weights[chosen].tolist())
+        factors = v * _inverse(norms[:-1])
+        factors /= _total_variance(
+            factors, sums, N if shares is None else N * float(np.mean(shares))
+        )
+        chosen = np.flatnonzero(factors)
+        aligned = AlignedSum([kernels[i] for i in chosen], factors[chosen].tolist())
         aligned.base_kernels_ = kernels
         aligned.S_, aligned.b_ = S, b * norms[-1]
         aligned.weights_ = v / (v @ aligned.b_)
@@ -245,9 +250,10 @@ class KernelAlignment(Kernel):
         aligned.alignment_ = float(v @ b / np.sqrt(v @ S @ v))
         aligned.alignment_error_ = 0.0
         if rows is not None:
-            means = np.vstack([weights @ sums.row_means[:-1], sums.row_means[-1]])
+            means = np.vstack([factors @ sums.row_means[:-1], sums.row_means[-1]])
             tiles = _tiles([aligned], points, ideal)
-            by_row = row_products(tiles, len(rows), means=means if self.centered else None)
+            some = means if self.centered else None
+            by_row = row_products(tiles, n, means=some, weights=shares)
             aligned.alignment_error_ = alignment_error(by_row, N)
         return aligned
 
@@ -384,7 +390,7 @@ def _inverse(norms: np.ndarray) -> np.ndarray:
     return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
-def _total_variance(weights: np.ndarray, sums: GramProducts, n: int) -> float:
+def _total_variance(weights: np.ndarray, sums: GramProducts, n: float) -> float:
     """tr(HKH) / n of the weighted sum; tr(K) / n where that is only rounding."""
     trace = weights @ sums.traces[:-1] / n
     variance = trace - weights @ sums.totals[:-1] / n**2

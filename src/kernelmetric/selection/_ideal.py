@@ -14,7 +14,13 @@ from kernelmetric.compute import check_labels, to_numpy
 Block = Callable[[slice, slice], np.ndarray]
 
 
-def ideal_kernel(y: Any, X: Any, target: str, rows: np.ndarray | None = None) -> Block:
+def ideal_kernel(
+    y: Any,
+    X: Any,
+    target: str,
+    rows: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> Block:
     """The kernel that the labels would like, tile by tile.
 
     Parameters
@@ -27,6 +33,8 @@ def ideal_kernel(y: Any, X: Any, target: str, rows: np.ndarray | None = None) ->
         Which ideal.
     rows : ndarray of int, default=None
         The points that the tiles number; None means all.
+    weights : ndarray of shape (n,), default=None
+        What all points count, for the mean.
 
     Returns
     -------
@@ -42,7 +50,7 @@ def ideal_kernel(y: Any, X: Any, target: str, rows: np.ndarray | None = None) ->
         )
     chosen: Any = slice(None) if rows is None else rows
     if target == "regression":
-        t = _centred_numbers(y, X)[chosen]
+        t = _centred_numbers(y, X, weights)[chosen]
         return lambda i, j: np.outer(t[i], t[j])
     labels = np.asarray(to_numpy(y))
     unknown = labels.dtype.kind == "f" and not np.all(np.isfinite(labels))  # check_labels says so
@@ -77,7 +85,7 @@ def weighted_by(kernel: Any, X: Any, ideal: Block) -> Block:
     return lambda i, j: ideal(i, j) * to_numpy(kernel(X[i, :], None if i == j else X[j, :]))
 
 
-def _centred_numbers(y: Any, X: Any) -> np.ndarray:
+def _centred_numbers(y: Any, X: Any, weights: np.ndarray | None) -> np.ndarray:
     t = np.asarray(column_or_1d(to_numpy(y)))
     check_consistent_length(X, t)
     if t.dtype.kind not in "fiub" or not np.all(np.isfinite(t)) or np.ptp(t) == 0:
@@ -85,4 +93,5 @@ def _centred_numbers(y: Any, X: Any) -> np.ndarray:
             "Got y that is constant, not finite or not numeric, but target='regression' expected "
             "numbers that differ: try target='classes' for labels."
         )
-    return t - np.mean(t, dtype=np.float64)
+    t = t.astype(np.float64)
+    return t - np.average(t, weights=weights)

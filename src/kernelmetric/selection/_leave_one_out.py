@@ -109,8 +109,8 @@ class LeaveOneOutRidge(Kernel):
     A floating-point y with fractions, or with fewer than four rows per value, is a continuous
     target. For sparse X only the RBF is tried, on common scales. The ridge chosen on a sample is
     kept for all rows: it is the noise of one target beside the variance of the function. Where rows
-    have weights, errors count by them, in the regression and on points left out; a point is left
-    out as a whole, however many rows it stands for.
+    have weights, errors count by them, in the regression and on points left out; the
+    ridge is that of a row of mean weight.
 
     Cells that are 100 times as far from the median of their column as all others, such as 9999 for
     a missing value, are named in a :class:`~kernelmetric.compute.FarCellWarning`; the choice does

@@ -70,8 +70,8 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         y : array-like of shape (n_samples,), default=None
             Passed to the kernel's ``bind``; ignored by kernels that need no labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others: in the mean that is the origin, and in the directions that vary most.
+            What each row counts; zero leaves it out. It counts in the mean that is the origin, and
+            in the directions that vary most.
 
         Returns
         -------
@@ -93,8 +93,8 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         y : array-like of shape (n_samples,), default=None
             Passed to the kernel's ``bind``.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many rows each row stands for, or, where these are not whole numbers, what it counts
-            beside the others: in the mean that is the origin, and in the directions that vary most.
+            What each row counts; zero leaves it out. It counts in the mean that is the origin, and
+            in the directions that vary most.
 
         Returns
         -------

@@ -141,7 +141,7 @@ class FeatureMapSpace(Space):
         values, V = symmetric_eigenpairs(scatter)
         axes = mean, values[::-1], np.ascontiguousarray(V[:, ::-1])
         P = None if P is None else to_numpy(P)
-        self._keep(X, axes, P, (n, norms), seen["cut_off"])
+        self._keep(X, axes, P, (n, n, norms), seen["cut_off"])
         self.moments_ = {
             "projection": axes[2] if P is None else P @ axes[2],
             "mean": mean @ axes[2],
@@ -160,8 +160,9 @@ class FeatureMapSpace(Space):
         weights = unweighed(y)[1]
         W, m, cut_off = self._feature_map(X, y)
         axes = self._principal_axes(X, W, m, weights)
-        sums = X.shape[0] if weights is None else weights.total, self._squared_norms(X, weights)
-        self._keep(X, axes, W, sums, cut_off)
+        n = X.shape[0]
+        total = float(n) if weights is None else weights.total
+        self._keep(X, axes, W, (n, total, self._squared_norms(X, weights)), cut_off)
         self.__dict__.pop("moments_", None)  # those of rows that came before
         return lambda: self._coordinates(X)
 
@@ -170,18 +171,18 @@ class FeatureMapSpace(Space):
         X: Any,
         axes: tuple[np.ndarray, np.ndarray, Any],
         W: Any | None,
-        sums: tuple[float, float],
+        sums: tuple[float, float, float],
         cut_off: float,
     ) -> None:
-        """Keep the leading axes, of so many rows with such a sum of squared norms."""
-        (mean, values, V), (n, norms) = axes, sums
+        """Keep the leading axes, of so many rows that count so much, and their squared norms."""
+        (mean, values, V), (rows, n, norms) = axes, sums
         # ‖mean‖² in the span of f bounds that of the feature space from below, so this total is
         # an upper bound, and the fraction of variance kept a lower one.
         total = max(norms - n * float(mean @ mean), float(values.clip(0).sum()))
         eps = float(np.finfo(np.float32 if is_single(X) else np.float64).eps)
         # As in KPCA: what the round-off of centring leaves of identical points is no direction.
-        floor = max(cut_off * values[0], n * np.finfo(np.float64).eps * norms, 0.0)
-        kept = n_kept(values, max(floor, eps * norms / n), self.n_components, total)
+        floor = max(cut_off * values[0], rows * np.finfo(np.float64).eps * norms, 0.0)
+        kept = n_kept(values, max(floor, eps * norms / rows), self.n_components, total)
         if kept == 0:
             refuse_rank_zero(X.shape[0], self.kernel_)
         V = V[:, :kept]

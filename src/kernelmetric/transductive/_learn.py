@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from kernelmetric.solvers import Eigenpairs
@@ -45,7 +46,13 @@ class Learned(NamedTuple):
 
 
 def learn(
-    metric: Any, points: np.ndarray, source: Source, penalty: Any, cost: Any, start: Any
+    metric: Any,
+    points: np.ndarray,
+    source: Source,
+    penalty: Any,
+    cost: Any,
+    start: Any,
+    weights: np.ndarray | None = None,
 ) -> Learned:
     """Choose graph, dimension and λ, and solve.
 
@@ -61,6 +68,8 @@ def learn(
         As the parameters mean them.
     start : ndarray of shape (n, p) or None
         Vectors near the wanted ones.
+    weights : ndarray of shape (n,), default=None
+        What the part of each point in the cost counts.
 
     Returns
     -------
@@ -71,12 +80,20 @@ def learn(
     codes, rng = source.codes, check_random_state(metric.random_state)
     options = {"tol": metric.tol, "random_state": rng.randint(2**31 - 1)}
     parts = source.graphs(points, cost.n_neighbors)
-    C = cost.weights(*parts)
+
+    def weighted(similar: Any, dissimilar: Any) -> Any:
+        C = cost.weights(similar, dissimilar)
+        if weights is None:
+            return C
+        halves = 0.5 * sparse.diags_array(weights)  # of an edge, one is part of either point
+        return (halves @ C + C @ halves).tocsr()
+
+    C = weighted(*parts)
 
     def embed(geometry: Geometry, d: int, lam: float, known: Any) -> Eigenpairs:
         some = C
         if np.isfinite(lam) and known is not codes:  # some labels are hidden
-            some = cost.weights(*Source(None, known).graphs(points, cost.n_neighbors))
+            some = weighted(*Source(None, known).graphs(points, cost.n_neighbors))
         return solve(geometry, some, lam, d, start=start, **options)
 
     graphs = iter([Graph("none", None, None)])

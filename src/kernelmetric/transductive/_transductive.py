@@ -21,7 +21,6 @@ from kernelmetric.compute import (
     device_like,
     map_points,
     mention_far_cells,
-    repeated_rows,
     require_memory,
     rows_of,
     take_rows,
@@ -30,6 +29,7 @@ from kernelmetric.compute import (
     warn,
     weigh,
 )
+from kernelmetric.graphs import as_pairs
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
@@ -223,9 +223,11 @@ class TransductiveDistance(Metric, BaseEstimator):
         cost_graph : sparse or dense array of shape (n_samples, n_samples), default=None
             Instead of labels or pairs: symmetric weights, positive where points should be near.
             Where all are zero, the method is that of the penalty alone.
-        sample_weight : array-like of int of shape (n_samples,), default=None
-            How many rows each row stands for. Rows are repeated so often, also in what the fit
-            keeps, ``embedding_`` and ``transduction_``. Only beside labels, or alone.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row counts beside the others: its part of the cost that labels or pairs have
+            is in proportion to it. Zero leaves the row out, also of ``embedding_`` and
+            ``transduction_``. In the geometry of the points all rows count alike. Not beside a
+            ``cost_graph``, which has weights of its own.
 
         Returns
         -------
@@ -236,14 +238,14 @@ class TransductiveDistance(Metric, BaseEstimator):
             check_parameters(self)
             cost, penalty = as_cost(self.cost), as_penalty(self.penalty)
             X = check_points(self, X, reset=True, ensure_min_samples=2)
-            given = similar, dissimilar, pairs, cost_graph
-            X, y = _repeated(X, y, sample_weight, numbered=any(g is not None for g in given))
+            given = {"similar": similar, "dissimilar": dissimilar, "pairs": pairs}
+            X, y, given, weights = _weighed(X, y, given, cost_graph, sample_weight)
             require_memory(
                 self.estimate_memory(*X.shape),
                 f"TransductiveDistance on {X.shape[0]} points",
                 "try graph='neighbors', or fewer components.",
             )
-            source = read_source(y, X.shape[0], similar, dissimilar, pairs, cost_graph)
+            source = read_source(y, X.shape[0], **given, cost_graph=cost_graph)
             points = prior_points(self.prior, X)
             with np.errstate(over="ignore"):  # infinity is refused in a sentence
                 check_spread(points)
@@ -251,7 +253,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             earlier: Any = getattr(self, "embedding_", ()) if self.warm_start else ()
             drawn = getattr(self, "graph_", None) != POINTS.kind  # else there are no eigenvectors
             start = earlier if drawn and len(earlier) == len(points) else None
-            learned = learn(self, points, source, penalty, cost, start)
+            learned = learn(self, points, source, penalty, cost, start, weights)
             self.__dict__.update(learned.chosen)
             self._store(learned.found, learned.geometry, X)
             self._points, self._codes = points, source.codes
@@ -281,7 +283,7 @@ class TransductiveDistance(Metric, BaseEstimator):
             A copy of ``embedding_``.
         """
         self.fit(X, y, **fit_params)
-        if len(self.embedding_) != _num_samples(X):  # rows were repeated, or left out
+        if len(self.embedding_) != _num_samples(X):  # rows were left out
             return self.transform(X)
         return self.embedding_.copy()
 
@@ -407,21 +409,20 @@ class TransductiveDistance(Metric, BaseEstimator):
             self.components_ = (V * signs / np.sqrt(geometry.values)[:, None]).T
 
 
-def _repeated(X: Any, y: Any, sample_weight: Any, *, numbered: bool) -> tuple[Any, Any]:
-    """Points and labels as often as they count; refused where something else numbers the rows."""
+def _weighed(
+    X: Any, y: Any, given: dict[str, Any], cost_graph: Any, sample_weight: Any
+) -> tuple[Any, Any, dict[str, Any], np.ndarray | None]:
+    """Points, labels and pairs of the rows that count, and what each counts beside the others."""
     rows, weights = weigh(sample_weight, X)
-    if weights is None and rows is None:
-        return X, y
-    if numbered:
+    masses = None if weights is None else weights.masses
+    if cost_graph is not None and (rows is not None or masses is not None):
         raise ValueError(
-            "Got sample_weight beside pairs or a cost graph, which number the rows of X: expected "
-            "labels, or no weights."
+            "Got sample_weight beside a cost graph, but expected one of the two: multiply the "
+            "weights of its edges, and leave points out of X."
         )
-    if weights is not None and not weights.own.any():
-        raise ValueError(
-            "Got sample_weight that are not whole numbers, but TransductiveDistance expected how "
-            "many rows each row stands for: try rounding a multiple of them."
-        )
-    kept = np.arange(X.shape[0]) if rows is None else rows
-    times = kept if weights is None else kept[repeated_rows(weights)]
-    return take_rows(X, times), rows_of(y, times)
+    if rows is None:
+        return X, y, given, masses
+    if any(part is not None for part in given.values()):
+        found = as_pairs(given["pairs"], given["similar"], given["dissimilar"], None, X.shape[0])
+        given = {"similar": None, "dissimilar": None, "pairs": found.subset(rows)}
+    return take_rows(X, rows), rows_of(y, rows), given, masses

@@ -17,7 +17,7 @@ from kernelmetric.compute._arrays import (
     to_numpy,
 )
 from kernelmetric.compute._budget import itemsize_of
-from kernelmetric.compute._weights import Weights, repeated_quantiles
+from kernelmetric.compute._weights import Weights, weighted_quantiles
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._differences import (
     GATHER_COST,
@@ -99,7 +99,7 @@ def median_squared_distance(
         values, counts = counted_squared_distances(
             X, weights, n_pairs=n_pairs, random_state=random_state
         )
-        return float(repeated_quantiles(values, counts, 0.5)) if len(values) else 1.0
+        return float(weighted_quantiles(values, counts, 0.5)) if len(values) else 1.0
     values = sampled_squared_distances(X, n_pairs=n_pairs, random_state=random_state)
     return float(np.median(values)) if len(values) else 1.0
 
@@ -119,7 +119,7 @@ def sampled_squared_distances(
 def counted_squared_distances(
     X: Any, weights: Weights, *, n_pairs: int = 20_000, random_state: Any = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same, and how many pairs of rows each stands for."""
+    """The same, and what each counts, the product of its points."""
     i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
     values, counts = pair_squares(X, X, i, j), weights.counts[i] * weights.counts[j]
     return values[values > 0], counts[values > 0]

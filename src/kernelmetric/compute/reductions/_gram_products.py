@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute._arrays import device_of, namespace, to_numpy
+from kernelmetric.compute._arrays import device_of, like, namespace, to_numpy
 from kernelmetric.compute._budget import current_budget, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute.backends import backend_of
@@ -53,7 +53,9 @@ class GramProducts(NamedTuple):
     row_means: np.ndarray
 
 
-def gram_products(evaluate: Evaluate, n: int, *, population: int | None = None) -> GramProducts:
+def gram_products(
+    evaluate: Evaluate, n: int, *, population: int | None = None, weights: np.ndarray | None = None
+) -> GramProducts:
     r"""Frobenius products between Gram matrices, plain and centred, in one pass.
 
     .. math::
@@ -72,6 +74,8 @@ def gram_products(evaluate: Evaluate, n: int, *, population: int | None = None) 
         When the n points are a random sample of N points: N. The results are then estimates for
         all N, in which single points, pairs and triples each count as often as there are of them;
         plain products, traces and totals are unbiased. None means n: nothing is estimated.
+    weights : ndarray of shape (n,), default=None
+        What the points count: every sum over points is then by weights.
 
     Returns
     -------
@@ -94,17 +98,25 @@ def gram_products(evaluate: Evaluate, n: int, *, population: int | None = None) 
     tiles = [(i, j) for k, i in enumerate(blocks) for j in blocks[k:]]
 
     products, sums, diagonals = sum_tiles(
-        partial(_sums, evaluate, shift, n),
+        partial(_sums, evaluate, shift, n, weights),
         tiles,
         flops=_OPERATIONS * m * n * n / 2,
         entries=m * n,
         host=backend_of(values[0]).host,
     )
     with np.errstate(all="ignore"):
+        if weights is not None:
+            return _by_weights(products, sums, diagonals, shift, weights, population or n)
         return _scaled(products, sums, diagonals, shift, population or n)
 
 
-def row_products(evaluate: Evaluate, n: int, *, means: np.ndarray | None = None) -> np.ndarray:
+def row_products(
+    evaluate: Evaluate,
+    n: int,
+    *,
+    means: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
     """Products of the rows of Gram matrices, and those of their diagonal entries.
 
     Parameters
@@ -115,18 +127,24 @@ def row_products(evaluate: Evaluate, n: int, *, means: np.ndarray | None = None)
         Number of points.
     means : ndarray of shape (m, n), default=None
         The row means, where the matrices should be centred.
+    weights : ndarray of shape (n,), default=None
+        What the points count.
 
     Returns
     -------
     ndarray of shape (2, n, m, m)
-        Sums over j of k_ij l_ij, then k_ii l_ii, for every point i.
+        Sums over j of k_ij l_ij, then k_ii l_ii, for every point i; times the weights of both
+        points, where they have any.
     """
     parts = []
     everything = slice(0, n)
+    grand = None if means is None else np.average(means, axis=1, weights=weights)[:, None, None]
     for rows in row_blocks(n, 2 * _PAIR_BYTES * n):
         F = np.stack([to_numpy(K).astype(np.float64) for K in evaluate(rows, everything)])
         if means is not None:
-            F += means.mean(axis=1)[:, None, None] - means[:, rows, None] - means[:, None, :]
+            F += grand - means[:, rows, None] - means[:, None, :]
+        if weights is not None:
+            F *= np.sqrt(np.outer(weights[rows], weights))
         own = np.take_along_axis(F, np.arange(n)[rows][None, :, None], axis=2)[:, :, 0]
         R = np.moveaxis(F, 1, 0)
         parts.append(np.stack([R @ np.moveaxis(R, 1, 2), np.einsum("ai,bi->iab", own, own)]))
@@ -134,7 +152,11 @@ def row_products(evaluate: Evaluate, n: int, *, means: np.ndarray | None = None)
 
 
 def _sums(
-    evaluate: Evaluate, shift: np.ndarray, n: int, tiles: list[tuple[slice, slice]]
+    evaluate: Evaluate,
+    shift: np.ndarray,
+    n: int,
+    weights: np.ndarray | None,
+    tiles: list[tuple[slice, slice]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Products, row sums and diagonals of K - shift, over some of the tiles."""
     m = len(shift)
@@ -143,14 +165,18 @@ def _sums(
         with np.errstate(all="ignore"):  # what overflows is seen in the sums
             F = _stacked(evaluate(rows, columns), shift)
             xp = namespace(F)
-            flat = xp.reshape(F, (m, -1))
+            across = down = G = F
+            if weights is not None:
+                a, b = like(weights[rows], F)[:, None], like(weights[columns], F)
+                across, down, G = b * F, a * F, xp.sqrt(a) * xp.sqrt(b) * F
+            flat = xp.reshape(G, (m, -1))
             tile = to_numpy(flat @ flat.T)
-            sums[:, rows] += to_numpy(xp.sum(F, axis=2))
+            sums[:, rows] += to_numpy(xp.sum(across, axis=2))
             if rows == columns:
                 diagonals[:, rows] = to_numpy(xp.linalg.diagonal(F))
                 products += tile
             else:  # its mirror image below the diagonal
-                sums[:, columns] += to_numpy(xp.sum(F, axis=1))
+                sums[:, columns] += to_numpy(xp.sum(down, axis=1))
                 products += 2.0 * tile
     return products, sums, diagonals
 
@@ -166,14 +192,50 @@ def _stacked(blocks: Iterable[Any], shift: np.ndarray) -> Any:
     return F
 
 
+def _by_weights(
+    products: np.ndarray,
+    sums: np.ndarray,
+    diagonals: np.ndarray,
+    shift: np.ndarray,
+    weights: np.ndarray,
+    N: int,
+) -> GramProducts:
+    """The same as :func:`_scaled`, of sums by weights.
+
+    Of the triples of a sample that are pairs, the third weight is taken for the mean one.
+    """
+    n = len(weights)
+    every, two, three = _multiples(n, N)
+    total, beside = every * float(np.sum(weights)), sums - weights * diagonals
+    mixed = (weights**2 * diagonals) @ beside.T
+    D = (weights**2 * diagonals) @ diagonals.T
+    off = float(np.mean(weights)) * (products - D)
+    rows = every * (weights**3 * diagonals) @ diagonals.T + two * (mixed + mixed.T + off)
+    rows += three * ((weights * beside) @ beside.T - off)
+    totals = every * (diagonals @ weights**2) + two * (beside @ weights)
+    centred = every * D + two * (products - D) - 2.0 / total * rows
+    centred += np.outer(totals, totals) / total**2
+    cross = np.outer(shift, sums @ weights + 0.5 * np.sum(weights) ** 2 * shift)
+    moved = diagonals + shift[:, None]
+    D = (weights**2 * moved) @ moved.T
+    plain = every * D + two * (products + cross + cross.T - D)
+    means = sums / np.sum(weights) + shift[:, None]
+    return GramProducts(plain, centred, every * moved @ weights, totals + total**2 * shift, means)
+
+
+def _multiples(n: int, N: int) -> tuple[float, float, float]:
+    """For how many single points, pairs and triples of N each of n stands."""
+    singles = N / n
+    pairs = singles * (N - 1) / max(n - 1, 1)
+    return singles, pairs, pairs * (N - 2) / max(n - 2, 1)
+
+
 def _scaled(
     products: np.ndarray, sums: np.ndarray, diagonals: np.ndarray, shift: np.ndarray, N: int
 ) -> GramProducts:
     """What the sums over n points say of N: every kind of tuple counts as often as there are."""
     n = sums.shape[1]
-    singles = N / n
-    pairs = singles * (N - 1) / max(n - 1, 1)
-    triples = pairs * (N - 2) / max(n - 2, 1)
+    singles, pairs, triples = _multiples(n, N)
 
     def over_pairs(D: np.ndarray, P: np.ndarray) -> np.ndarray:
         return singles * D + pairs * (P - D)

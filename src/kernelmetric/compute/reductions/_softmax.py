@@ -45,7 +45,6 @@ class Rows(NamedTuple):
     left: Any
     columns: Any
     squares: Any
-    itself: Any = None  # exponents of the copies of itself that each row meets, where there are any
 
 
 def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tuple[float, Any]:
@@ -159,7 +158,7 @@ def softmax_reduction(
         p_ii = 0, and ``log s_i``, their share of f and its derivatives ``W_ij = ∂f/∂d_ij``. It may
         overwrite P.
     weights : Weights, default=None
-        Of the points: ``p_ij = w_j exp(-d_ij) / s_i``, and p_ii that of the copies of i.
+        Of the points: ``p_ij = w_j exp(-d_ij) / s_i``.
 
     Returns
     -------
@@ -286,26 +285,22 @@ def _rows(E: Any, weights: Weights | None = None) -> Rows:
     """The rows; a neighbour that counts w times has log w more in its exponents."""
     xp = namespace(E)
     squares = xp.sum(E * E, axis=1)
-    last, itself = -squares, None
+    last = -squares
     if weights is not None:
-        with np.errstate(divide="ignore"):  # no copy, no exponent
-            last, itself = last + like(np.log(weights.counts), E), like(np.log(weights.own), E)
-        itself = itself + squares
-    return Rows(_with_ones(E), xp.concat([2.0 * E, last[:, None]], axis=1).T, squares, itself)
+        last = last + like(np.log(weights.counts), E)
+    return Rows(_with_ones(E), xp.concat([2.0 * E, last[:, None]], axis=1).T, squares)
 
 
 def _exponentials(rows_of: Rows, rows: slice | np.ndarray) -> tuple[Any, Any]:
     """Unnormalised softmax of some rows, its own point left out, and the shift of each row."""
     S = rows_of.left[rows, :] @ rows_of.columns
     own = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-    itself = None if rows_of.itself is None else rows_of.itself[rows]
-    S = set_entries(S, own, -np.inf if itself is None else itself)
+    S = set_entries(S, own, -np.inf)
     xp = namespace(S)
     shift = xp.max(S, axis=1, keepdims=True)
     S -= shift
     S = backend_of(S).exponential(S, _LOWEST_EXPONENT)
-    left = 0.0 if itself is None else xp.exp(itself - shift[:, 0])
-    return set_entries(S, own, left), shift[:, 0]
+    return set_entries(S, own, 0.0), shift[:, 0]
 
 
 def _class_blocks(codes: np.ndarray, E: Any) -> list[Block]:
