@@ -74,9 +74,10 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "eigenvalues_": "finite r",
         "basis_gram_": "finite n n",
     },
-    RandomFeatures: {"frequencies_": "finite d p", "amplitudes_": "finite 1 p"},
+    RandomFeatures: {"frequencies_": "finite d p", "amplitudes_": "finite 1 p", "_location": "finite 2 d"},
     Learner: {
         "components_": "finite r k",
+        "_location": "finite 2 d",
         "signature_": "sign r",
         "eigenvalues_": "number *",
         "alpha_": "finite p",

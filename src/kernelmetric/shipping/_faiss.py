@@ -12,8 +12,7 @@ from kernelmetric.compute import map_rows, take_rows, to_numpy
 from kernelmetric.metric import refuse_signed
 from kernelmetric.prediction._neighbors import filled_index
 from kernelmetric.shipping._extras import require
-
-MOST_LOST = 1e-3  # of the spread: what float32 may cost
+from kernelmetric.shipping._maps import MOST_LOST
 
 
 def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
