@@ -191,8 +191,9 @@ def _require_answer(value: Any, sides: dict[str, int]) -> None:
         methods = ["predict", "kneighbors", "score_samples"]
     elif isinstance(value, _NUMERIC) and vars(value).get("schema_") is None:
         X, methods = np.zeros((1, sides["d"])), ["transform"]
-        methods += ["predict"] * isinstance(value, TransductiveDistance)
         methods = [method for method in methods if hasattr(asked, method)]
+    elif (row := _own_row(value)) is not None:
+        X, methods = row[None], ["transform"]
     else:
         return
     ours = type(value).__module__.startswith("kernelmetric")
@@ -206,10 +207,21 @@ def _require_answer(value: Any, sides: dict[str, int]) -> None:
             raise ValueError(
                 f"Got a {type(value).__name__} that cannot answer ({type(error).__name__}: {error})"
             ) from error
-    for answer in answers:
+    for answer in answers if ours else ():  # a column without values leaves NaN in a scaler
         parts = answer if isinstance(answer, tuple) else (answer,)
         good = all(a.dtype.kind != "f" or np.isfinite(a).all() for a in map(to_numpy, parts))
         require(good, value, "transform", "NaN or infinity", "a finite answer")
+
+
+def _own_row(step: Any) -> np.ndarray | None:
+    """A row of what an imputer or an encoder has seen, be it text; None of any other."""
+    if isinstance(step, SimpleImputer):
+        return np.asarray(step.statistics_)
+    if isinstance(step, preprocessing.OneHotEncoder | preprocessing.OrdinalEncoder):
+        first = [found[0] for found in step.categories_ if len(found)]
+        kinds = {found.dtype.kind for found in step.categories_}
+        return np.array(first, dtype=None if kinds <= set("biuf") else object)
+    return None
 
 
 def _known_sides(value: Any) -> dict[str, int]:

@@ -296,6 +296,12 @@ def _check_steps(composed: Any, name: str, sides: dict[str, int]) -> None:
         require(good, composed, attribute, steps, "names with estimators")
 
 
+def _check_factors(composed: Any, name: str, sides: dict[str, int]) -> None:
+    found = vars(composed).get("transformer_weights")
+    good = found is None or isinstance(found, dict)
+    require(good, composed, "transformer_weights", found, "factors by name, or None")
+
+
 def _check_columns(composed: Any, name: str, sides: dict[str, int]) -> None:
     table, d = vars(composed).get("_transformer_to_input_indices"), sides.get("d", 0)
     if table is not None:
@@ -371,6 +377,7 @@ FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     (SimpleImputer, _check_imputer),
     (MissingIndicator, _check_indicator),
     ((Pipeline, FeatureUnion, ColumnTransformer), _check_steps),
+    ((FeatureUnion, ColumnTransformer), _check_factors),
     (ColumnTransformer, _check_columns),
     (Space, _check_anchors),
     (Learner, _check_learner),

@@ -352,7 +352,8 @@ def _refitted(neighbors: Any) -> Any:
         return neighbors  # not fitted
     y = state["_y"] if "classes_" not in state else state["classes_"][state["_y"]]
     fresh = type(neighbors)(**neighbors.get_params(deep=False))
-    return fresh.fit(state["_fit_X"], y)
+    fresh.fit(state["_fit_X"], y).predict(state["_fit_X"][:1])  # or it is refused
+    return fresh
 
 
 def _defaults(kind: Any, name: str, state: dict[str, Any]) -> dict[str, Any]:
