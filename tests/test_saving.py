@@ -342,7 +342,7 @@ def test_what_would_need_code_is_refused_when_saving(metric, message, labelled, 
         (KernelizedCV(DNE(2), "rbf", cv=2), "labels"),
         (
             KernelizedCV(
-                DNE(),
+                DNE(1),
                 ["linear", RBF(gamma=0.3)],
                 cv=StratifiedKFold(2, shuffle=True, random_state=0),
                 n_components=[1, 2],

@@ -348,10 +348,10 @@ def _renewed(state: dict[str, Any]) -> dict[str, Any]:
 def _refitted(neighbors: Any) -> Any:
     """Nearest neighbours with their tree, which is no attribute that a file holds."""
     state = vars(neighbors)
-    if not set(_HELD[:2]) <= set(state):
-        return neighbors  # not fitted
-    y = state["_y"] if "classes_" not in state else state["classes_"][state["_y"]]
     fresh = type(neighbors)(**neighbors.get_params(deep=False))
+    if not set(_HELD[:2]) <= set(state):
+        return fresh
+    y = state["_y"] if "classes_" not in state else state["classes_"][state["_y"]]
     fresh.fit(state["_fit_X"], y).predict(state["_fit_X"][:1])  # or it is refused
     return fresh
 
