@@ -564,8 +564,10 @@ def points():
 
 def mixed_columns():
     columns = ColumnTransformer(
-        [("n", make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), [0, 1])]
-        + [("o", OneHotEncoder(handle_unknown="ignore"), [2])]
+        [
+            ("n", make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), [0, 1]),
+            ("o", OneHotEncoder(handle_unknown="ignore"), [2]),
+        ]
     )
     X, y = points()
     X[:, 2], X[5, 1] = y, np.nan

@@ -305,7 +305,9 @@ def test_every_metric_tells_what_float32_costs_it(metric):
         ({"precision": "float32"}, "dtype='float64', precision='float64'"),
         ({"dtype": "float64", "precision": "float32"}, "precision='float64'"),
     ):
-        with pytest.warns(UserWarning, match=rf"few digits: try to_onnx\(metric, {advice}\)") as told:
+        with pytest.warns(
+            UserWarning, match=rf"few digits: try to_onnx\(metric, {advice}\)"
+        ) as told:
             to_onnx(metric, **options)
         assert len(told) == 1
     assert_the_same(metric, X + 1e6, rtol=1e-3)

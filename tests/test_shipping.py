@@ -228,7 +228,7 @@ def test_coordinates_that_float32_cannot_tell_apart_are_refused_by_faiss(digits)
     X, y, new = digits
     X, new = X / 16 + 1e6, new / 16 + 1e6
     metric = DNE(2).fit(X, y)
-    with pytest.raises(ValueError, match="keeps too few digits.*with_std=False"):
+    with pytest.raises(ValueError, match=r"keeps too few digits.*with_std=False"):
         to_faiss(metric, X)
     centred = make_pipeline(StandardScaler(with_std=False).fit(X), metric)
     queries = centred.transform(new).astype(np.float32)

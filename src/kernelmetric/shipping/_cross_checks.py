@@ -160,7 +160,9 @@ def _check_search(search: Any, name: str, sides: dict[str, int]) -> None:
     table, best = state.get("cv_results_"), state.get("best_index_")
     good = isinstance(table, dict) and isinstance(table.get("params"), list)
     require(good, search, "cv_results_", table, "a table of candidates")
-    good = all(isinstance(c, list | np.ndarray) and len(c) == len(table["params"]) for c in table.values())
+    good = all(
+        isinstance(c, list | np.ndarray) and len(c) == len(table["params"]) for c in table.values()
+    )
     require(good, search, "cv_results_", table, "a row for each candidate")
     good = is_count(best) and best < len(table["params"])
     require(good, search, "best_index_", best, "the number of a candidate")

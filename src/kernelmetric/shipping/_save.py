@@ -132,7 +132,10 @@ def load(path: str | os.PathLike) -> Any:
         try:
             check_is_fitted(metric)
         except NotFittedError as error:
-            raise SavedFileError(f"Got a file of a {type(metric).__name__} that is not fitted, but expected what kernelmetric.save wrote.") from error
+            raise SavedFileError(
+                f"Got a {type(metric).__name__} that is not fitted at the root of the file, but expected "
+                "what kernelmetric.save wrote."
+            ) from error
     _warn_of_versions(content.versions, reader.names)
     return metric
 
