@@ -113,7 +113,10 @@ def _check_anchors(space: Any, name: str, sides: dict[str, int]) -> None:
         return
     numbered = isinstance(anchors, np.ndarray) and anchors.dtype.kind in "iu"
     check_array(f"{name}.anchors_", anchors, "count n" if numbered else "finite n d", sides)
-    if numbered:  # columns of a precomputed kernel
+    kernel = vars(space).get("kernel_")
+    good = not isinstance(kernel, Kernel) or kernel.pairwise == numbered
+    require(good, space, "anchors_", anchors.dtype, "points, or columns of a precomputed kernel")
+    if numbered:
         good = bool(np.all(anchors < sides.get("d", 0)))
         require(good, space, "anchors_", anchors, f"numbers of columns below {sides.get('d')}")
 

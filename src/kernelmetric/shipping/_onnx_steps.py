@@ -85,7 +85,7 @@ def through(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
     parts = metric_map(metric)
     if "float32" in (graph.dtype, graph.working):
-        graph.tell_far(_lost(metric, parts, graph.working) / np.finfo(np.float32).eps)
+        graph.tell_far(_lost(metric, parts, graph.working) / float(np.finfo(np.float32).eps))
     if isinstance(parts.features, KernelValues):
         x = kernel_node(parts.features.kernel, graph, x, parts.features.anchors)
     elif isinstance(parts.features, Waves):
@@ -101,7 +101,7 @@ def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
 
 def _lost(metric: Any, parts: MetricMap, working: str) -> float:
     """What float32 costs of learned coordinates, beside their spread; 0 where nothing tells."""
-    A, eps, features = parts.after.A, np.finfo(np.float32).eps, parts.features
+    A, eps, features = parts.after.A, float(np.finfo(np.float32).eps), parts.features
     if isinstance(features, KernelValues):
         anchors = features.anchors[:: 1 + len(features.anchors) // _LOOKED_AT]
         if anchors.dtype.kind in "iu":  # columns of X, of which nothing is known

@@ -133,8 +133,8 @@ def load(path: str | os.PathLike) -> Any:
             check_is_fitted(metric)
         except NotFittedError as error:
             raise SavedFileError(
-                f"Got a {type(metric).__name__} that is not fitted at the root of the file, but expected "
-                "what kernelmetric.save wrote."
+                f"Got a {type(metric).__name__} that is not fitted at the root of the file, but "
+                "expected what kernelmetric.save wrote."
             ) from error
     _warn_of_versions(content.versions, reader.names)
     return metric
