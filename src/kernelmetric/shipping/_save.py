@@ -131,7 +131,7 @@ def load(path: str | os.PathLike) -> Any:
     if hasattr(metric, "fit"):
         try:
             check_is_fitted(metric)
-        except NotFittedError as error:
+        except (NotFittedError, TypeError, AttributeError, IndexError) as error:
             raise SavedFileError(
                 f"Got a {type(metric).__name__} that is not fitted at the root of the file, but "
                 "expected what kernelmetric.save wrote."
