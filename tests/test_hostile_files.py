@@ -647,10 +647,11 @@ def test_many_altered_files_are_refused_or_their_models_answer(case, tmp_path, s
         ("waves", lambda state: state_of(state["space_"]).pop("frequencies_")),
         ("classifier", lambda state: state.pop("_codes")),
         ("classifier", lambda state: state.pop("usual_distance_")),
+        ("classifier", lambda state: state.pop("biases_")),
         ("table", lambda state: state_of(state["schema_"]).update(centres_=None)),
         ("linear", lambda state: state.clear()),
     ],
-    ids=["kernel", "frequencies", "codes", "usual distance", "centres", "everything"],
+    ids=["kernel", "frequencies", "codes", "usual distance", "biases", "centres", "everything"],
 )
 def test_what_a_fit_leaves_cannot_be_missing(case, change, tmp_path):
     with zipfile.ZipFile(save(ALTERED[case]()[0], tmp_path / "honest.metric")) as archive:

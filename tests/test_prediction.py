@@ -568,6 +568,7 @@ def test_an_ordinary_index_is_asked_once(monkeypatch):
     rng = np.random.RandomState(0)
     points = [rng.standard_normal((2000, 2)), rng.randint(0, 3, (2000, 3)).astype(np.float64)]
     points.append(np.r_[points[0], np.full((20, 2), 1e9)])  # sentinels
+    points += [points[0] + 1e7, 1e25 * points[0], 1e-25 * points[0]]
     monkeypatch.setattr("kernelmetric.prediction._neighbors.nearest", None)
     for E in points:
         rows = nearest_by_faiss(faiss_index(E, "Flat"), E, E[:100], 5).rows

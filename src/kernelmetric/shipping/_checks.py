@@ -181,7 +181,7 @@ def check_fitted(value: Any) -> None:
     for classes, check in FURTHER:
         if isinstance(value, classes):
             check(value, name, sides)
-    if "d" in sides:
+    if "d" in sides or "metric_" in vars(value):
         _require_answer(value, sides)
 
 
@@ -190,8 +190,9 @@ def _require_answer(value: Any, sides: dict[str, int]) -> None:
     asked: Any = object.__new__(type(value))  # which may keep what it computes
     vars(asked).update(vars(value))
     if isinstance(value, MetricClassifier | MetricRegressor):
-        # Its own metric has answered, and may want a table.
+        # Its own metric has answered, and may want a table; an index would be of all points.
         asked.metric_, X = preprocessing.FunctionTransformer(), value.embedding_[:1]
+        asked.index = None
         methods = ["predict", "kneighbors", "score_samples"]
     elif isinstance(value, _NUMERIC) and vars(value).get("schema_") is None:
         X, methods = np.zeros((1, sides["d"])), ["transform"]
@@ -211,7 +212,7 @@ def _require_answer(value: Any, sides: dict[str, int]) -> None:
             if isinstance(error, ValueError) and said:
                 return  # of a point at zero: a sentence that others may not get
             raise ValueError(
-                f"Got a {type(value).__name__} that cannot answer ({type(error).__name__}: {error})"
+                f"Got a {type(value).__name__} that cannot answer ({type(error).__name__}: {error})."
             ) from error
     for answer in answers if ours else ():  # a column without values leaves NaN in a scaler
         parts = answer if isinstance(answer, tuple) else (answer,)

@@ -309,6 +309,10 @@ def _check_factors(composed: Any, name: str, sides: dict[str, int]) -> None:
 
 def _check_columns(composed: Any, name: str, sides: dict[str, int]) -> None:
     table, d = vars(composed).get("_transformer_to_input_indices"), sides.get("d", 0)
+    for _, _, columns in vars(composed).get("transformers_", ()) if d else ():
+        listed = columns if isinstance(columns, list | np.ndarray) else [columns]
+        good = all(-d <= i < d for i in listed if isinstance(i, int | np.integer))
+        require(good, composed, "transformers_", columns, f"columns below {d}")
     if table is not None:
         good = isinstance(table, dict) and all(
             isinstance(columns, list | np.ndarray) and all(is_count(i) and i < d for i in columns)
