@@ -202,6 +202,7 @@ def _require_answer(value: Any, sides: dict[str, int]) -> None:
         X, methods = row[None], ["transform"]
     else:
         return
+    name = type(value).__name__
     ours = type(value).__module__.startswith("kernelmetric")
     with warnings.catch_warnings(), np.errstate(all="ignore"), config_context(**_PLAINLY):
         warnings.simplefilter("ignore")
@@ -212,7 +213,7 @@ def _require_answer(value: Any, sides: dict[str, int]) -> None:
             if isinstance(error, ValueError) and said:
                 return  # of a point at zero: a sentence that others may not get
             raise ValueError(
-                f"Got a {type(value).__name__} that cannot answer ({type(error).__name__}: {error})."
+                f"Got a {name} that cannot answer about a point ({type(error).__name__}: {error})."
             ) from error
     for answer in answers if ours else ():  # a column without values leaves NaN in a scaler
         parts = answer if isinstance(answer, tuple) else (answer,)
