@@ -407,8 +407,8 @@ def test_rare_categories_are_different_ones_of_those_there_are(indices):
 
 @pytest.mark.parametrize(("column", "good"), [(0, True), (3, True), (4, False), (-1, False)])
 def test_columns_of_a_precomputed_kernel_are_those_there_are(column, good):
-    space = object.__new__(KPCA)
-    vars(space).update(anchors_=np.array([column]), n_features_in_=4)
+    space = KPCA(2, kernel="precomputed").fit(np.diag([1.0, 2.0, 3.0, 4.0]))
+    space.anchors_ = np.array([column, 1, 2, 3])
     if good:
         check_fitted(space)
     else:

@@ -1,5 +1,6 @@
 """Damaged and hostile files: each is refused with a sentence, and none runs code."""
 
+import copy
 import hashlib
 import io
 import json
@@ -13,10 +14,28 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import kernelmetric
-from kernelmetric import DNE, KPCA, Kernelized, load, save
+from kernelmetric import (
+    DNE,
+    KPCA,
+    RBF,
+    Kernelized,
+    KernelizedCV,
+    KernelTrick,
+    MetricClassifier,
+    MetricRegressor,
+    RandomFeatures,
+    TransductiveDistance,
+    load,
+    save,
+)
 from kernelmetric.shipping import SavedFileError
 
 CANARY = Path(tempfile.gettempdir()) / f"kernelmetric-canary-{os.getpid()}"
@@ -468,3 +487,179 @@ def test_a_parameter_added_since_gets_its_default(members, tmp_path):
 
     metric = load(written(with_json(members, "tree.json", without), tmp_path / "a.metric"))
     assert metric.neighbors == "feature"
+
+
+# --- any change -----------------------------------------------------------------------------------
+
+ODD = [None, True, 0, -1, 7, 10**6, 0.5, 1e300, "", "rbf", [], [1, 2], {"tuple": []}, {"dict": []}]
+ODD += [{"float": "nan"}, {"float": "inf"}, {"array": 0}, {"array": 1}, {"dtype": "<f4"}]
+ODD += [{"objects": [[2], ["a", None]]}, {"object": ["kernelmetric.Linear", {}]}]
+
+
+def places(node, path=()):
+    items = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, item in items:
+        yield (*path, key)
+        if isinstance(item, dict | list):
+            yield from places(item, (*path, key))
+
+
+def at(node, path):
+    for key in path:
+        node = node[key]
+    return node
+
+
+def altered_tree(data, rng):
+    """A tree with one node deleted, doubled, or replaced by another or by something odd."""
+    tree = json.loads(data)
+    every = list(places(tree))
+    *path, key = every[rng.randint(len(every))]
+    parent, draw = at(tree, path), rng.rand()
+    if draw < 0.3:
+        del parent[key]
+    elif draw < 0.4 and isinstance(parent, list):
+        parent.insert(key, parent[key])
+    elif draw < 0.6:
+        parent[key] = copy.deepcopy(at(tree, every[rng.randint(len(every))]))
+    else:
+        parent[key] = ODD[rng.randint(len(ODD))]
+    return json.dumps(tree).encode()
+
+
+def altered_array(data, rng):
+    """An array of another shape, of other numbers, or of another kind of them."""
+    array = np.load(io.BytesIO(data))
+    ways = [
+        lambda: array[:-1],
+        lambda: array.T,
+        lambda: np.concatenate([array, array[:1]]),
+        lambda: array.ravel(),
+        lambda: array[..., None],
+        lambda: np.zeros_like(array),
+        lambda: array.astype(["f4", "i8", "u1", "f2", "b1"][rng.randint(5)]),
+        lambda: array * -1,
+        lambda: array * 1e150,
+    ]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return npy(ways[rng.randint(len(ways))](), version=(1, 0))
+        except (TypeError, ValueError, IndexError):  # of text, or of one number
+            return npy(array.ravel()[:-1], version=(1, 0))
+
+
+def altered(members, rng):
+    names = [name for name in members if name.startswith("arrays/")]
+    name = names[rng.randint(len(names))] if rng.rand() < 0.3 else "tree.json"
+    change = altered_tree if name == "tree.json" else altered_array
+    return members | {name: change(members[name], rng)}
+
+
+def points():
+    rng = np.random.RandomState(0)
+    y = np.arange(36) % 3
+    return rng.standard_normal((36, 3)) + 2.0 * y[:, None], y
+
+
+def mixed_columns():
+    columns = ColumnTransformer(
+        [
+            ("n", make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), [0, 1]),
+            ("o", OneHotEncoder(handle_unknown="ignore"), [2]),
+        ]
+    )
+    X, y = points()
+    X[:, 2], X[5, 1] = y, np.nan
+    return make_pipeline(columns, Kernelized(DNE(2), "rbf")).fit(X, y), X
+
+
+def plainly(model):
+    return model.fit(*points()), points()[0]
+
+
+def of_a_table():
+    X, y = points()
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.array(["x", "y", "z"])[y]})
+    return Kernelized(DNE(2)).fit(frame, y), frame
+
+
+ALTERED = {
+    "linear": lambda: plainly(DNE(2)),
+    "kernel": lambda: plainly(Kernelized(DNE(2), "rbf", KPCA(3))),
+    "waves": lambda: plainly(Kernelized(DNE(2), "rbf", RandomFeatures(20, random_state=0))),
+    "trick": lambda: plainly(Kernelized(DNE(2), "laplacian", KernelTrick())),
+    "search": lambda: plainly(KernelizedCV(DNE(2), [RBF()], cv=2)),
+    "classifier": lambda: plainly(MetricClassifier(Kernelized(DNE(2)), cv=2)),
+    "regressor": lambda: plainly(MetricRegressor(DNE(2), cv=2)),
+    "transductive": lambda: plainly(TransductiveDistance(2, n_neighbors=5)),
+    "columns": mixed_columns,
+    "table": of_a_table,
+}
+ASKED = ("transform", "predict", "predict_proba", "kneighbors", "score_samples")
+
+
+def answers_of(model, X):
+    """What a model that was loaded says: finite numbers, or a ValueError with a sentence."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for method in ASKED:
+            try:
+                answer = getattr(model, method)(X) if hasattr(model, method) else 0.0
+            except ValueError as error:
+                assert len(str(error).split()) > 4
+                continue
+            for part in answer if isinstance(answer, tuple) else (answer,):
+                assert np.asarray(part).dtype.kind != "f" or np.isfinite(part).all()
+
+
+def assert_refused_or_right(case, times, tmp_path):
+    model, X = ALTERED[case]()
+    with zipfile.ZipFile(save(model, tmp_path / "honest.metric")) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    refusals = 0
+    for seed in range(times):
+        changed = altered(members, np.random.RandomState(seed))
+        try:
+            again = load(written(changed, tmp_path / "a.metric"))
+        except SavedFileError:
+            refusals += 1
+            continue
+        answers_of(again, X[:4])
+    assert 0 < refusals < times
+
+
+@pytest.mark.parametrize("case", ALTERED)
+def test_an_altered_file_is_refused_or_its_model_answers(case, tmp_path, silent_canary):
+    assert_refused_or_right(case, 25, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ALTERED)
+def test_many_altered_files_are_refused_or_their_models_answer(case, tmp_path, silent_canary):
+    assert_refused_or_right(case, 500, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("case", "change"),
+    [
+        ("kernel", lambda state: state.pop("kernel_")),
+        ("waves", lambda state: state_of(state["space_"]).pop("frequencies_")),
+        ("classifier", lambda state: state.pop("_codes")),
+        ("classifier", lambda state: state.pop("usual_distance_")),
+        ("classifier", lambda state: state.pop("biases_")),
+        ("table", lambda state: state_of(state["schema_"]).update(centres_=None)),
+        ("linear", lambda state: state.clear()),
+    ],
+    ids=["kernel", "frequencies", "codes", "usual distance", "biases", "centres", "everything"],
+)
+def test_what_a_fit_leaves_cannot_be_missing(case, change, tmp_path):
+    with zipfile.ZipFile(save(ALTERED[case]()[0], tmp_path / "honest.metric")) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+
+    def without(tree):
+        change(state_of(tree))
+        return tree
+
+    path = written(with_json(members, "tree.json", without), tmp_path / "a.metric")
+    refused(path, "Got .*(No fit leaves that|not fitted)")

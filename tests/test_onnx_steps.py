@@ -37,6 +37,8 @@ from kernelmetric import (
     Kernelized,
     KernelTrick,
     Linear,
+    Polynomial,
+    RandomFeatures,
     TransductiveDistance,
     compress,
     to_faiss,
@@ -274,6 +276,51 @@ def test_single_precision_of_points_far_from_zero_is_told(hostile):
     with pytest.warns(UserWarning, match="keeps few digits"):
         to_onnx(Kernelized(DNE(2), "rbf").fit(X[:, :1], y))
     to_onnx(make_pipeline(StandardScaler(), NCA(2)).fit(X[:, 1:], y))  # not for these
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        NCA(2),
+        DNE(2),
+        IdealizedKernel(),
+        PCA(2),
+        LinearDiscriminantAnalysis(),
+        Kernelized(DNE(2), Polynomial(degree=2)),
+        Kernelized(DNE(2), "laplacian"),
+        Kernelized(DNE(2), "cosine"),
+        Kernelized(DNE(2), "rbf", RandomFeatures(50, random_state=0)),
+        make_pipeline(SimpleImputer(), DNE(2)),
+    ],
+    ids=repr,
+)
+def test_every_metric_tells_what_float32_costs_it(metric):
+    rng = np.random.RandomState(0)
+    y = np.arange(60) % 3
+    X = rng.standard_normal((60, 3)) + y[:, None]
+    to_onnx(metric.fit(X, y))
+    metric.fit(X + 1e6, y)
+    for options, advice in (
+        ({}, "dtype='float64'"),
+        ({"precision": "float32"}, "dtype='float64', precision='float64'"),
+        ({"dtype": "float64", "precision": "float32"}, "precision='float64'"),
+    ):
+        with pytest.warns(
+            UserWarning, match=rf"few digits: try to_onnx\(metric, {advice}\)"
+        ) as told:
+            to_onnx(metric, **options)
+        assert len(told) == 1
+    assert_the_same(metric, X + 1e6, rtol=1e-3)
+    to_onnx(metric.fit(X, y))  # nothing of the last fit is left
+
+
+def test_kernel_values_that_single_precision_cannot_hold_are_told():
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((60, 3)) + 1000.0, np.arange(60) % 3
+    metric = Kernelized(DNE(2), "linear").fit(X, y)
+    to_onnx(metric)
+    with pytest.warns(UserWarning, match="precision='float64'"):
+        to_onnx(metric, precision="float32")
 
 
 def test_a_model_without_doubles_has_none(hostile):

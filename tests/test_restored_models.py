@@ -52,6 +52,7 @@ from kernelmetric import (
     Delta,
     IdealizedKernel,
     Kernelized,
+    KernelizedCV,
     KernelTrick,
     Laplacian,
     MetricClassifier,
@@ -438,6 +439,10 @@ def every_object():
         (MetricRegressor(MLKR(2), cv=2), X[:, 0]),
     ):
         found += objects_in(weighted.fit(X, target, sample_weight=weights))
+    for far in (DNE(2), RandomFeatures(20, kernel="rbf", random_state=0)):
+        found += objects_in(far.fit(X + 1e4, y))
+    for learner, target in ((DNE(2), y), (MLKR(2), X[:, 0])):
+        found += objects_in(KernelizedCV(learner, [RBF()], cv=2).fit(X, target))
     return found
 
 

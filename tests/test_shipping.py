@@ -223,6 +223,24 @@ def test_faiss_indexes_of_any_kind_are_trained_and_filled(digits):
         assert np.mean(rows[:, 0] == exact[:, 0]) > 0.7
 
 
+def test_coordinates_that_float32_cannot_tell_apart_are_refused_by_faiss(digits):
+    pytest.importorskip("faiss", reason="comes with the extra `faiss`")
+    X, y, new = digits
+    X, new = X / 16 + 1e6, new / 16 + 1e6
+    metric = DNE(2).fit(X, y)
+    with pytest.raises(ValueError, match=r"keeps too few digits.*with_std=False"):
+        to_faiss(metric, X)
+    centred = make_pipeline(StandardScaler(with_std=False).fit(X), metric)
+    queries = centred.transform(new).astype(np.float32)
+    assert_nearest(to_faiss(centred, X).search(queries, 5)[1], metric.pairwise_distances(new, X), 5)
+    for factor in (1e-22, 1e22):
+        metric = PCA(2).fit(digits[0] * factor)
+        with pytest.raises(ValueError, match="squares float32 has no numbers for"):
+            to_faiss(metric, digits[0] * factor)
+    with pytest.raises(ValueError, match="factory='nothing'"):
+        to_faiss(DNE(2).fit(*digits[:2]), digits[0], factory="nothing")
+
+
 def test_a_small_memory_budget_fills_the_same_index(digits):
     pytest.importorskip("faiss", reason="comes with the extra `faiss`")
     X, y, _ = digits

@@ -18,6 +18,7 @@ from kernelmetric.compute._refusals import refuse_unsaid
 from kernelmetric.compute.backends import backend_of
 
 _LABELS_AT_ONCE = 2**20  # that are sorted together
+_FAR = 100.0  # deviations from zero, which leave five of the digits of float32
 
 
 def is_sparse(X: Any) -> bool:
@@ -83,6 +84,19 @@ def lists_help(X: Any) -> bool:
 def is_single(X: Any) -> bool:
     """Whether X, sparse or of any supported library, holds float32."""
     return str(X.dtype).endswith("float32")
+
+
+def location_of(X: Any) -> np.ndarray | None:
+    """Means and deviations of the features, two rows; None where float32 has digits enough."""
+    if is_sparse(X) or streamed(X):
+        return None
+    xp = namespace(X)
+    with np.errstate(all="ignore"):  # what overflows is refused by others
+        moments = (xp.mean(X, axis=0), xp.std(X, axis=0))
+        mean, deviation = np.stack([to_numpy(m).astype(np.float64) for m in moments])
+        far = bool(np.any(np.abs(mean) > _FAR * deviation))
+    good = far and np.isfinite(mean).all() and np.isfinite(deviation).all()
+    return np.stack([mean, deviation]) if good else None
 
 
 def widened(X: Any) -> Any:

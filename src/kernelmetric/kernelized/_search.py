@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
 
@@ -333,6 +333,11 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False  # learners know one label for each point
         return tags
+
+    @cached_property
+    def scorer_(self) -> Any:
+        """What scores candidates, by ``scoring``; a file does not hold it."""
+        return check_search(self, self._judge)
 
     # --- what there is to search ----------------------------------------------------------------
 

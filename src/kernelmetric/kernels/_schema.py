@@ -160,7 +160,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
         self.groups_ = self.groups()
         if self.notes_:
             far = np.isfinite(self.limits_).any()
-            kind = FarCellWarning if far else UserWarning
+            kind: type[UserWarning] = FarCellWarning if far else UserWarning
             warnings.warn(" ".join(self.notes_), kind, stacklevel=2)
         return self
 

@@ -16,6 +16,7 @@ from kernelmetric.compute import (
     check_labels,
     check_points,
     like,
+    location_of,
     map_points,
     mention_far_cells,
     namespace,
@@ -112,6 +113,7 @@ class Learner(Metric, BaseEstimator):
         X = check_points(self, X, reset=True, ensure_min_samples=2)
         check_spread(X)
         mention_far_cells(X)
+        self._location = location_of(X)
         if hasattr(self, "n_components"):
             self._check_n_components(X.shape[1])
         self._require_memory(X)
@@ -158,6 +160,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         check_flags(self)
         last, interrupted = vars(self).get("components_"), None
         with unchanged_on_failure(self):
+            self.__dict__.pop("_location", None)
             for name in list(vars(self)):
                 kept = name in _LAST_MAP and getattr(self, "warm_start", False)
                 if name.endswith("_") and not name.startswith("_") and not kept:

@@ -15,7 +15,12 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.neighbors import (
+    KNeighborsClassifier,
+    KNeighborsRegressor,
+    NeighborhoodComponentsAnalysis,
+)
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -47,15 +52,16 @@ from kernelmetric.shipping._linkage_checks import LINKAGE
 from kernelmetric.spaces import Gram
 
 ROOMS = (kernels, selection, spaces, learners, kernelized, transductive, prediction, evaluation)
-# A function is code, and a scorer is a function.
-REFUSED = {
-    kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's",
-    kernelized.KernelizedCV: "its scorer is a function; try save(search.best_estimator_, path)",
-}
+# A function is code.
+REFUSED = {kernels.FunctionKernel: "try a kernel of this library, or a name of scikit-learn's"}
+NEIGHBORS = (KNeighborsClassifier, KNeighborsRegressor)  # restored by a fit to the points they hold
 SCIKIT_LEARN = (
     ColumnTransformer,
     FeatureUnion,
+    *NEIGHBORS,
     FunctionTransformer,  # as scikit-learn's own "passthrough": functions are not restored
+    GroupKFold,
+    KFold,
     LabelEncoder,
     LinearDiscriminantAnalysis,
     LogisticRegression,
@@ -73,6 +79,7 @@ SCIKIT_LEARN = (
     RobustScaler,
     SimpleImputer,
     StandardScaler,
+    StratifiedKFold,
     TruncatedSVD,
 )
 

@@ -7,15 +7,22 @@ that is there has its kind of numbers, and its sides agree with those of the oth
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
-from sklearn import decomposition, preprocessing
+from sklearn import config_context, decomposition, preprocessing
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.neighbors import (
+    KNeighborsClassifier,
+    KNeighborsRegressor,
+    NeighborhoodComponentsAnalysis,
+)
 
+from kernelmetric.compute import to_numpy
+from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import TableSchema
 from kernelmetric.learners import Learner
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
@@ -65,6 +72,8 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "intercept_": "finite b",
     },
     LogisticRegression: {"coef_": "finite b d", "intercept_": "finite b", "classes_": "any c"},
+    KNeighborsClassifier: {"_fit_X": "finite n r", "_y": "count n", "classes_": "any c"},
+    KNeighborsRegressor: {"_fit_X": "finite n r"},
     NeighborhoodComponentsAnalysis: {"components_": "finite r d"},
     SimpleImputer: {"statistics_": "any d"},
     MissingIndicator: {"features_": "count m"},
@@ -74,9 +83,14 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "eigenvalues_": "finite r",
         "basis_gram_": "finite n n",
     },
-    RandomFeatures: {"frequencies_": "finite d p", "amplitudes_": "finite 1 p"},
+    RandomFeatures: {
+        "frequencies_": "finite d p",
+        "amplitudes_": "finite 1 p",
+        "_location": "finite 2 d",
+    },
     Learner: {
         "components_": "finite r k",
+        "_location": "finite 2 d",
         "signature_": "sign r",
         "eigenvalues_": "number *",
         "alpha_": "finite p",
@@ -130,6 +144,24 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "limits_": "number d 2",
     },
 }
+# What takes any numbers.
+_NUMERIC = (
+    Learner,
+    Space,
+    Kernelized,
+    TransductiveDistance,
+    preprocessing.StandardScaler,
+    preprocessing.MinMaxScaler,
+    preprocessing.MaxAbsScaler,
+    preprocessing.RobustScaler,
+    preprocessing.PowerTransformer,
+    preprocessing.QuantileTransformer,
+    decomposition.PCA,
+    decomposition.TruncatedSVD,
+    LinearDiscriminantAnalysis,
+    NeighborhoodComponentsAnalysis,
+)
+_PLAINLY: dict[str, Any] = {"transform_output": "default", "array_api_dispatch": False}
 
 
 def check_fitted(value: Any) -> None:
@@ -154,6 +186,55 @@ def check_fitted(value: Any) -> None:
     for classes, check in FURTHER:
         if isinstance(value, classes):
             check(value, name, sides)
+    if "d" in sides or "metric_" in vars(value):
+        _require_answer(value, sides)
+
+
+def _require_answer(value: Any, sides: dict[str, int]) -> None:
+    """Refuse what fails, or has no finite answer, when it is asked of one point."""
+    asked: Any = object.__new__(type(value))  # which may keep what it computes
+    vars(asked).update(vars(value))
+    if isinstance(value, MetricClassifier | MetricRegressor):
+        # Its own metric has answered, and may want a table; an index would be of all points.
+        asked.metric_, X = preprocessing.FunctionTransformer(), value.embedding_[:1]
+        asked.index = None
+        methods = ["predict", "kneighbors", "score_samples"]
+    elif isinstance(value, _NUMERIC) and vars(value).get("schema_") is None:
+        X, methods = np.zeros((1, sides["d"])), ["transform"]
+        methods += ["predict"] * isinstance(value, TransductiveDistance)
+        methods = [method for method in methods if hasattr(asked, method)]
+    elif (row := _own_row(value)) is not None:
+        X, methods = row[None], ["transform"]
+    else:
+        return
+    name = type(value).__name__
+    ours = type(value).__module__.startswith("kernelmetric")
+    with warnings.catch_warnings(), np.errstate(all="ignore"), config_context(**_PLAINLY):
+        warnings.simplefilter("ignore")
+        try:
+            answers = [getattr(asked, method)(X) for method in methods]
+        except Exception as error:
+            said = not ours or str(error).startswith(("Got", "The '"))
+            if isinstance(error, ValueError) and said:
+                return  # of a point at zero: a sentence that others may not get
+            raise ValueError(
+                f"Got a {name} that cannot answer about a point ({type(error).__name__}: {error})."
+            ) from error
+    for answer in answers if ours else ():  # a column without values leaves NaN in a scaler
+        parts = answer if isinstance(answer, tuple) else (answer,)
+        good = all(a.dtype.kind != "f" or np.isfinite(a).all() for a in map(to_numpy, parts))
+        require(good, value, "transform", "NaN or infinity", "a finite answer")
+
+
+def _own_row(step: Any) -> np.ndarray | None:
+    """A row of what an imputer or an encoder has seen, be it text; None of any other."""
+    if isinstance(step, SimpleImputer):
+        return np.asarray(step.statistics_)
+    if isinstance(step, preprocessing.OneHotEncoder | preprocessing.OrdinalEncoder):
+        first = [found[0] for found in step.categories_ if len(found)]
+        kinds = {found.dtype.kind for found in step.categories_}
+        return np.array(first, dtype=None if kinds <= set("biuf") else object)
+    return None
 
 
 def _known_sides(value: Any) -> dict[str, int]:

@@ -14,13 +14,14 @@ from sklearn import decomposition, preprocessing
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from kernelmetric.compute import is_sparse
 from kernelmetric.datasets import TableEncoder
 from kernelmetric.evaluation import PairVerifier
 from kernelmetric.graphs import IndexTuples, Pairs
-from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel, TableSchema
 from kernelmetric.kernels._frames import NAMES, QUANTITIES
 from kernelmetric.learners import Learner
@@ -112,7 +113,10 @@ def _check_anchors(space: Any, name: str, sides: dict[str, int]) -> None:
         return
     numbered = isinstance(anchors, np.ndarray) and anchors.dtype.kind in "iu"
     check_array(f"{name}.anchors_", anchors, "count n" if numbered else "finite n d", sides)
-    if numbered:  # columns of a precomputed kernel
+    kernel = vars(space).get("kernel_")
+    good = not isinstance(kernel, Kernel) or kernel.pairwise == numbered
+    require(good, space, "anchors_", anchors.dtype, "points, or columns of a precomputed kernel")
+    if numbered:
         good = bool(np.all(anchors < sides.get("d", 0)))
         require(good, space, "anchors_", anchors, f"numbers of columns below {sides.get('d')}")
 
@@ -128,6 +132,9 @@ def _check_learner(learner: Any, name: str, sides: dict[str, int]) -> None:
 def _check_kernelized(metric: Any, name: str, sides: dict[str, int]) -> None:
     state = vars(metric)
     space, learner, kernel = (state.get(part) for part in ("space_", "learner_", "kernel_"))
+    for part in ("space_", "learner_", "kernel_"):
+        good = "d" not in sides or state.get(part) is not None
+        require(good, metric, part, None, "what a fit leaves")
     if space is not None:
         require(isinstance(space, Space), metric, "space_", space, "a space")
         found, width = getattr(space, "n_features_in_", None), sides.get("d")
@@ -142,6 +149,38 @@ def _check_kernelized(metric: Any, name: str, sides: dict[str, int]) -> None:
     if space is not None and learner is not None:
         found, width = getattr(learner, "n_features_in_", None), _width(space)
         require(found == width, metric, "learner_", found, f"{width} features, those of its space")
+
+
+def _check_search(search: Any, name: str, sides: dict[str, int]) -> None:
+    """A metric and what judges its coordinates, and a table with a row for each candidate."""
+    state = vars(search)
+    if "best_estimator_" not in state:
+        return
+    metric, judge = state["best_estimator_"], state.get("estimator_")
+    require(isinstance(metric, Kernelized), search, "best_estimator_", metric, "a Kernelized")
+    width, found = metric._n_features_out, getattr(judge, "n_features_in_", None)
+    require(found == width, search, "estimator_", judge, f"an estimator of {width} coordinates")
+    table, best = state.get("cv_results_"), state.get("best_index_")
+    good = isinstance(table, dict) and isinstance(table.get("params"), list)
+    require(good, search, "cv_results_", table, "a table of candidates")
+    good = all(
+        isinstance(c, list | np.ndarray) and len(c) == len(table["params"]) for c in table.values()
+    )
+    require(good, search, "cv_results_", table, "a row for each candidate")
+    good = is_count(best) and best < len(table["params"])
+    require(good, search, "best_index_", best, "the number of a candidate")
+
+
+def _check_neighbors(neighbors: Any, name: str, sides: dict[str, int]) -> None:
+    y, n = vars(neighbors).get("_y"), sides.get("n")
+    if y is None or n is None:
+        return
+    if isinstance(neighbors, KNeighborsClassifier):
+        good = bool(np.all(y < sides.get("c", 0)))
+        require(good, neighbors, "_y", y, f"numbers of {sides.get('c', 0)} classes")
+    else:
+        kind = "finite n" if getattr(y, "ndim", 0) == 1 else "finite n k"
+        check_array(f"{name}._y", np.asarray(y, dtype=np.float64), kind, sides)
 
 
 def _width(space: Any) -> int | None:
@@ -175,6 +214,8 @@ def _check_schema(schema: Any, name: str, sides: dict[str, int]) -> None:
     state, d = vars(schema), sides.get("d")
     if d is None:
         return
+    for part in ("centres_", "scales_"):
+        require(state.get(part) is not None, schema, part, None, "an array")
     for part in ("kinds_", "names_", "rare_", "gaps_", "notes_"):
         found = state.get(part)
         good = isinstance(found, list) and (len(found) == d or part == "notes_")
@@ -224,6 +265,7 @@ def _check_imputer(imputer: Any, name: str, sides: dict[str, int]) -> None:
 
 def _check_indicator(indicator: Any, name: str, sides: dict[str, int]) -> None:
     found, d = vars(indicator).get("features_"), vars(indicator).get("_n_features", 0)
+    require(found is not None or "d" not in sides, indicator, "features_", found, "an array")
     if found is not None:
         require(is_count(d), indicator, "_n_features", d, "a number of features")
         good = bool(np.all(found < d))
@@ -259,8 +301,18 @@ def _check_steps(composed: Any, name: str, sides: dict[str, int]) -> None:
         require(good, composed, attribute, steps, "names with estimators")
 
 
+def _check_factors(composed: Any, name: str, sides: dict[str, int]) -> None:
+    found = vars(composed).get("transformer_weights")
+    good = found is None or isinstance(found, dict)
+    require(good, composed, "transformer_weights", found, "factors by name, or None")
+
+
 def _check_columns(composed: Any, name: str, sides: dict[str, int]) -> None:
     table, d = vars(composed).get("_transformer_to_input_indices"), sides.get("d", 0)
+    for _, _, columns in vars(composed).get("transformers_", ()) if d else ():
+        listed = columns if isinstance(columns, list | np.ndarray) else [columns]
+        good = all(-d <= i < d for i in listed if isinstance(i, int | np.integer))
+        require(good, composed, "transformers_", columns, f"columns below {d}")
     if table is not None:
         good = isinstance(table, dict) and all(
             isinstance(columns, list | np.ndarray) and all(is_count(i) and i < d for i in columns)
@@ -301,7 +353,8 @@ def _check_predictor(model: Any, name: str, sides: dict[str, int]) -> None:
     if "metric_" not in state:
         return
     metric, n = state["metric_"], sides.get("n", 0)
-    for attribute in ("embedding_", "coef_", "intercept_", "weights_"):
+    own = ("_codes", "classes_") if isinstance(model, MetricClassifier) else ("targets_",)
+    for attribute in ("embedding_", "coef_", "intercept_", "weights_", *own):
         require(state.get(attribute) is not None, model, attribute, None, "an array")
     require(hasattr(metric, "transform"), model, "metric_", metric, "a metric")
     width = getattr(metric, "_n_features_out", None)
@@ -310,7 +363,8 @@ def _check_predictor(model: Any, name: str, sides: dict[str, int]) -> None:
     k = state.get("n_neighbors_")
     require(is_count(k) and 1 <= k <= n, model, "n_neighbors_", k, f"a number from 1 to {n}")
     for attribute in ("temperature_", "usual_distance_", "floor_", "bias_"):
-        found = state.get(attribute, 1.0)
+        optional = attribute in ("floor_", "bias_") and isinstance(model, MetricClassifier)
+        found = state.get(attribute, 1.0 if optional else None)
         good = isinstance(found, float) and np.isfinite(found)
         good = good and (attribute == "bias_" or found > 0)
         require(good, model, attribute, found, "a number that a fit leaves")
@@ -332,10 +386,13 @@ FURTHER: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (
     (SimpleImputer, _check_imputer),
     (MissingIndicator, _check_indicator),
     ((Pipeline, FeatureUnion, ColumnTransformer), _check_steps),
+    ((FeatureUnion, ColumnTransformer), _check_factors),
     (ColumnTransformer, _check_columns),
     (Space, _check_anchors),
     (Learner, _check_learner),
     (Kernelized, _check_kernelized),
+    (KernelizedCV, _check_search),
+    ((KNeighborsClassifier, KNeighborsRegressor), _check_neighbors),
     (TransductiveDistance, _check_transductive),
     (TableEncoder, _check_table),
     (TableSchema, _check_schema),

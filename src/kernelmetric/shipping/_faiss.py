@@ -10,7 +10,9 @@ from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import map_rows, take_rows, to_numpy
 from kernelmetric.metric import refuse_signed
+from kernelmetric.prediction._neighbors import filled_index
 from kernelmetric.shipping._extras import require
+from kernelmetric.shipping._maps import MOST_LOST
 
 
 def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
@@ -38,8 +40,12 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
 
     Notes
     -----
-    Needs the extra ``faiss``. Where features lie far from the origin compared with their spread,
-    put a StandardScaler before a linear metric: single precision has seven digits.
+    Needs the extra ``faiss``. Single precision has seven digits: coordinates that lie so far from
+    the origin that it cannot tell them apart are refused. Distances of a linear metric stay where
+    its features are centred first, so
+    ``make_pipeline(StandardScaler(with_std=False).fit(X), metric)`` is the same metric in
+    coordinates about the origin. It needs no other fit, and takes the place of the metric, for
+    queries too.
 
     Examples
     --------
@@ -53,23 +59,39 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     (2, 5)
     """
     refuse_signed(metric)
-    faiss = require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
-    Z = _single_precision(metric, X)
-    index = faiss.index_factory(Z.shape[1], factory, faiss.METRIC_L2)
-    if not index.is_trained:
-        index.train(Z)
-    index.add(Z)
-    return index
+    require("faiss", "faiss", "A faiss index needs the package faiss-cpu")
+    Z = _coordinates(metric, X)
+    _refuse_lost(Z)
+    return filled_index(np.ascontiguousarray(Z, dtype=np.float32), factory, "factory")
 
 
-def _single_precision(metric: Any, X: Any) -> np.ndarray:
-    """Learned coordinates as faiss wants them: float32, in C order."""
+def _refuse_lost(Z: np.ndarray) -> None:
+    """Refuse coordinates that float32 cannot tell apart, or whose squares it has no numbers for."""
+    unit = float(np.median(np.linalg.norm(Z - np.median(Z, axis=0), axis=1)))
+    size, single = float(np.median(np.abs(Z).max(axis=1, initial=0.0))), np.finfo(np.float32)
+    if size * single.eps > MOST_LOST * unit > 0:
+        raise ValueError(
+            f"Got learned coordinates {size / unit:.0e} times as far from zero as they spread, of "
+            "which float32 keeps too few digits, but expected coordinates about the origin: for a "
+            "linear metric, try make_pipeline(StandardScaler(with_std=False).fit(X), metric), for "
+            "any other a StandardScaler before it, and fit again."
+        )
+    far = max(float(np.abs(Z).max(initial=0.0)), unit)
+    if far > np.sqrt(single.max) / Z.shape[1] or 0 < unit < np.sqrt(single.tiny) / MOST_LOST:
+        raise ValueError(
+            f"Got learned coordinates up to {far:.0e} with a spread of {unit:.0e}, whose squares "
+            "float32 has no numbers for: try a StandardScaler before the metric, and fit again."
+        )
+
+
+def _coordinates(metric: Any, X: Any) -> np.ndarray:
+    """Learned coordinates, a block of rows after the other."""
     X = X if hasattr(X, "shape") else np.asarray(X)
 
     def work(rows: slice) -> np.ndarray:
         # of a data frame, rows with their column names, which the metric may want to see
         block = X.iloc[rows] if hasattr(X, "iloc") else take_rows(X, np.r_[rows])
-        return to_numpy(metric.transform(block)).astype(np.float32)
+        return to_numpy(metric.transform(block))
 
     with config_context(transform_output="default"):
-        return np.ascontiguousarray(map_rows(work, _num_samples(X), 8 * 4 * X.shape[1]))
+        return map_rows(work, _num_samples(X), 8 * 4 * X.shape[1])

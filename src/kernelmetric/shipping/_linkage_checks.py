@@ -101,6 +101,7 @@ def _check_linker(linker: Any, name: str, sides: dict[str, int]) -> None:
     model, comparison = state["model_"], state.get("comparison_")
     require(isinstance(model, MatchModel), linker, "model_", model, "a MatchModel")
     good = isinstance(comparison, RecordComparison)
+    good = good and "kinds_" in vars(comparison)
     good = good and len(vars(comparison).get("fields_", ())) == len(model.weights)
     require(good, linker, "comparison_", comparison, f"{len(model.weights)} fields")
     _number(linker, "match_share_", 0, 1)

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric.shipping._extras import library_version, require
-from kernelmetric.shipping._maps import Affine
+from kernelmetric.shipping._maps import MOST_LOST, Affine
 
 OPSET = 17
 IR_VERSION = 8  # what came with this opset: newer ones are refused by older runtimes
-_MOST_LOST = 1e-3  # of the spread of a feature: what float32 may cost before it is said
 _MOST_BYTES = 2**31 - 2**20  # a protocol buffer holds less than 2 GiB
 
 
@@ -57,6 +56,7 @@ class OnnxGraph:
         self.onnx = require("onnx", "onnx", "ONNX models need the package onnx")
         self.dtype, self.precision, self.n_features = dtype, precision, n_features
         self.working = max(dtype, precision)  # "float64" > "float32"
+        self._told = False
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._known: dict[tuple[str, ...], str] = {}
@@ -104,17 +104,23 @@ class OnnxGraph:
     def shift(self, x: Columns, offset: Any, spread: Any = None) -> Columns:
         """The node of x - offset; a warning where X in float32 has no digits left for it."""
         offset = np.asarray(offset, dtype=np.float64).reshape(1, -1)
-        if spread is not None and self.dtype == "float32":
-            lost = np.abs(offset) * np.finfo(np.float32).eps / np.asarray(spread)
-            if lost.max(initial=0.0) > _MOST_LOST:
-                warnings.warn(
-                    f"Got features up to {lost.max() / np.finfo(np.float32).eps:.0e} times as far "
-                    "from zero as they spread, of which float32 keeps few digits: try "
-                    "to_onnx(metric, dtype='float64').",
-                    UserWarning,
-                    stacklevel=2,
-                )
+        if spread is not None:
+            self.tell_far(np.max(np.abs(offset) / np.asarray(spread), initial=0.0))
         return Columns(self.add("Sub", x.name, self.constant(offset)), x.width)
+
+    def tell_far(self, times: float) -> None:
+        """Warn once of numbers so many times as far from zero as they spread, if in float32."""
+        chosen = {"dtype": self.dtype, "precision": self.working}
+        single = [f"{name}='float64'" for name, dtype in chosen.items() if dtype == "float32"]
+        if not single or times * np.finfo(np.float32).eps <= MOST_LOST or self._told:
+            return
+        self._told = True
+        warnings.warn(
+            f"Got features up to {times:.0e} times as far from zero as they spread, of which "
+            f"float32 keeps few digits: try to_onnx(metric, {', '.join(single)}).",
+            UserWarning,
+            stacklevel=2,
+        )
 
     def times(self, x: Columns, factors: Any) -> Columns:
         """The node of x times a factor for each column."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -21,9 +23,11 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from kernelmetric.shipping._maps import KernelValues, Waves, metric_map
+from kernelmetric.shipping._maps import KernelValues, MetricMap, Waves, metric_map
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph
 from kernelmetric.shipping._onnx_kernels import kernel_node
+
+_LOOKED_AT = 100  # anchors whose images tell what float32 costs
 
 
 def steps_of(metric: Any) -> list[Any]:
@@ -80,6 +84,8 @@ def through(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 
 def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
     parts = metric_map(metric)
+    if "float32" in (graph.dtype, graph.working):
+        graph.tell_far(_lost(metric, parts, graph.working) / float(np.finfo(np.float32).eps))
     if isinstance(parts.features, KernelValues):
         x = kernel_node(parts.features.kernel, graph, x, parts.features.anchors)
     elif isinstance(parts.features, Waves):
@@ -91,6 +97,36 @@ def _embedding(metric: Any, graph: OnnxGraph, x: Columns) -> Columns:
         waves = [graph.add("Mul", graph.add("Sin", a), amplitudes) for a in (shifted, angles)]
         x = graph.concatenated([Columns(wave, n) for wave in waves])
     return graph.affine(x, parts.after)
+
+
+def _lost(metric: Any, parts: MetricMap, working: str) -> float:
+    """What float32 costs of learned coordinates, beside their spread; 0 where nothing tells."""
+    A, eps, features = parts.after.A, float(np.finfo(np.float32).eps), parts.features
+    if isinstance(features, KernelValues):
+        anchors = features.anchors[:: 1 + len(features.anchors) // _LOOKED_AT]
+        if anchors.dtype.kind in "iu":  # columns of X, of which nothing is known
+            return 0.0
+        with np.errstate(all="ignore"):  # what overflows is lost
+            Z = features.kernel(anchors, features.anchors) @ A
+            rounded = anchors.astype(np.float32).astype(working)
+            moved = features.kernel(rounded, features.anchors.astype(working)) @ A.astype(working)
+            moved = moved.astype(np.float32) - Z
+            spread = np.linalg.norm(Z - Z.mean(axis=0))
+            return float(np.nan_to_num(np.linalg.norm(moved - moved.mean(axis=0)) / spread, nan=1))
+    if type(metric) is PCA:
+        spread = np.sqrt(len(A.T) if metric.whiten else np.sum(metric.explained_variance_))
+        return eps * float(np.linalg.norm(metric.mean_[:, None] * A) / spread)
+    if type(metric) is LinearDiscriminantAnalysis and parts.after.c is not None:
+        return eps * float(np.linalg.norm(parts.after.c.T * A) / np.sqrt(A.shape[1]))
+    space = vars(metric).get("space_")
+    location = vars(metric if space is None else space).get("_location")
+    if location is None:
+        return 0.0
+    mean, deviation = location
+    if isinstance(features, Waves):  # angles, beside one
+        return eps * float(np.median(np.linalg.norm(mean[:, None] * features.frequencies, axis=0)))
+    lost, spread = (np.linalg.norm(size[:, None] * A) for size in (mean, deviation))
+    return eps * float(lost / spread) if spread > 0 else 1.0
 
 
 # --- scalers ------------------------------------------------------------------------------------

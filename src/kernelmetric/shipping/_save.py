@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.shipping._container import SavedFileError, pack, unpack
@@ -127,6 +128,14 @@ def load(path: str | os.PathLike) -> Any:
         raise SavedFileError(
             f"Got a {type(metric).__name__} at the root of the file, but expected an estimator."
         )
+    if hasattr(metric, "fit"):
+        try:
+            check_is_fitted(metric)
+        except (NotFittedError, TypeError, AttributeError, IndexError) as error:
+            raise SavedFileError(
+                f"Got a {type(metric).__name__} that is not fitted at the root of the file, but "
+                "expected what kernelmetric.save wrote."
+            ) from error
     _warn_of_versions(content.versions, reader.names)
     return metric
 

@@ -8,6 +8,7 @@ key, which says what it is::
     {"dict": [[key, value], ...]}         keys of any kind, in their order
     {"array": 3}, {"frozen": 3}           arrays/3.npy, writable or read-only
     {"objects": [shape, [...]]}           an array of Python objects, by its items
+    {"masked": {...}}                     a masked array without a masked value, by its array
     {"scalar": ["<f8", 0.5]}              a number of NumPy
     {"dtype": "<f8"}, {"type": "float64"} a dtype, a type of numbers
     {"sparse": ["csr_matrix", shape, data, indices, indptr]}
@@ -31,7 +32,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from kernelmetric.compute import is_sparse, to_numpy
-from kernelmetric.shipping._allowed import REFUSED, allowed_classes, names_of_classes
+from kernelmetric.shipping._allowed import NEIGHBORS, REFUSED, allowed_classes, names_of_classes
 from kernelmetric.shipping._checks import check_fitted
 from kernelmetric.shipping._container import KINDS, MOST_DIGITS, SavedFileError, npy_bytes
 
@@ -45,6 +46,7 @@ _MOST_TIMES, _LITTLE = 8, 2**24
 _DEEPEST = 100  # nodes in nodes
 _KEYS = (str, int, float, bool, np.generic, type(None))  # of a dict; others can be made to collide
 _CACHE = "memory"  # of a Pipeline: a directory of pickles, which its next fit would open
+_HELD = ("_fit_X", "_y", "classes_")  # by neighbours: what a fit makes the rest of
 
 
 class TreeWriter:
@@ -112,6 +114,8 @@ class TreeWriter:
             return {"random": [self.node(part, where) for part in value.get_state()[1:]]}
         if is_sparse(value):
             return self._sparse(value)
+        if kind is np.ma.MaskedArray and not np.ma.getmaskarray(value).any():
+            return {"masked": self._array(value.data, where)}
         return self._array(value, where)
 
     def _state(self, value: Any, where: str) -> dict[str, Any]:
@@ -122,6 +126,7 @@ class TreeWriter:
             for name, item in vars(value).items()
             if not name.startswith(_LEFT_OUT)
             and not (kind is Pipeline and name == _CACHE)
+            and not (kind in NEIGHBORS and name not in (*kind._get_param_names(), *_HELD))
             and not isinstance(inspect.getattr_static(kind, name, None), cached_property)
         }
         return {name: self.node(item, f"{where}.{name}") for name, item in kept.items()}
@@ -162,7 +167,7 @@ def refuse(value: Any, where: str) -> None:
     if kind in REFUSED:
         reason = REFUSED[kind]
     elif inspect.isroutine(value):
-        reason = "a function is code; try a kernel of this library instead of your own"
+        reason = "a function is code; try a name, or a kernel of this library instead of your own"
     else:
         reason = "try pickle, or skops, where you trust whoever can write the file"
     raise TypeError(
@@ -198,6 +203,7 @@ class TreeReader:
             "float": _float,
             "frozen": self._frozen,
             "object": self._object,
+            "masked": lambda body: np.ma.MaskedArray(self.value(body), mask=False),
             "objects": self._objects,
             "random": self._random,
             "scalar": self._scalar,
@@ -320,7 +326,7 @@ class TreeReader:
                 f"{error} No fit leaves that: the file is damaged, or was not written by "
                 "kernelmetric.save."
             ) from error
-        return restored
+        return _refitted(restored) if kind in NEIGHBORS else restored
 
 
 def _renewed(state: dict[str, Any]) -> dict[str, Any]:
@@ -337,6 +343,17 @@ def _renewed(state: dict[str, Any]) -> dict[str, Any]:
         state["components_"] = np.vstack(parts)
         state["signature_"] = np.repeat([1, -1], [len(part) for part in parts])
     return state
+
+
+def _refitted(neighbors: Any) -> Any:
+    """Nearest neighbours with their tree, which is no attribute that a file holds."""
+    state = vars(neighbors)
+    fresh = type(neighbors)(**neighbors.get_params(deep=False))
+    if not set(_HELD[:2]) <= set(state):
+        return fresh
+    y = state["_y"] if "classes_" not in state else state["classes_"][state["_y"]]
+    fresh.fit(state["_fit_X"], y).predict(state["_fit_X"][:1])  # or it is refused
+    return fresh
 
 
 def _defaults(kind: Any, name: str, state: dict[str, Any]) -> dict[str, Any]:

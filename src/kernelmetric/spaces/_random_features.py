@@ -15,6 +15,7 @@ from kernelmetric.compute import (
     in_library_of,
     is_sparse,
     like,
+    location_of,
     namespace,
 )
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
@@ -135,6 +136,7 @@ class RandomFeatures(FeatureMapSpace):
             amplitudes.append(np.full(share, np.sqrt(weight / share)))
         with np.errstate(over="ignore"):  # of float32: angles that overflow are refused
             self.frequencies_ = like(np.hstack(drawn), X)
+        self._location = location_of(X)
         self.amplitudes_ = like(np.hstack(amplitudes)[None, :], X)
         return None, 2 * self.frequencies_.shape[1], _RELATIVE_CUT
 
