@@ -160,8 +160,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
         self.groups_ = self.groups()
         if self.notes_:
             far = np.isfinite(self.limits_).any()
-            kind: type[UserWarning] = FarCellWarning if far else UserWarning
-            warnings.warn(" ".join(self.notes_), kind, stacklevel=2)
+            category = FarCellWarning if far else UserWarning
+            warnings.warn(" ".join(self.notes_), category, stacklevel=2)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
