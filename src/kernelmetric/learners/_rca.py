@@ -35,7 +35,8 @@ class RCA(SpectralLearner):
     n_components : int, default=None
         Dimension of the embedding; None keeps all.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in C, between 0 and 1; 'auto' is that of Ledoit and Wolf.
+        Share of the identity in C, between 0 and 1; 'auto' is that of Ledoit and Wolf, or less
+        where that hides features of smaller scale.
 
     Attributes
     ----------
@@ -130,12 +131,13 @@ class RCA(SpectralLearner):
             Z = coordinates.Z
             if weights is None:
                 about = about_centres(Z, codes)
-                self.shrinkage_ = shrinkage_of(about, self.shrinkage)
+                self.shrinkage_ = shrinkage_of(about, codes[codes >= 0], self.shrinkage)
                 S, within = Z.T @ Z / len(Z), about.T @ about / len(about)
             else:
                 about, Z = about_centres(Z, codes, weights.counts), Z - weights.mean(Z)
                 counts = weights.counts[codes >= 0]
-                self.shrinkage_ = shrinkage_of(about, self.shrinkage, counts)
+                inside = codes[codes >= 0]
+                self.shrinkage_ = shrinkage_of(about, inside, self.shrinkage, counts)
                 within = about.T @ (counts[:, None] * about) / np.sum(counts)
                 S = Z.T @ (weights.counts[:, None] * Z) / weights.total
         values, V = linalg.eigh(S, shrunk(within, self.shrinkage_))
