@@ -79,7 +79,7 @@ from kernelmetric.compute._execute import (
     within_budget,
     worth_keeping,
 )
-from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid
+from kernelmetric.compute._refusals import refuse_masked, refuse_text, refuse_unsaid
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
     available_threads,
@@ -200,6 +200,7 @@ __all__ = [
     "refuse_masked",
     "refuse_streams",
     "refuse_twins",
+    "refuse_text",
     "refuse_unsaid",
     "repeated_quantiles",
     "repeated_rows",

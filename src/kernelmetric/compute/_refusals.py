@@ -1,4 +1,4 @@
-"""Values that would become numbers only by a guess: what a mask hides, dates, durations."""
+"""Values that would become numbers only by a guess: what a mask hides, dates, durations, text."""
 
 from __future__ import annotations
 
@@ -47,3 +47,23 @@ def refuse_unsaid(values: Any, name: str) -> None:
                 "(times - times.min()) / numpy.timedelta64(1, 'D') for days, or Kernelized with a "
                 "data frame, whose columns of dates it knows."
             )
+
+
+def refuse_text(targets: Any) -> None:
+    """Refuse targets that are words, where numbers are predicted.
+
+    Parameters
+    ----------
+    targets : array, data frame, series or list
+        What is to be predicted.
+    """
+    kind = getattr(targets.dtype, "kind", "") if hasattr(targets, "dtype") else "O"
+    for value in np.ravel(np.asarray(targets, dtype=object)) if kind in tuple("OUS") else ():
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            if isinstance(value, str | bytes):
+                raise ValueError(
+                    f"Got y with text, such as {str(value)!r}, but expected numbers to predict: "
+                    "try a learner from labels, or MetricClassifier, for classes."
+                ) from None
