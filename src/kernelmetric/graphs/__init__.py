@@ -23,6 +23,7 @@ from kernelmetric.graphs._labels import (
     patch_graph,
     target_neighbors,
     warn_small_classes,
+    warn_unlabelled,
 )
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_arguments import as_pairs
@@ -79,4 +80,5 @@ __all__ = [
     "union_counts",
     "union_graph",
     "warn_small_classes",
+    "warn_unlabelled",
 ]

@@ -9,7 +9,7 @@ from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import Weights, check_labels, check_points, streamed
-from kernelmetric.graphs import as_pairs
+from kernelmetric.graphs import as_pairs, warn_unlabelled
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._spectral import (
     SpectralLearner,
@@ -174,7 +174,7 @@ def _chunks_of(
                 "chunk of every point, -1 for points in none."
             )
     elif similar is None and pairs is None and y is not None:
-        codes = check_labels(y, X)
+        codes = check_labels(warn_unlabelled(y), X)
     else:
         codes = as_pairs(pairs, similar, None, y, X.shape[0]).components()
     codes = np.where(codes < 0, -1, codes)
