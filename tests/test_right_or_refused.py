@@ -68,7 +68,9 @@ def test_lmnn_may_start_whole_and_end_in_fewer_dimensions():
 # --- functions of two points, components --------------------------------------------------------
 
 
-@pytest.mark.parametrize("metric", [LDA(), Kernelized(LDA(), "rbf"), NCA(warm_start=True)], ids=repr)
+@pytest.mark.parametrize(
+    "metric", [LDA(), Kernelized(LDA(), "rbf"), NCA(warm_start=True)], ids=repr
+)
 def test_a_function_of_two_points_stays_as_it_was_made(metric):
     function = metric.fit(X, Y).get_metric()
     before = function(X[0], X[1])
@@ -155,3 +157,21 @@ def test_a_note_has_no_traceback():
     assert note == (
         "2 fits failed out of a total of 6. ValueError: one class. Scores are non-finite."
     )
+
+
+# --- optima -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seed", "optimum"),  # certified by solver='projected', and by ever smaller tolerances
+    [(0, 258.64535), (6, 169.76980), (9, 82.36684)],
+)
+def test_lmnn_with_a_small_tolerance_ends_at_the_optimum(seed, optimum):
+    # The corner of the hinge stops short steps; a map of almost lower rank has almost no slope.
+    rng = np.random.RandomState(seed)
+    d, n_classes = int(rng.randint(2, 7)), int(rng.randint(2, 4))
+    y = np.arange(46) % n_classes
+    points = rng.randn(46, d) + rng.uniform(1, 3.5) * np.eye(max(d, n_classes))[y][:, :d]
+    lmnn = LMNN(tol=1e-5).fit(points, y)
+    assert lmnn.converged_
+    assert lmnn.loss_ - optimum < 5e-5 * max(optimum, lmnn.n_neighbors * len(y))
