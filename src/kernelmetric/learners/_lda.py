@@ -46,7 +46,8 @@ class LDA(SpectralLearner):
         classes, at most.
     shrinkage : 'auto' or float, default='auto'
         Share of the identity in the covariance inside classes, between 0 and 1; 'auto' is that of
-        Ledoit and Wolf, or less where that hides features of smaller scale. With 0, directions in which no class varies are left out.
+        Ledoit and Wolf, or less where that hides features of smaller scale. With 0, directions in
+        which no class varies are left out.
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count beside those of others; 'balanced' lets all classes
         count alike. Only ratios matter.
