@@ -222,7 +222,7 @@ def test_more_features_than_points_are_no_obstacle(learner, shrinkage):
 
 
 def in_other_units(seed=0, n=240):
-    """Three classes along a feature of unit variance, beside one that is a thousand times larger."""
+    """Three classes along a feature of unit variance, beside one a thousand times larger."""
     rng = np.random.RandomState(seed)
     y = rng.randint(0, 3, n)
     X = rng.standard_normal((n, 6)) * [1, 1, 1, 1, 100, 1000]

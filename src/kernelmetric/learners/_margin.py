@@ -55,9 +55,7 @@ _ROUNDING = 1e-14  # eigenvalues of M below this share of the largest are no par
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
 _USUAL_TOL = 1e-3  # Below it, L-BFGS creeps along corners: short steps do not show a minimum, and a
 _LEAST_CARE = 1e-3  # step must gain a smaller share of the tolerance, but no smaller one than this;
-_WIDER = (
-    1e3  # and what is found must be found again, from a corner so much wider, and from a map of
-)
+_WIDER = 1e3  # and what is found must be found again, from a corner so much wider and a map of
 _LIFTED = 0.1  # which no direction is so much shorter than the longest: near zero, slopes vanish
 
 

@@ -231,9 +231,8 @@ def _standardized(y: Any, X: Any) -> np.ndarray:
         )
     refuse_unsaid(y, "y")
     refuse_text(y)
-    Y = check_array(
-        to_numpy(y) if hasattr(y, "shape") else y, ensure_2d=False, dtype=np.float64, input_name="y"
-    )
+    y = to_numpy(y) if hasattr(y, "shape") else y
+    Y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(X, Y)
     Y = Y.reshape(len(Y), -1)
     top = np.abs(Y).max()
