@@ -96,7 +96,7 @@ class LeftOut:
 
     def __init__(self, scatter: np.ndarray, inside: np.ndarray, share: float):
         freedom = float(np.sum(inside)) - np.count_nonzero(inside)
-        values, V = linalg.eigh(scatter) if share > 0 else (np.zeros(1), scatter)
+        values, V = linalg.eigh(scatter) if share > 0 else (np.zeros(len(scatter)), scatter)
         varies = values > _NONE * values[-1]
         values, self._V = values[varies], V[:, varies]
         # In more dimensions than that, nothing speaks for less.
