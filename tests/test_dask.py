@@ -598,8 +598,9 @@ def no_room(monkeypatch):
 @pytest.mark.parametrize("learner", [LDA(), LDA(1, shrinkage=0.3), RCA(), RCA(3)], ids=repr)
 def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
     moved, labels = X @ np.diag(np.arange(1, 9)) + 50, Y + 3
-    there = clone(learner).fit(chunked(moved), labels)
-    same(clone(learner).fit(moved, labels), there)
+    for units in (np.ones(8), 10.0 ** np.arange(-1, 3, 0.5)):
+        there = clone(learner).fit(chunked(moved * units), labels)
+        same(clone(learner).fit(moved * units, labels), there)
     wanted = np.where(np.arange(500) % 3, labels, -1)
     if isinstance(learner, RCA):
         there = clone(learner).fit(chunked(moved), chunks=wanted)

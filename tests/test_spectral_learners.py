@@ -221,6 +221,62 @@ def test_more_features_than_points_are_no_obstacle(learner, shrinkage):
     np.testing.assert_allclose(rotated.pairwise_distances(X @ Q), D, atol=1e-4 * D.max())
 
 
+def in_other_units(seed=0, n=240):
+    """Three classes along a feature of unit variance, beside one a thousand times larger."""
+    rng = np.random.RandomState(seed)
+    y = rng.randint(0, 3, n)
+    X = rng.standard_normal((n, 6)) * [1, 1, 1, 1, 100, 1000]
+    X[:, 0] += 4 * y
+    return X, y
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("learner", RATIOS, ids=repr)
+def test_features_of_other_units_do_not_ruin_a_default(learner, seed):
+    X, y = in_other_units(seed)
+
+    def score(learner):
+        E = learner.fit(X[:120], y[:120]).transform(X)
+        return KNeighborsClassifier(3).fit(E[:120], y[:120]).score(E[120:], y[120:])
+
+    assert score(clone(learner)) > score(clone(learner).set_params(shrinkage=0.0)) - 0.05
+    # Points that are scaled already are shrunk as Ledoit and Wolf say.
+    same = X / [1, 1, 1, 1, 100, 1000]
+    about = same - np.array([same[y == c].mean(axis=0) for c in range(3)])[y]
+    if not isinstance(learner, LPP):
+        share = ledoit_wolf_shrinkage(about, assume_centered=True)
+        assert clone(learner).fit(same, y).shrinkage_ == pytest.approx(share)
+
+
+@pytest.mark.parametrize("learner", [LDA(), RCA()], ids=repr)
+def test_one_cell_of_another_order_leaves_a_default_as_good_as_no_shrinkage(learner):
+    X, y = in_other_units()
+    X = X / [1, 1, 1, 1, 100, 1000]
+    X[0, 5] = 9999.0
+    E = clone(learner).fit(X[:120], y[:120]).transform(X)
+    assert KNeighborsClassifier(3).fit(E[:120], y[:120]).score(E[120:], y[120:]) > 0.85
+
+
+@pytest.mark.parametrize("learner", RATIOS, ids=repr)
+def test_axes_and_copies_do_not_change_the_share_of_features_in_other_units(learner):
+    X, y = in_other_units(2, 90)
+    metric = clone(learner).fit(X, y)
+    assert metric.shrinkage_ < 1e-3
+    Q = linalg.qr(np.random.RandomState(0).standard_normal((6, 6)))[0]
+    assert clone(learner).fit(X @ Q, y).shrinkage_ == pytest.approx(metric.shrinkage_, rel=1e-6)
+    kernelized = Kernelized(learner, "linear").fit(X, y)
+    assert kernelized.learner_.shrinkage_ == pytest.approx(metric.shrinkage_, rel=1e-6)
+    times = np.random.RandomState(1).randint(1, 4, len(X))
+    weighed = clone(learner).fit(X, y, sample_weight=times)
+    copied = clone(learner).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert weighed.shrinkage_ == pytest.approx(copied.shrinkage_, rel=1e-6)
+
+
+def test_points_that_ask_for_no_shrinkage_get_none():
+    corners = np.array([[0.0, 1], [1, 0], [5, 1], [6, 0]])
+    assert LDA().fit(corners, [0, 0, 1, 1]).shrinkage_ == pytest.approx(0.0, abs=1e-12)
+
+
 def test_all_of_the_identity_is_the_euclidean_metric(labelled):
     X, y = labelled
     M = RCA(shrinkage=1.0).fit(X, y).get_mahalanobis_matrix()

@@ -12,6 +12,7 @@ inner products are sums with these signs. A metric without ``signature_`` has no
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -124,19 +125,23 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
         """
         return -self.pair_distance(pairs, X)
 
-    def get_metric(self) -> Callable[[Any, Any], float]:
+    def get_metric(self) -> Callable[..., float]:
         """The metric as a function of two points.
 
         Returns
         -------
         callable
-            ``metric(u, v) -> float`` for scikit-learn's ``metric=`` and SciPy's ``cdist``. It
-            embeds both points at every call: for many points, transform first.
+            ``metric(u, v, squared=False) -> float`` for scikit-learn's ``metric=`` and SciPy's
+            ``cdist``, of points of shape (n_features,) or (1, n_features). It embeds both points at
+            every call: for many points, transform first. A later fit does not change it.
         """
         check_is_fitted(self)
+        fitted = deepcopy(self)
 
-        def metric(u: Any, v: Any) -> float:
-            return float(self.pair_distance(np.stack([np.asarray(u), np.asarray(v)])[None])[0])
+        def metric(u: Any, v: Any, squared: bool = False) -> float:
+            ends = np.stack([_one_row(u), _one_row(v)])[None]
+            distance = float(fitted.pair_distance(ends)[0])
+            return distance * abs(distance) if squared else distance
 
         return metric
 
@@ -215,6 +220,12 @@ def _require_pairs(A: Any, B: Any) -> None:
         f"The values between {rows} and {columns} points",
         "try pair_distance for chosen pairs, blocks of rows, or NearestNeighbors on transform(X).",
     )
+
+
+def _one_row(point: Any) -> np.ndarray:
+    """A point as a vector, where it may be the only row of a matrix."""
+    row = to_numpy(point) if hasattr(point, "shape") else np.asarray(point)
+    return row[0] if row.ndim == 2 and len(row) == 1 else row
 
 
 def _ends(pairs: Any) -> tuple[Any, Any]:

@@ -89,7 +89,12 @@ from kernelmetric.compute._far_cells import (
     refuse_tiny_columns,
     silent_about_far_cells,
 )
-from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid, rounded_column
+from kernelmetric.compute._refusals import (
+    refuse_masked,
+    refuse_text,
+    refuse_unsaid,
+    rounded_column,
+)
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
     available_threads,
@@ -212,6 +217,7 @@ __all__ = [
     "product",
     "refuse_masked",
     "refuse_streams",
+    "refuse_text",
     "refuse_tiny_columns",
     "refuse_twins",
     "refuse_unsaid",

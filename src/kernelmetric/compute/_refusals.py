@@ -109,3 +109,23 @@ def _is_rounded(column: np.ndarray) -> bool:
         return step > 1 and step / 2 > _ROUNDED * (high - low) > 0
     except OverflowError:  # beyond all floats
         return True
+
+
+def refuse_text(targets: Any) -> None:
+    """Refuse targets that are words, where numbers are predicted.
+
+    Parameters
+    ----------
+    targets : array, data frame, series or list
+        What is to be predicted.
+    """
+    kind = getattr(targets.dtype, "kind", "") if hasattr(targets, "dtype") else "O"
+    for value in np.ravel(np.asarray(targets, dtype=object)) if kind in tuple("OUS") else ():
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            if isinstance(value, str | bytes):
+                raise ValueError(
+                    f"Got y with text, such as {str(value)!r}, but expected numbers to predict: "
+                    "try a learner from labels, or MetricClassifier, for classes."
+                ) from None

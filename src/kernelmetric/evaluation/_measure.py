@@ -65,8 +65,17 @@ def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
         warnings.simplefilter("always")
         value = function(*arguments)
     seconds = round(time.process_time() - begin, 6)
-    note = " ".join(dict.fromkeys(str(warning.message) for warning in caught))
+    note = " ".join(dict.fromkeys(_in_a_line(str(warning.message)) for warning in caught))
     return Measured(value, seconds, _peak(), note)
+
+
+def _in_a_line(message: str) -> str:
+    """A warning without the traceback that scikit-learn adds, and without its array of scores."""
+    text, scores, _ = message.partition(": [nan")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if any(line.startswith("Traceback") for line in lines):
+        return f"{lines[0]} {lines[-1]}."
+    return f"{' '.join(lines)}." if scores else message
 
 
 def _forget_peak() -> None:

@@ -23,6 +23,7 @@ from kernelmetric.graphs._labels import (
     patch_graph,
     target_neighbors,
     warn_small_classes,
+    warn_unlabelled,
 )
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
 from kernelmetric.graphs._pair_arguments import as_pairs
@@ -76,4 +77,5 @@ __all__ = [
     "target_neighbors",
     "union_graph",
     "warn_small_classes",
+    "warn_unlabelled",
 ]

@@ -10,6 +10,7 @@ from scipy import sparse
 from kernelmetric.compute import (
     Weights,
     class_neighbors,
+    label_column,
     nearest_neighbors,
     warn,
 )
@@ -203,6 +204,19 @@ def warn_small_classes(codes: np.ndarray, k: int) -> None:
             + (", and points alone in their class use none." if small.min() == 1 else "."),
             UserWarning,
         )
+
+
+def warn_unlabelled(y: Any) -> np.ndarray:
+    """Warn where -1 may be meant for rows without a label, as elsewhere; the labels in a column."""
+    labels = label_column(y)
+    if labels.dtype.kind in "if" and np.any(labels == -1) and not np.all(np.abs(labels) == 1):
+        warn(
+            f"Got {np.count_nonzero(labels == -1)} labels of -1 beside others: they are taken for "
+            "a class like any other. Where -1 means that a label is not known, leave these rows "
+            "out: try X[y != -1] and y[y != -1].",
+            UserWarning,
+        )
+    return labels
 
 
 def _adjacency(neighbors: np.ndarray, weights: Weights | None = None) -> sparse.csr_array:

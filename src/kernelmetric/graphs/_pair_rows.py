@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -175,3 +175,11 @@ def points_of(X: Any, n_samples: int) -> Any:
     X = X if hasattr(X, "dtype") else np.asarray(X)  # lists, data frames
     check_length(X.shape[0], n_samples)
     return X
+
+
+def refuse_as_array(name: str) -> NoReturn:
+    """Refuse tuples of rows where an array is wanted, as for class labels."""
+    raise ValueError(
+        f"Got {name} in place of an array, but expected labels or numbers: pass tuples by name, "
+        f"fit(X, {name.lower()}=...), to a learner that takes them."
+    )

@@ -17,10 +17,10 @@ from sklearn.utils.validation import column_or_1d
 from kernelmetric.compute import (
     class_neighbors,
     classes_of,
-    label_column,
     refuse_masked,
     require_memory,
 )
+from kernelmetric.graphs._labels import warn_unlabelled
 from kernelmetric.graphs._pair_rows import components_of, unique_pairs
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -30,7 +30,7 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")  # fits 64 bits
 def class_codes(y: Any) -> np.ndarray:
     """Class codes 0, 1, ... of labels, of which there may be a single one."""
     refuse_masked(y)
-    return classes_of(label_column(y))[1].astype(np.intp, copy=False)
+    return classes_of(warn_unlabelled(y))[1].astype(np.intp, copy=False)
 
 
 def chunk_codes(codes: Any) -> np.ndarray:

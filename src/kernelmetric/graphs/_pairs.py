@@ -19,6 +19,7 @@ from kernelmetric.graphs._pair_rows import (
     nearest_of,
     pair_distances,
     points_of,
+    refuse_as_array,
 )
 from kernelmetric.graphs._pair_sources import (
     chunk_codes,
@@ -382,6 +383,9 @@ class Pairs:
             "scikit-learn's GridSearchCV does, would make them number other points. Use "
             "cross_validate_pairs, or pairs.subset(rows) beside X[rows]."
         )
+
+    def __array__(self, *how: Any, **else_how: Any) -> Any:
+        refuse_as_array("Pairs")
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Pairs do not change: make new ones instead of setting {name}.")

@@ -15,6 +15,7 @@ from kernelmetric.graphs._pair_rows import (
     check_rows,
     listed_rows,
     points_of,
+    refuse_as_array,
     unordered_keys,
 )
 from kernelmetric.graphs._pair_sources import class_codes, members_of, read_row_numbers
@@ -166,6 +167,9 @@ class IndexTuples:
             "scikit-learn's GridSearchCV does, would make them number other points. Use "
             f"{name.lower()}.take(chosen), or .subset(rows) beside X[rows]."
         )
+
+    def __array__(self, *how: Any, **else_how: Any) -> Any:
+        refuse_as_array(type(self).__name__)
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = type(self).__name__

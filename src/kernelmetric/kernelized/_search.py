@@ -29,6 +29,7 @@ from sklearn.utils.validation import (
 from kernelmetric.compute import (
     check_labels,
     check_points,
+    refuse_text,
     refuse_unsaid,
     require_memory,
     rows_of,
@@ -382,6 +383,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             y = column_or_1d(y)
         elif is_regressor(judge):
             refuse_unsaid(y, "y")
+            refuse_text(y)
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         return points, y
 

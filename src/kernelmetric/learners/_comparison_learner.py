@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import Weights, check_labels
-from kernelmetric.graphs import IndexTuples, Quadruplets, Triplets, check_length, ordered_tuples
+from kernelmetric.graphs import (
+    IndexTuples,
+    Quadruplets,
+    Triplets,
+    check_length,
+    ordered_tuples,
+    warn_unlabelled,
+)
 from kernelmetric.learners._pair_learner import TupleLearner, as_rows
 from kernelmetric.learners._progress import with_callbacks
 
@@ -127,7 +134,8 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
                 "Got neither y nor tuples, but expected class labels, triplets or quadruplets: the "
                 "target y is None."
             )
-        return self._some(self._tuples_from_labels(Z, check_labels(y, Z)))
+        codes = check_labels(warn_unlabelled(y), Z)
+        return self._some(self._tuples_from_labels(Z, codes))
 
     def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
         raise NotImplementedError

@@ -46,7 +46,8 @@ class LDA(SpectralLearner):
         classes, at most.
     shrinkage : 'auto' or float, default='auto'
         Share of the identity in the covariance inside classes, between 0 and 1; 'auto' is that of
-        Ledoit and Wolf. With 0, directions in which no class varies are left out.
+        Ledoit and Wolf, or less where that hides features of smaller scale. With 0, directions in
+        which no class varies are left out.
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count beside those of others; 'balanced' lets all classes
         count alike. Only ratios matter.
@@ -118,7 +119,7 @@ class LDA(SpectralLearner):
         about = about_centres(Z, codes, shares)
         if np.max(np.abs(about)) <= _ROUNDING * np.max(np.abs(Z)):
             raise ValueError(_COINCIDE)
-        self.shrinkage_ = shrinkage_of(about, self.shrinkage, shares)
+        self.shrinkage_ = shrinkage_of(about, codes, self.shrinkage, shares)
         V = _directions(Z, codes, self.shrinkage_, shares)[:, :rank]
         self._keep(V, coordinates, X)
         E = Z @ V

@@ -58,7 +58,8 @@ class LFDA(SpectralLearner):
         k: the neighbour inside the class whose distance is the local scale.
     shrinkage : 'auto' or float, default='auto'
         Share of the identity in S_w, between 0 and 1; 'auto' is that of Ledoit and Wolf for the
-        points about the means of their classes.
+        points about the means of their classes, or less where that hides features of smaller
+        scale.
     class_weight : dict, 'balanced' or None, default=None
         What the points of each class count beside those of others; 'balanced' lets all classes
         count alike. Only ratios matter.
@@ -146,7 +147,7 @@ class LFDA(SpectralLearner):
         there = in_library_of(Z, X), codes, in_library_of(where, X)
         within, between = local_scatters(*there, min(self.n_neighbors, len(Z)), weights)
         about = about_centres(Z, codes, shares)
-        self.shrinkage_ = shrinkage_of(about, self.shrinkage, shares)
+        self.shrinkage_ = shrinkage_of(about, codes, self.shrinkage, shares)
         values, V = linalg.eigh(between, shrunk(within, self.shrinkage_))
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
         positive = int(np.sum(self.eigenvalues_ > 1e-12 * self.eigenvalues_[0]))

@@ -411,8 +411,10 @@ class LMNN(LargeMargin):
         return widened(points) if self.solver == "projected" else super()._suited(points)
 
     def _given_start(self, init: Any, X: Any, n_components: int) -> np.ndarray:
-        rows = np.atleast_1d(as_matrix(init, "init"))
-        return super()._given_start(init, X, len(rows))  # any rank: the rest is filled
+        rows = len(np.atleast_1d(as_matrix(init, "init")))
+        # M is optimised whole: without a rank that was asked for, any rank, and the rest is filled.
+        free = self.n_components is None or rows == n_components
+        return super()._given_start(init, X, rows if free else self.n_components)
 
     def _suits(self, rows: int, n_components: int) -> bool:
         return rows <= n_components  # M is optimised whole, whatever its truncation

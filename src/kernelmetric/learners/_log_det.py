@@ -15,6 +15,7 @@ from kernelmetric.learners._pair_learner import TupleLearner
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import minimize_lbfgs
 
+_SINGULAR = 1e-12  # eigenvalues below this share of the largest are rounding, also in ``factor``
 _MOST_STUCK = 20  # times that a descent may go on where its line search found no step
 
 Certified = tuple[np.ndarray, float, float]  # a factor, its value, and a bound on what is left
@@ -77,14 +78,14 @@ class LogDetLearner(TupleLearner):
         P = self._check_prior(Z, basis)
         if P is None:
             return None
-        try:
-            return linalg.cholesky(P, lower=True)
-        except linalg.LinAlgError:
+        values = linalg.eigvalsh(P)  # a factor of P may exist, or not, by rounding
+        if not values[0] > _SINGULAR * values[-1]:
             raise ValueError(
                 f"Got a singular prior, but {type(self).__name__} expected a positive definite "
                 "one: the divergence from it would be infinite. Try adding a multiple of the "
                 "identity."
-            ) from None
+            )
+        return linalg.cholesky(P, lower=True)
 
     def _start(
         self, Y: np.ndarray, root: np.ndarray | None, basis: np.ndarray | None

@@ -45,7 +45,8 @@ class LPP(SpectralLearner):
     n_neighbors : int, default=3
         Neighbours of each point.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in ``Zᵀ D Z``, between 0 and 1; 'auto' is that of Ledoit and Wolf.
+        Share of the identity in ``Zᵀ D Z``, between 0 and 1; 'auto' is that of Ledoit and Wolf, or
+        less where that hides features of smaller scale.
 
     Attributes
     ----------
@@ -132,11 +133,12 @@ class LPP(SpectralLearner):
             )
         Z = coordinates.Z - np.average(coordinates.Z, axis=0, weights=degrees)
         points = np.sqrt(degrees / np.mean(degrees))[:, None] * Z
+        one = np.zeros(len(points), dtype=np.intp)
         if weights is None:
-            self.shrinkage_ = shrinkage_of(points, self.shrinkage)
+            self.shrinkage_ = shrinkage_of(points, one, self.shrinkage)
         else:
             once = points / np.sqrt(weights.counts)[:, None]
-            self.shrinkage_ = shrinkage_of(once, self.shrinkage, weights.counts)
+            self.shrinkage_ = shrinkage_of(once, one, self.shrinkage, weights.counts)
         S = Z.T @ (laplacian(W) @ Z) / np.sum(degrees)
         values, V = linalg.eigh(
             0.5 * (S + S.T), shrunk(points.T @ points / len(Z), self.shrinkage_)

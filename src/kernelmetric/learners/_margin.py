@@ -53,6 +53,10 @@ _VERY_FEW_POINTS = 500  # unless it is short, and points are more than so many
 _SHORT_LIST = 0.01  # share of all pairs
 _ROUNDING = 1e-14  # eigenvalues of M below this share of the largest are no part of it
 _STAGE_TOL = 1e-2  # tolerance of a stage beside the width of its corner: early stages may be rough
+_USUAL_TOL = 1e-3  # Below it, L-BFGS creeps along corners: short steps do not show a minimum, and a
+_LEAST_CARE = 1e-3  # step must gain a smaller share of the tolerance, but no smaller one than this;
+_WIDER = 1e3  # and what is found must be found again, from a corner so much wider and a map of
+_LIFTED = 0.1  # which no direction is so much shorter than the longest: near zero, slopes vanish
 
 
 class MarginProblem:
@@ -287,19 +291,20 @@ def _rounds(
     tol: float,
 ) -> None:
     """Rounds on one problem, reported for so many target pairs as ``scale`` says."""
-    unit = problem.unit
+    unit, care = problem.unit, min(1.0, max((tol / _USUAL_TOL) ** (2 / 3), _LEAST_CARE))
     round_length, finish = _FIRST_ROUND, False
     exact, pairs = problem.mine(where.L, most=most, slack=problem.slack(where.corner))
     where.good = bool(where.done) and exact <= tol * unit  # some of the points were enough
     if where.good:
         return
+    best: tuple[float, np.ndarray, float] | None = None
     for _ in range(_MAX_ROUNDS):
         corner = where.corner
         minimum = minimize_lbfgs(
             partial(problem.of_map, pairs=pairs, corner=corner),
             where.L,
             max_iter=max(1, min(round_length, max_iter - where.done)),
-            tol=0.1 * tol if finish else max(0.1 * tol, _STAGE_TOL * corner),
+            tol=care * (0.1 * tol if finish else max(0.1 * tol, _STAGE_TOL * corner)),
             report=lambda L, value: report(L, value * scale),
             corrections=where.corrections,
         )
@@ -311,8 +316,19 @@ def _rounds(
         # No objective is below zero: one that is as good as none is near enough to the best.
         where.good = (near and (finish or _STAGE_TOL * corner <= 0.1 * tol)) or exact <= tol * unit
         stuck = minimum.n_iter == 0 and not minimum.converged  # no step leads to a finite value
+        if where.good and care < 1.0 and exact > tol * unit:
+            again = best is None or best[0] - exact > tol * max(exact, unit)
+            where.good = not again
+            if best is None or exact < best[0]:
+                best = exact, where.L, corner
+            if again:
+                where.L = _lifted(where.L)
+                where.corner, where.corrections = min(_WIDER * corner, FIRST_CORNER), None
+                finish = near = False
         if where.good or report.stopped or where.done >= max_iter or stuck:
-            return
+            break
+        if best is not None and where.corrections is None:
+            continue
         finish = finish or near
         if minimum.converged and not near and missing <= rounded:
             where.corner *= _CORNER_FACTOR
@@ -321,6 +337,14 @@ def _rounds(
         most *= 1 + too_short
         pairs = problem.listed(pairs, nearby) if too_short else nearby
         round_length *= 2
+    if best is not None and best[0] <= exact:
+        where.L, where.corner = best[1:]
+
+
+def _lifted(L: np.ndarray) -> np.ndarray:
+    """The map with no direction much shorter than its longest one."""
+    U, s, Vt = linalg.svd(L, full_matrices=False)
+    return (U * np.maximum(s, _LIFTED * s[0])) @ Vt
 
 
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:

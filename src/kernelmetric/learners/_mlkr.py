@@ -12,6 +12,7 @@ from kernelmetric.compute import (
     like,
     namespace,
     product,
+    refuse_text,
     refuse_unsaid,
     softmax_reduction,
     to_numpy,
@@ -229,7 +230,9 @@ def _standardized(y: Any, X: Any) -> np.ndarray:
             "row of numbers, per row of X."
         )
     refuse_unsaid(y, "y")
-    Y = check_array(to_numpy(y), ensure_2d=False, dtype=np.float64, input_name="y")
+    refuse_text(y)
+    y = to_numpy(y) if hasattr(y, "shape") else y
+    Y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(X, Y)
     Y = Y.reshape(len(Y), -1)
     top = np.abs(Y).max()

@@ -8,7 +8,14 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import Weights, check_labels, to_numpy, widened
-from kernelmetric.graphs import Pairs, are_tuples, as_pairs, points_of_tuples, signed_pairs
+from kernelmetric.graphs import (
+    Pairs,
+    are_tuples,
+    as_pairs,
+    points_of_tuples,
+    signed_pairs,
+    warn_unlabelled,
+)
 from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._descent import IterativeLearner
 from kernelmetric.learners._progress import with_callbacks
@@ -218,7 +225,7 @@ class PairLearner(TupleLearner):
         self, Z: np.ndarray, y: Any, given: tuple[Any, Any, Any], weights: Weights | None
     ) -> tuple[Pairs, np.ndarray | None, PairCounts | None]:
         """The pairs to learn from, class codes where there are labels, and what pairs count."""
-        codes = None if y is None else check_labels(y, Z)
+        codes = None if y is None else check_labels(warn_unlabelled(y), Z)
         counts = None if weights is None else PairCounts(weights)
         if codes is None or any(part is not None for part in given):
             found = as_pairs(*given, y, Z.shape[0])

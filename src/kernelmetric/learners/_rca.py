@@ -9,7 +9,7 @@ from scipy import linalg
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import check_labels, check_points, streamed
-from kernelmetric.graphs import as_pairs
+from kernelmetric.graphs import as_pairs, warn_unlabelled
 from kernelmetric.learners._base import as_gram
 from kernelmetric.learners._spectral import (
     SpectralLearner,
@@ -35,7 +35,8 @@ class RCA(SpectralLearner):
     n_components : int, default=None
         Dimension of the embedding; None keeps all.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in C, between 0 and 1; 'auto' is that of Ledoit and Wolf.
+        Share of the identity in C, between 0 and 1; 'auto' is that of Ledoit and Wolf, or less
+        where that hides features of smaller scale.
 
     Attributes
     ----------
@@ -130,12 +131,13 @@ class RCA(SpectralLearner):
             Z = coordinates.Z
             if weights is None:
                 about = about_centres(Z, codes)
-                self.shrinkage_ = shrinkage_of(about, self.shrinkage)
+                self.shrinkage_ = shrinkage_of(about, codes[codes >= 0], self.shrinkage)
                 S, within = Z.T @ Z / len(Z), about.T @ about / len(about)
             else:
                 about, Z = about_centres(Z, codes, weights.counts), Z - weights.mean(Z)
                 counts = weights.counts[codes >= 0]
-                self.shrinkage_ = shrinkage_of(about, self.shrinkage, counts)
+                inside = codes[codes >= 0]
+                self.shrinkage_ = shrinkage_of(about, inside, self.shrinkage, counts)
                 within = about.T @ (counts[:, None] * about) / np.sum(counts)
                 S = Z.T @ (weights.counts[:, None] * Z) / weights.total
         values, V = linalg.eigh(S, shrunk(within, self.shrinkage_))
@@ -170,7 +172,7 @@ def _chunks_of(X: Any, y: Any, chunks: Any, similar: Any, pairs: Any) -> np.ndar
                 "chunk of every point, -1 for points in none."
             )
     elif similar is None and pairs is None and y is not None:
-        codes = check_labels(y, X)
+        codes = check_labels(warn_unlabelled(y), X)
     else:
         codes = as_pairs(pairs, similar, None, y, X.shape[0]).components()
     codes = np.where(codes < 0, -1, codes)

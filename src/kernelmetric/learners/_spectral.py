@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernelmetric.learners._base import BLOCK_BYTES, Learner
@@ -13,6 +14,10 @@ from kernelmetric.solvers import column_signs
 from kernelmetric.spaces import Coordinates
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
+_HARM = 0.25  # what a share may take from the log-likelihood of a point left out, a dimension
+_FALLS = 10.0 ** -np.arange(0.0, 12.1, 0.5)  # of shares, where the first one takes more
+_NONE = 1e-13  # of the largest variance: so little is no direction
+_ALONE = 1e-12  # what is at least left of a direction that one point alone has
 
 
 class SpectralLearner(Learner):
@@ -44,22 +49,88 @@ def check_shrinkage(shrinkage: Any) -> None:
 
 
 def shrinkage_of(
-    points: np.ndarray, shrinkage: float | str, shares: np.ndarray | None = None
+    points: np.ndarray,
+    codes: np.ndarray,
+    shrinkage: float | str,
+    shares: np.ndarray | None = None,
 ) -> float:
-    """The share to shrink by: as given, or by Ledoit and Wolf for points about their centres."""
+    """The share to shrink by: as given, or from points about the centres of their groups."""
     if shrinkage != "auto":
         return float(shrinkage)
     if not points.any() or points.shape[1] == 1:  # of one dimension, any share is the same
         return 0.0
+    counts = np.ones(len(points)) if shares is None else shares
+    scatter = points.T @ (counts[:, None] * points)
     if shares is None:
-        return float(ledoit_wolf_shrinkage(points, assume_centered=True))
-    # The same formula with sums over rows that count more than once.
-    n, p, squares = float(np.sum(shares)), points.shape[1], points**2
-    variances = shares @ squares / n
-    fourth = float(shares @ np.sum(squares, axis=1) ** 2) / n
-    norm = float(np.sum((points.T @ (shares[:, None] * points) / n) ** 2))
-    noise, spread = (fourth - norm) / n, norm - float(np.sum(variances)) ** 2 / p
-    return min(noise / spread, 1.0) if spread > 0 and noise > 0 else 0.0
+        share = float(ledoit_wolf_shrinkage(points, assume_centered=True))
+    else:
+        # The same formula with sums over rows that count more than once.
+        n, p, squares = float(np.sum(counts)), points.shape[1], points**2
+        fourth = float(counts @ np.sum(squares, axis=1) ** 2) / n
+        norm = float(np.sum((scatter / n) ** 2))
+        noise, spread = (fourth - norm) / n, norm - (float(np.trace(scatter)) / n) ** 2 / p
+        share = min(noise / spread, 1.0) if spread > 0 and noise > 0 else 0.0
+    inside = np.bincount(codes, weights=counts)
+    left_out = LeftOut(scatter, inside, share)
+    return left_out.share(left_out.losses(points, inside[codes], counts), float(np.sum(counts)))
+
+
+class LeftOut:
+    """How likely every point is under the shrunk covariance of the others, for falling shares.
+
+    Ledoit and Wolf weigh errors by the largest variances. Features of other units are lost in
+    theirs: where the share makes points that were left out [1]_ unlikely, it falls until it does
+    not. The likelihood is that of Student's t, which no single point can rule, with as many
+    degrees of freedom as dimensions. No choice of the axes changes it.
+
+    .. [1] Hoffbeck and Landgrebe, "Covariance matrix estimation and classification with limited
+       training data", IEEE Transactions on Pattern Analysis and Machine Intelligence 18 (1996).
+
+    Parameters
+    ----------
+    scatter : ndarray of shape (p, p)
+        The sum of the squares of points about the centres of their groups.
+    inside : ndarray
+        How many points each group has.
+    share : float
+        The largest share.
+    """
+
+    def __init__(self, scatter: np.ndarray, inside: np.ndarray, share: float):
+        freedom = float(np.sum(inside)) - np.count_nonzero(inside)
+        values, V = linalg.eigh(scatter) if share > 0 else (np.zeros(len(scatter)), scatter)
+        varies = values > _NONE * values[-1]
+        values, self._V = values[varies], V[:, varies]
+        # In more dimensions than that, nothing speaks for less.
+        fewer = 0 < len(values) < freedom
+        self.shares = share * (_FALLS if fewer else _FALLS[:1])
+        if fewer:
+            self._rests = (1.0 - self.shares) / (freedom - 1.0)
+            mean = float(np.sum(values)) / (freedom * len(scatter))
+            self._variances = self._rests[:, None] * values + (self.shares * mean)[:, None]
+
+    def losses(self, about: np.ndarray, inside: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """For every share, how unlikely points are: the sum over some of them."""
+        losses = np.zeros(len(self.shares))
+        if len(losses) == 1:
+            return losses
+        once = np.minimum(counts, 1.0)
+        others = inside > 1.5 * once
+        counts, once, inside = counts[others], once[others], inside[others]
+        squares = (about[others] @ self._V) ** 2
+        p = squares.shape[1]
+        # Without the point, the centre of its group is farther from it.
+        farther = inside / (inside - once)
+        for k, (rest, variances) in enumerate(zip(self._rests, self._variances, strict=True)):
+            q = squares @ (1.0 / variances)
+            without = np.maximum(1.0 - rest * once * farther * q, _ALONE)
+            each = 0.5 * np.log(without) + p * np.log1p(farther * q / (without * p))
+            losses[k] = counts @ each / p + 0.5 * np.sum(counts) * np.mean(np.log(variances))
+        return losses
+
+    def share(self, losses: np.ndarray, n_points: float) -> float:
+        """The largest share with which points are not much less likely than with the best one."""
+        return float(self.shares[np.argmax(losses <= losses.min() + _HARM * n_points)])
 
 
 def shrunk(S: np.ndarray, share: float) -> np.ndarray:

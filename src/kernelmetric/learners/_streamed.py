@@ -1,4 +1,4 @@
-"""Scatter matrices of points that lie on many machines, by two passes over their rows."""
+"""Scatter matrices of points that lie on many machines, by passes over their rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric.compute import sum_rows, widened
+from kernelmetric.learners._spectral import LeftOut
 
 _SHIFT_ROWS = 256  # whose mean the points are moved by, so that squares lose no digits
 _LEAST = 1e-13  # of the largest variance: so little is no direction
@@ -22,7 +23,7 @@ class Scatter(NamedTuple):
     within : ndarray of shape (d, d)
         About the means of the groups, of the points that are in one.
     shrinkage : float
-        That of Ledoit and Wolf for the points about the means of their groups.
+        That of the points about the means of their groups.
     size : float
         Of a unit, in those of the points.
     """
@@ -82,7 +83,15 @@ def scatter_of(X: Any, codes: np.ndarray) -> Scatter:
         )
     members = int(counts[:n_groups].sum())
     within, fourth = within / (members * squared), fourth / squared**2
-    shrinkage = _ledoit_wolf(within, fourth, members)
+    left_out = LeftOut(within * members, counts[:n_groups], _ledoit_wolf(within, fourth, members))
+
+    def losses(rows: slice) -> tuple[np.ndarray]:
+        of, Z = codes[rows], (widened(X[rows, :]) - shift) / np.sqrt(squared)
+        of, about = of[of >= 0], (Z - centres[of] / np.sqrt(squared))[of >= 0]
+        return (left_out.losses(about, counts[of], np.ones(len(of))),)
+
+    lost = np.zeros(1) if len(left_out.shares) == 1 else sum_rows(losses, n, 5 * 8 * d)[0]
+    shrinkage = left_out.share(lost, members)
     return Scatter(total / (n * squared), within, shrinkage, float(np.sqrt(squared)))
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from kernelmetric.compute import (
     map_rows,
+    refuse_text,
     refuse_unsaid,
     rows_of,
     to_numpy,
@@ -155,6 +156,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             )
         with unchanged_on_failure(self):
             refuse_unsaid(y, "y")
+            refuse_text(y)
             y = to_numpy(y) if is_array_api_obj(y) else y
             y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             y = column_or_1d(y, warn=True)

@@ -55,10 +55,13 @@ def lanczos_eigenpairs(A: OnSubspace, k: int, start: Any) -> tuple[np.ndarray, A
     def multiply(v: np.ndarray) -> np.ndarray:
         return to_numpy(A.multiply(like(v.reshape(n, -1), start)))
 
+    if k > n - 2:  # ARPACK finds no more, and the whole matrix is no larger than they are
+        values, V = np.linalg.eigh(multiply(np.eye(n)))
+        return values[-k:], like(V[:, -k:], start)
     operator = LinearOperator((n, n), matvec=multiply, matmat=multiply, dtype=np.dtype(np.float64))
     try:
         v0 = to_numpy(A.project(start))[:, 0]
-        values, V = eigsh(operator, k=min(k, n - 2), which="LA", v0=v0)
+        values, V = eigsh(operator, k=k, which="LA", v0=v0)
     except ArpackNoConvergence as error:
         values, V = error.eigenvalues, error.eigenvectors
     order = np.argsort(values)

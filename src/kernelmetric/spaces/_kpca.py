@@ -255,7 +255,7 @@ class KPCA(Space):
             gram.refuse_coincident()
             values, V = lanczos_eigenpairs(A, rank, gram.array(rng.uniform(-1, 1, (n, 1))))
             smallest = smallest_ritz_value(A, gram.array(rng.standard_normal((n, 1))))
-            if len(values) < min(rank, n - 2):
+            if len(values) < rank:
                 fault = f"Lanczos found {len(values)} of {rank} eigenvectors; others are left out."
         else:
             tol, floor = _RESIDUAL[4 if gram.narrow else 8], gram.round_off
