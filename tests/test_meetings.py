@@ -140,7 +140,8 @@ def is_repeated(case, first):
 def a_second_fit_forgets_the_first(case, first):
     """Whatever a model was fitted to before, it ends where a new one does."""
     X, codes, _ = points(case)
-    anchors = X[::-1] if case["kernel"] == "gram" and case["route"] != "alone" else None
+    X = 2.0 * X[::-1]
+    anchors = X if case["kernel"] == "gram" and case["route"] != "alone" else None
     y = target(case, codes[::-1].copy())
     model = estimator(case)
     given = arguments(case, codes[::-1])
@@ -148,7 +149,7 @@ def a_second_fit_forgets_the_first(case, first):
         given = {f"{model.steps[-1][0]}__{name}": value for name, value in given.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(as_input(case, 2.0 * X[::-1], anchors), y, **given)
+        model.fit(as_input(case, X, anchors), y, **given)
         places(case, model, first.A_new)
     again = fitted(case, model=model)
     np.testing.assert_allclose(again.where, first.where, rtol=1e-9, atol=1e-9)

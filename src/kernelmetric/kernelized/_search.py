@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from joblib import effective_n_jobs
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
@@ -17,7 +18,6 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     _check_method_params,
     _num_samples,
@@ -338,7 +338,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     @cached_property
     def scorer_(self) -> Any:
         """What scores candidates, by ``scoring``; a file does not hold it."""
-        return check_search(self, self._judge)
+        return check_search(self, self._inner)
 
     # --- what there is to search ----------------------------------------------------------------
 
@@ -350,9 +350,11 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         if self.estimator is not None:
             return self.estimator
         numbers = getattr(self.learner, "learns_from", "labels") == "targets"
-        if y is not None and is_estimator(self.learner):
+        if not numbers and y is not None and is_estimator(self.learner):
+            values = np.asarray(to_numpy(y) if is_array_api_obj(y) else y)
             takes_both = get_tags(self.learner).target_tags.multi_output
-            numbers |= takes_both and type_of_target(y).startswith("continuous")
+            fractions = values.dtype.kind == "f" and np.any(values != np.round(values))
+            numbers = takes_both and bool(fractions or values.ndim > 1)
         return KNeighborsRegressor(1) if numbers else KNeighborsClassifier(1)
 
     @property

@@ -141,7 +141,7 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "centres_": "finite d",
         "rests_": "finite d",
         "scales_": "scale d",
-        "limits_": "number d 2",
+        "limits_": "finite d 2",
     },
 }
 # What takes any numbers.
