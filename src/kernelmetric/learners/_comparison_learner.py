@@ -107,7 +107,6 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
         object
             The fitted metric.
         """
-        self._check_parameters()
         X, y, given = as_rows(self, X, y, {"triplets": triplets, "quadruplets": quadruplets})
         times, weights = (None, sample_weight) if y is None else copies(sample_weight)
         X, y = rows_of(X, times), rows_of(y, times)

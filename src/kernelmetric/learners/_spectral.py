@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernelmetric.learners._base import BLOCK_BYTES, Learner
+from kernelmetric.learners._checks import check_number
 from kernelmetric.spaces import Coordinates
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
@@ -24,6 +25,11 @@ class SpectralLearner(Learner):
         k = min(getattr(self, "n_neighbors", 0), n_samples)
         blocks = self._blocks * min(BLOCK_BYTES, n_samples**2) if k else 0
         return 8 * (arrays + 20 * n_samples * k) + blocks  # and edges of a graph
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if hasattr(self, "n_neighbors"):
+            check_number(self, "n_neighbors", Integral, low=1)
 
     def _keep(self, V: np.ndarray, coordinates: Coordinates, X: Any) -> None:
         """Store the directions, given in columns, as a map on the coordinates of X."""
