@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import check_labels, to_numpy
+from kernelmetric.compute import check_labels, label_column, to_numpy
 
 Block = Callable[[slice, slice], np.ndarray]
 
@@ -33,7 +33,7 @@ def ideal_kernel(y: Any, X: Any, target: str, rows: np.ndarray | None = None) ->
     callable
         From two slices to a block of values.
     """
-    if target not in ("classes", "same", "regression"):
+    if not isinstance(target, str) or target not in ("classes", "same", "regression"):
         raise ValueError(f"Got target={target!r}, but expected 'classes', 'same' or 'regression'.")
     if y is None:
         raise ValueError(
@@ -44,7 +44,7 @@ def ideal_kernel(y: Any, X: Any, target: str, rows: np.ndarray | None = None) ->
     if target == "regression":
         t = _centred_numbers(y, X)[chosen]
         return lambda i, j: np.outer(t[i], t[j])
-    labels = np.asarray(to_numpy(y))
+    labels = label_column(y)
     unknown = labels.dtype.kind == "f" and not np.all(np.isfinite(labels))  # check_labels says so
     if not unknown and type_of_target(labels) == "continuous":
         raise ValueError(
