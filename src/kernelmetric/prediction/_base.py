@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from kernelmetric.prediction._cross_fit import (
     embedded,
     learned_coordinates,
     settled,
-    splits_among,
     splits_of,
 )
 from kernelmetric.prediction._neighbors import (
@@ -162,7 +160,13 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         return rows, weights, w if rows is None else w[rows]
 
     def _learn(
-        self, X: Any, y: np.ndarray, *, classes: bool, sample_weight: np.ndarray | None = None
+        self,
+        X: Any,
+        y: np.ndarray,
+        n_given: int,
+        *,
+        classes: bool,
+        sample_weight: np.ndarray | None = None,
     ) -> list[Fold]:
         """Fit the metric on all points; coordinates of points that metrics have not seen.
 
@@ -173,10 +177,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
-        cv = self.cv
-        if self._kept is not None and not (isinstance(cv, Integral) or hasattr(cv, "split")):
-            cv = splits_among(cv, self._kept)
-        splits = splits_of(cv, X, y, self.random_state, classes=classes)
+        kept = None if self._kept is None else (self._kept, n_given)
+        splits = splits_of(self.cv, X, y, self.random_state, classes=classes, kept=kept)
         fresh = settled(metric) if classes else clone(metric)
         folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
