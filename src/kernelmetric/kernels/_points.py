@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from kernelmetric.compute import device_of, is_sparse, namespace, to_numpy
+from kernelmetric.compute import device_of, is_sparse, namespace, refuse_masked, to_numpy
 from kernelmetric.kernels._frames import is_frame, is_table
 from kernelmetric.kernels._schema import schema_of
 
@@ -26,8 +26,8 @@ def as_block(A: Any, kernel: Any) -> Any:
             )
         A = A.tocsr()
         return A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
-    if not is_array_api_obj(A):
-        A = np.asarray(A)
+    if not is_array_api_obj(A) or isinstance(A, np.ndarray):
+        A = _as_numbers(A)
     xp = namespace(A)
     if A.ndim != 2:
         raise ValueError(
@@ -35,6 +35,25 @@ def as_block(A: Any, kernel: Any) -> Any:
             "try X.reshape(1, -1) for a single point."
         )
     return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
+
+
+def _as_numbers(A: Any) -> np.ndarray:
+    """An array of NumPy's, refused where it hides something, or has no numbers to give."""
+    refuse_masked(A)
+    try:
+        A = np.asarray(A)
+        A = A.astype(np.float64) if A.dtype.kind in "OUS" else A
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"Got points of type {type(A).__name__} that are no rows of numbers, but expected "
+            "these: try Columns() and a data frame, or kernel='precomputed'."
+        ) from None
+    if A.dtype.kind not in "fiub" or (A.ndim == 2 and not A.shape[1]):
+        raise ValueError(
+            f"Got an array of shape {A.shape} and type {A.dtype}, but expected real numbers, at "
+            "least one for each point."
+        )
+    return A
 
 
 def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:

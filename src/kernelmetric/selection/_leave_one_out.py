@@ -148,6 +148,7 @@ class LeaveOneOutRidge(Kernel):
         Kernel
             A concrete kernel, or the median-width RBF where y is None.
         """
+        X, _ = self._check_blocks(X, None)
         labels, weights = unweighed(y)
         some = None if weights is None else Weighed(None, weights)
         median = RBF(gamma="median").bind(X, some)  # also refuses points whose distances overflow
