@@ -40,7 +40,7 @@ def check_shrinkage(shrinkage: Any) -> None:
     """Refuse what is neither 'auto' nor a share."""
     good = isinstance(shrinkage, str) and shrinkage == "auto"
     if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool | np.bool_):
-        good = 0 <= float(shrinkage) <= 1
+        good = bool(0 <= shrinkage <= 1)
     if not good:
         raise ValueError(
             f"Got shrinkage={shrinkage!r}, but expected 'auto' or a number between 0 and 1."

@@ -311,7 +311,7 @@ def check_n_components(value: Any) -> None:
     """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
     if value is None or (isinstance(value, Integral) and int(value) >= 1):
         return
-    if isinstance(value, Real) and 0 < float(value) < 1:
+    if isinstance(value, Real) and 0 < value < 1:
         return
     raise ValueError(
         f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "
