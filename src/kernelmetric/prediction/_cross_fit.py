@@ -182,9 +182,11 @@ def splits_of(
     """
     if not isinstance(cv, Integral) or isinstance(cv, bool):
         given = check_cv(cv, y, classifier=classes)
-        if kept is not None and isinstance(given, PredefinedSplit | _CVIterableWrapper):
-            return splits_among(checked_folds(cv, given.split(), kept[1]), kept[0])
-        return checked_folds(cv, list(given.split(X, y)), len(y))
+        by_rows = isinstance(given, PredefinedSplit | _CVIterableWrapper)
+        listed = given.cv if isinstance(given, _CVIterableWrapper) else list(given.split(X, y))
+        if kept is not None and by_rows:
+            return splits_among(checked_folds(cv, listed, kept[1]), kept[0])
+        return checked_folds(cv, listed, len(y))
     if cv < 2:
         raise ValueError(
             f"Got cv={cv!r}, but expected at least 2 folds, or a splitter of scikit-learn's: try 5."
