@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from kernelmetric.compute import device_of, is_sparse, namespace, refuse_masked, to_numpy
+from kernelmetric.compute import device_of, is_sparse, namespace, refuse_unsaid, to_numpy
 from kernelmetric.kernels._frames import is_frame, is_table
 from kernelmetric.kernels._schema import schema_of
 
@@ -39,7 +39,7 @@ def as_block(A: Any, kernel: Any) -> Any:
 
 def _as_numbers(A: Any) -> np.ndarray:
     """An array of NumPy's, refused where it hides something, or has no numbers to give."""
-    refuse_masked(A)
+    refuse_unsaid(A, "X")
     try:
         A = np.asarray(A)
         A = A.astype(np.float64) if A.dtype.kind in "OUS" else A
