@@ -51,6 +51,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     n_neighbors_: int
     temperature_: float
     _kept: np.ndarray | None
+    _n_given: int
 
     def __init__(self, metric=None, *, cv=5, index=None, random_state=0):
         self.metric = metric
@@ -153,20 +154,14 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ) -> tuple[np.ndarray | None, Weights | None, np.ndarray | None]:
         """The rows with weight, None for all; their weights; and the same as a metric gets them."""
         rows, weights = weigh(sample_weight, X)
-        self._kept = rows
+        self._kept, self._n_given = rows, _num_samples(X)
         if sample_weight is None:
             return rows, weights, None
         w = checked_weights(sample_weight, _num_samples(X))
         return rows, weights, w if rows is None else w[rows]
 
     def _learn(
-        self,
-        X: Any,
-        y: np.ndarray,
-        n_given: int,
-        *,
-        classes: bool,
-        sample_weight: np.ndarray | None = None,
+        self, X: Any, y: np.ndarray, *, classes: bool, sample_weight: np.ndarray | None = None
     ) -> list[Fold]:
         """Fit the metric on all points; coordinates of points that metrics have not seen.
 
@@ -177,6 +172,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
+        n_given = vars(self).pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
         splits = splits_of(self.cv, X, y, self.random_state, classes=classes, kept=kept)
         fresh = settled(metric) if classes else clone(metric)

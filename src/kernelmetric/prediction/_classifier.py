@@ -160,7 +160,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             X, self._codes = rows_of(X, rows), codes if rows is None else codes[rows]
             codes = self._codes
             self._mass = None if weights is None else weights.shares
-            folds = self._learn(X, codes, len(labels), classes=True, sample_weight=w)
+            folds = self._learn(X, codes, classes=True, sample_weight=w)
             found = found_in(folds)
             truth = np.concatenate([codes[:0], *(codes[fold.test] for fold in folds)])
             self.n_neighbors_, self.temperature_ = self._best_votes(folds, found, truth)

@@ -149,12 +149,11 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             y = column_or_1d(y, warn=True)
             check_consistent_length(X, y)
-            n_given = len(y)
             rows, weights, w = self._weighed(X, sample_weight)
             X, y = rows_of(X, rows), y if rows is None else y[rows]
             self.targets_ = y
             self._mass = None if weights is None else weights.counts
-            folds = self._learn(X, y, n_given, classes=False, sample_weight=w)
+            folds = self._learn(X, y, classes=False, sample_weight=w)
             found = found_in(folds)
             truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
             self.n_neighbors_, self.temperature_ = self._best_mean(folds, found, truth)
