@@ -52,6 +52,7 @@ from kernelmetric.kernels import Kernel, as_kernel
 KINDS = ("fitted", "refused", "raw", "non-finite", "late")
 FAULTS = KINDS[2:]
 LIMIT = 60.0  # seconds for one case
+_STARTING = 300.0  # seconds for a process to import all, and draw its first case
 _MEMORY = 6 * 2**30  # bytes of address space for one process
 _ROOMS = tuple(str(Path(package.__file__).parent) for package in (kernelmetric, sklearn))
 _CHECKS = os.path.join(_ROOMS[1], "utils")  # noqa: PTH118 (compared with names of files)
@@ -89,7 +90,8 @@ def judge(case: Case) -> Outcome:
             fault = _fault_of_answers(case)
             kind, detail = ("non-finite", fault) if fault else ("fitted", "")
         except Exception as error:
-            kind, detail = ("refused" if is_refusal(error) else "raw"), _said(error)
+            theirs = case.foreign and _rooms(error)[-1:] == [_ROOMS[1]]  # the user's own metric
+            kind, detail = ("refused" if theirs or is_refusal(error) else "raw"), _said(error)
     numeric = [w for w in caught if " encountered in " in str(w.message)]
     warned = [f"{w.message} ({_place(w.filename)}:{w.lineno})" for w in numeric[:1]]
     return Outcome(kind, detail, *warned)
@@ -114,6 +116,12 @@ def is_refusal(error: BaseException) -> bool:
         return False
     last = next(step for step in dis.get_instructions(code) if step.offset == place)
     return last.opname in ("RAISE_VARARGS", "RERAISE")
+
+
+def _rooms(error: BaseException) -> list[str]:
+    """The packages among ours and scikit-learn that an error came through."""
+    names = [trace.tb_frame.f_code.co_filename for trace in _traces(error)]
+    return [room for name in names for room in _ROOMS if name.startswith(room)]
 
 
 def _traces(error: BaseException) -> Iterator[Any]:
@@ -248,14 +256,15 @@ class _Worker:
         self.process = context.Process(target=_serve, args=(theirs, *self.arguments), daemon=True)
         self.process.start()
         theirs.close()
-        self.ready, self.about = False, "not drawn"
+        self.about = "not drawn"
 
     def take(self, left: Iterator[int]) -> bool:
         """Begin the next case; whether there was one."""
         number = next(left, None)
         if number is None:
             return False
-        self.number, self.started, self.about = number, time.monotonic(), "not drawn"
+        self.number, self.about = number, "not drawn"
+        self.started = time.monotonic() + _STARTING
         self.pipe.send(number)
         return True
 

@@ -61,6 +61,8 @@ class Case:
         What else ``fit`` is given.
     about : str
         What the data are, in words.
+    foreign : bool
+        Whether a part of the estimator is scikit-learn's own, whose errors are not ours.
     """
 
     estimator: Any
@@ -69,6 +71,7 @@ class Case:
     new: Any
     options: dict[str, Any] = field(default_factory=dict)
     about: str = ""
+    foreign: bool = False
 
     def __str__(self) -> str:
         try:
@@ -714,7 +717,8 @@ def predictor_case(draw: Draw) -> Case:
     estimator = draw.of(MetricRegressor if numbers else MetricClassifier, metric=metric, cv=cv)
     y = (targets if numbers else labels)(draw, codes)
     options = {"sample_weight": weights(draw, _len(X))} if draw.happens(0.25) else {}
-    return Case(estimator, X, y, new, options, about)
+    foreign = type(metric).__module__.startswith("sklearn.")
+    return Case(estimator, X, y, new, options, about, foreign)
 
 
 def transductive_case(draw: Draw) -> Case:

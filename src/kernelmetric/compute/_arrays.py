@@ -270,7 +270,21 @@ def label_column(y: Any) -> np.ndarray:
     """Labels as an array of one dimension, from whatever scikit-learn takes for that."""
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub":
         return y  # as scikit-learn would leave it, after a search for data frames
-    return column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+    y = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+    _refuse_unsorted(y)
+    return y
+
+
+def _refuse_unsorted(y: np.ndarray) -> None:
+    """Refuse objects as labels of which one is neither before nor after another."""
+    try:
+        sorted(set(y.tolist() if y.dtype.kind == "O" else ()))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        raise ValueError(
+            f"Got labels of type {' and '.join(kinds)} in y, but expected labels that can be "
+            "sorted: try y.astype(str)."
+        ) from None
 
 
 def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -316,15 +330,7 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     codes : ndarray of shape (n,), dtype intp
         Numbers of classes.
     """
-    if y.dtype.kind == "O":
-        try:
-            sorted(set(y.tolist()))
-        except TypeError:
-            kinds = sorted({type(label).__name__ for label in y.tolist()})
-            raise ValueError(
-                f"Got labels of type {' and '.join(kinds)} in y, but expected labels that can be "
-                "sorted: try y.astype(str)."
-            ) from None
+    _refuse_unsorted(y)
     starts = range(0, len(y), _LABELS_AT_ONCE)
     if len(starts) < 2:
         return np.unique(y, return_index=True, return_inverse=True)

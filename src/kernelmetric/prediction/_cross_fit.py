@@ -110,11 +110,17 @@ def embedded(metric: Any, X: Any) -> np.ndarray:
 
 def _plain(E: Any) -> np.ndarray:
     E = E.toarray() if hasattr(E, "toarray") else to_numpy(E)
-    E = np.ascontiguousarray(E, dtype=np.float64)
+    try:
+        E = np.ascontiguousarray(E, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "Got learned coordinates that are no numbers, but expected a row of numbers for every "
+            "point: try Kernelized(LMNN()), which takes names and dates."
+        ) from None
     if E.ndim != 2 or not E.shape[1] or not np.all(np.isfinite(E)):
         raise ValueError(
-            f"Got learned coordinates of shape {E.shape}, none of them or not all finite, but "
-            "expected a row of finite numbers for every point: try another metric."
+            f"Got learned coordinates of shape {E.shape}, with NaN or infinity or without columns, "
+            "but expected a row of finite numbers for every point: try another metric."
         )
     return E
 
