@@ -1,6 +1,7 @@
 """The fuzzer: some of its cases, faults that it must notice, and what it found."""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -32,7 +33,7 @@ from kernelmetric import (
     TransductiveDistance,
 )
 from kernelmetric.kernels import PairwiseKernel, TableSchema
-from kernelmetric.selection import KernelAlignment, LeaveOneOutRidge
+from kernelmetric.selection import KernelAlignment, LeaveOneOutRidge, RidgeKPCA
 
 TOOLS = Path(__file__).parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
@@ -95,7 +96,7 @@ class Planted(BaseEstimator):
         if self.fault == "sleep":
             time.sleep(600)
         if self.fault == "killed":
-            sys.exit(3)
+            os._exit(3)
         if self.fault == "short":
             NCA(max_iter=-1).fit(X, y)
         if self.fault == "broadcast":
@@ -342,6 +343,27 @@ def test_what_is_no_table_has_no_schema(X):
 def test_keyword_arguments_of_a_kernel_are_a_dict(labelled):
     with pytest.raises(ValueError, match=r"Got params=3, but expected a dict"):
         PairwiseKernel("rbf", 3)(labelled[0])
+
+
+def test_huge_targets_are_refused_by_a_regressor(labelled):
+    X, y = labelled
+    with pytest.raises(ValueError, match=r"Got y with numbers up to 2e\+300, but expected at most"):
+        MetricRegressor(KPCA(2)).fit(X, 1e300 * y)
+
+
+def test_the_rank_of_a_space_is_checked_before_memory_is_estimated_from_it(labelled):
+    search = KernelizedCV(DNE(1), ["rbf"], space=RidgeKPCA(n_components=None))
+    with pytest.raises(ValueError, match=r"Got n_components=None, but expected a positive integer"):
+        search.fit(*labelled)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_small_integers_of_numpy_are_counts_like_others(labelled):
+    maps = [
+        NCA(solver="minibatch", batch_size=size, max_iter=2, random_state=0).fit(*labelled)
+        for size in (3, np.uint8(3))
+    ]
+    np.testing.assert_array_equal(maps[0].components_, maps[1].components_)
 
 
 @pytest.mark.filterwarnings("ignore:Got a graph in which:UserWarning")

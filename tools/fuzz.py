@@ -251,7 +251,10 @@ class _Worker:
         self._start()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        quick = "forkserver" in multiprocessing.get_all_start_methods()
+        context = multiprocessing.get_context("forkserver" if quick else "spawn")
+        if quick:  # what takes seconds to import is there already
+            context.set_forkserver_preload(["kernelmetric", "pandas", "sklearn.neighbors"])
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, *self.arguments), daemon=True)
         self.process.start()

@@ -37,6 +37,8 @@ from kernelmetric.prediction._novelty import (
     usual_kernel_distance,
 )
 
+_LARGEST = 1e150  # of a target: sums of squares of larger ones overflow
+
 
 class MetricPredictor(CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
@@ -169,6 +171,11 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         chosen in every fold again.
         """
         (X,) = indexable(X)
+        if not classes and np.max(np.abs(y)) > _LARGEST:
+            raise ValueError(
+                f"Got y with numbers up to {np.max(np.abs(y)):.3g}, but expected at most "
+                f"{_LARGEST:g}, whose squares are in range: use a larger unit."
+            )
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
