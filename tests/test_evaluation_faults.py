@@ -351,6 +351,21 @@ def test_of_equally_good_thresholds_the_strictest():
     )
 
 
+@pytest.mark.parametrize("criterion", ["max_tpr", "max_tnr"])
+@pytest.mark.parametrize("weight", [None, 0.1])
+def test_every_rate_that_a_count_of_pairs_has_is_reached(criterion, weight):
+    n = 100
+    weights = None if weight is None else np.full(2 * n, weight)
+    for k in range(1, n):
+        # of the pairs that must be right, k are beyond all others, and n - k among them
+        right = np.concatenate([np.full(k, 3.0), np.full(n - k, 1.0)])
+        other = np.concatenate([np.full(n - 20, 1.0), np.full(20, 2.0)])
+        lengths = np.concatenate([other, right]) * (1 if criterion == "max_tpr" else -1)
+        same = np.repeat([criterion == "max_tpr", criterion != "max_tpr"], n)
+        _, value = best_threshold(lengths, same, criterion, min_rate=k / n, weights=weights)
+        assert value == pytest.approx(1.0), k
+
+
 def test_calibrations_are_curves_that_fall(known):
     X, pairs = known
     steps = PairVerifier(IDENTITY, calibration="isotonic").calibrate(pairs, X)

@@ -95,7 +95,9 @@ def mixed_grid(overlapping):
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_every_score_is_that_of_a_grid_search(n_jobs, overlapping, mixed_grid):
     grid = mixed_grid
-    search = KernelizedCV(DNE(1), MIXED, FOLDS, RANKS, n_jobs=n_jobs).fit(*overlapping)
+    space = KPCA()  # which the grid has, too
+    search = KernelizedCV(DNE(1), MIXED, FOLDS, RANKS, space=space, n_jobs=n_jobs)
+    search.fit(*overlapping)
     for key in ("mean", "std", "rank"):
         np.testing.assert_allclose(
             search.cv_results_[f"{key}_test_score"],
@@ -258,7 +260,9 @@ def test_a_kernel_alone_is_a_list_of_one(kernel, overlapping):
     search = KernelizedCV(DNE(1), kernel, n_components=3).fit(*overlapping)
     assert search.cv_results_["params"] == [{"kernel": kernel, "n_components": 3}]
     assert search.best_estimator_.kernel is kernel
-    assert search.best_estimator_.space_.rank_ == 3
+    space = search.best_estimator_.space_  # of the automatic kernel, with the ridge's directions
+    assert space.rank_ == 3 + getattr(space, "n_directions_", 0)
+    assert (kernel == "auto") == hasattr(space, "n_directions_")
 
 
 def test_the_first_of_equals_wins(overlapping):

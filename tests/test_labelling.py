@@ -1,11 +1,13 @@
 """What to label next: the choice of pairs, sessions of questions, and the command that asks."""
 
+import threading
 from importlib.metadata import version
 
 import numpy as np
 import pytest
 
 from kernelmetric import PairVerifier, cli
+from kernelmetric.cli import _label
 from kernelmetric.datasets import make_records
 from kernelmetric.evaluation import pairs_to_label
 from kernelmetric.learners import IdealizedKernel
@@ -184,7 +186,7 @@ def label(tmp_path):
 
 
 def saved(path):
-    return pd.read_csv(path).to_numpy().tolist()
+    return pd.read_csv(path)[["left", "right", "answer"]].to_numpy().tolist()
 
 
 def test_answers_are_saved_one_by_one_and_a_session_goes_on(label):
@@ -214,6 +216,99 @@ def test_back_takes_the_last_answer_back_also_that_of_an_earlier_session(label):
     assert "no answer to take back" in said.output
     assert saved(out) == []
     assert "Read" not in label("q\n", "--out", out).output
+
+
+def store_of(path, n=40, *, ids=True, two=True):
+    """A file of answers as a session has it."""
+    frame = pd.DataFrame({"name": [f"Ann {k}" for k in range(n)]})
+    names = [f"r{k}" for k in range(n)] if ids else None
+    return _label._Store(path, [names] * (1 + two), [frame] * (1 + two))
+
+
+@pytest.mark.parametrize("ids", [True, False], ids=["ids", "rows"])
+def test_two_sessions_on_one_file_keep_each_others_answers(tmp_path, ids):
+    out = tmp_path / "answers.csv"
+    one, other = (store_of(out, ids=ids) for _ in range(2))
+    mine, yours = [(0, 0, True)], [(1, 1, False)]
+    assert one.save(mine) == []
+    assert "1 answer that others" in other.save(yours)[0]
+    assert yours == [(0, 0, True), (1, 1, False)]
+    mine.append((2, 2, None))
+    assert "1 answer that others" in one.save(mine)[0]
+    mine.pop()  # taken back, and the other session does not bring it again
+    one.save(mine)
+    yours.append((3, 3, True))
+    other.save(yours)
+    assert sorted(store_of(out, ids=ids).read()[0]) == [(0, 0, True), (1, 1, False), (3, 3, True)]
+    mine.append((3, 3, False))  # not alike
+    assert "theirs stays" in one.save(mine)[-1]
+    assert (3, 3, True) in mine
+    assert (3, 3, False) not in mine
+
+
+def test_sessions_that_save_at_once_lose_nothing(tmp_path):
+    pytest.importorskip("fcntl", reason="Windows has no such locks")
+    out = tmp_path / "answers.csv"
+
+    def work(first):
+        store, answers = store_of(out), []
+        for k in range(first, 30, 2):
+            answers.append((k, k, True))
+            store.save(answers)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(store_of(out).read()[0]) == [(k, k, True) for k in range(30)]
+
+
+def test_answers_move_with_the_rows_of_a_table_in_another_order(label):
+    out = label.folder / "answers.csv"
+    label("y\nn\nq\n", "--out", out)
+    before = saved(out)
+    table = pd.read_csv(label.folder / "a.csv")
+    table.iloc[::-1].to_csv(label.folder / "a.csv", index=False)
+    said = label("u\nq\n", "--out", out)
+    assert said.exit_code == 0, said.output
+    assert "The left table has another order" in said.output
+    assert saved(out)[:2] == [[len(table) - 1 - i, j, word] for i, j, word in before]
+    said = label("", "--answers", out, "--out", label.folder / "links.csv", name="link")
+    assert "2 pairs known" in said.output
+
+
+def test_answers_about_records_that_are_gone_are_refused(label):
+    out = label.folder / "answers.csv"
+    label("y\nn\nq\n", "--out", out)
+    text = out.read_text("utf-8")
+    said = label("y\n", "--out", out, "--id", "id")
+    assert "written without it" in said.output
+    table = pd.read_csv(label.folder / "a.csv")
+    table.loc[saved(out)[0][0], "last"] = "Another"
+    table.to_csv(label.folder / "a.csv", index=False)
+    for options in (["--out", out], ["--answers", out, "--out", label.folder / "links.csv"]):
+        said = label("y\n", *options, name="link" if len(options) > 2 else "label")
+        assert said.exit_code == 1
+        assert "none in the table is like it" in said.output
+    assert out.read_text("utf-8") == text
+
+
+def test_answers_about_one_of_two_equal_records_that_moved_are_refused(tmp_path):
+    out = tmp_path / "answers.csv"
+    store = store_of(out, ids=False, two=False)
+    store.save([(0, 1, True)])
+    twice = pd.DataFrame({"name": ["Eve", "Ann 1", "Ann 0", "Ann 0"]})
+    with pytest.raises(ValueError, match=r"row 0, .* more than one in the table"):
+        _label.read_answers(out, [None], [twice])
+
+
+def test_a_file_that_does_not_say_what_its_rows_held_is_read_and_that_is_said(label):
+    out = label.folder / "answers.csv"
+    out.write_text("left,right,answer\n1,2,yes\n", encoding="utf-8")
+    said = label("q\n", "--out", out)
+    assert said.exit_code == 0, said.output
+    assert "does not say what its rows held" in " ".join(said.output.split())
 
 
 def test_a_word_that_is_no_answer_is_asked_again_and_a_goal_ends(label):

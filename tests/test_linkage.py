@@ -16,6 +16,7 @@ from kernelmetric.linkage import (
     RecordComparison,
     RecordLinker,
     SortedNeighborhood,
+    _linker,
     candidate_pairs,
     score_candidates,
 )
@@ -103,9 +104,10 @@ def test_nearest_text_finds_what_the_full_products_find(register):
     weigh = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5))
     W = weigh.fit_transform(lines)
     P = (W[:50] @ W[50:].T).toarray()
-    assert np.bincount(pairs[:, 0]).tolist() == [3] * 50
-    third = np.sort(P, axis=1)[:, -3]
-    assert np.all(P[pairs[:, 0], pairs[:, 1]] >= third[pairs[:, 0]] - 1e-5)
+    assert min(np.bincount(pairs[:, 0]).min(), np.bincount(pairs[:, 1]).min()) == 3
+    third = np.minimum(np.sort(P, axis=1)[:, -3, None], np.sort(P, axis=0)[-3])
+    assert np.all((P >= third - 1e-5)[pairs[:, 0], pairs[:, 1]])
+    assert np.sum(P > third + 1e-5) <= len(pairs) <= np.sum(P >= third - 1e-5)
 
 
 def test_small_blocks_find_the_same_nearest_texts(register):
@@ -135,6 +137,7 @@ def test_nearest_points_are_those_of_the_metric():
     )
     pairs = candidate_pairs(*tables, [NearestPoints(metric, 2)])
     expected = {(i, j) for i in range(20) for j in np.argsort(D[i])[:2]}
+    expected |= {(i, j) for j in range(15) for i in np.argsort(D[:, j])[:2]}
     assert listed(pairs) == expected
     own = candidate_pairs(tables[0], rules=[NearestPoints(metric, 2)])
     assert np.all(own[:, 0] < own[:, 1])
@@ -218,6 +221,74 @@ def test_numbers_are_alike_on_the_scale_of_their_column():
     compare = RecordComparison({"x": "number"}).fit(left)
     near = compare.similarities(left, None, [[0, 0], [0, 5], [0, 100]])[:, 0]
     assert near == pytest.approx([1, 0.5, 1 / 21])
+
+
+def test_of_long_texts_the_beginning_is_compared_and_all_letters_make_them_equal(fuzzy):
+    rng = np.random.RandomState(0)
+    long = "".join(rng.choice(list("abcdefgh"), 30_000))
+    left = [{"x": long}]
+    right = [{"x": long}, {"x": long[:-1]}, {"x": "z" + long}, {"x": long[::-1]}, {"x": "zz"}]
+    for kind in ("text", "long_text", "code"):
+        compare = RecordComparison({"x": kind}).fit(left, right)
+        equal, ends, begins, other, short = compare.similarities(
+            left, right, [[0, k] for k in range(5)]
+        )[:, 0]
+        assert equal == 1
+        assert 0.99 < ends < 1 - 1e-6
+        assert max(other, short) < begins < 1 - 1e-6
+
+
+@pytest.mark.filterwarnings("ignore:Of 3 candidates none")
+def test_long_cells_of_few_records_take_little_work(fuzzy, monkeypatch):
+    compared = []
+    scored = fuzzy.process.cpdist
+    monkeypatch.setattr(
+        "rapidfuzz.process.cpdist",
+        lambda p, q, **options: (
+            compared.extend(len(a) * len(b) for a, b in zip(p, q, strict=True))
+            or scored(p, q, **options)
+        ),
+    )
+    rng = np.random.RandomState(0)
+    people = [{"x": "".join(rng.choice(list("abcd "), 8000)), "y": f"Ann {k}"} for k in range(3)]
+    RecordLinker().fit(people)
+    assert len(compared) <= 12  # of three pairs, twice, two fields
+    assert max(compared) <= 1000**2
+
+
+def test_columns_of_one_name_are_refused_in_a_sentence(fuzzy):
+    twice = pd.DataFrame([["Ann", "x", "u"], ["Anne", "y", "v"]], columns=["a", "a", "b"])
+    for fit in (RecordLinker().fit, RecordComparison().fit, candidate_pairs):
+        with pytest.raises(ValueError, match="Got 2 columns of the name 'a'"):
+            fit(twice)
+    compare = RecordComparison({"b": "text"}).fit(twice)
+    assert compare.similarities(twice, None, [[0, 0]]) == 1
+
+
+def test_numbers_of_arrow_are_numbers(fuzzy):
+    pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `parquet`")
+    plain = pd.DataFrame({"x": [1.5, 2.25, None, 4.0], "n": [7.0, None, 8.0, 9.0]})
+    arrow = plain.astype("float64[pyarrow]")
+    kinds = {"x": "number", "n": "code"}
+    found = []
+    for one in (plain, arrow):
+        compare = RecordComparison().fit(one)
+        assert compare.kinds_ == kinds
+        found.append(compare.similarities(one, None, [[0, 1], [1, 2], [0, 3], [2, 3], [0, 0]]))
+    np.testing.assert_array_equal(*found)
+
+
+def test_half_of_a_surrogate_pair_is_a_letter_like_others(fuzzy):
+    names, numbers = ("ann\ud800", "ann\ud800", "bob"), (1.0, None, 2.0)
+    people = [{"name": name, "n": n} for name, n in zip(names, numbers, strict=True)]
+    rules = [EqualKeys("name"), SortedNeighborhood("name", 1), NearestText()]
+    pairs = candidate_pairs(people, rules=rules)
+    assert [0, 1] in pairs.tolist()
+    assert RecordComparison().fit(people).kinds_ == {"name": "text", "n": "code"}
+    compare = RecordComparison({"name": "text", "n": "code"}).fit(people)
+    assert compare.similarities(people, None, [[0, 1]])[0, 0] == 1
+    by = EqualKeys(lambda table: ["\ud800", "\ud800", "x"])
+    assert candidate_pairs(people, rules=[by]).tolist() == [[0, 1]]
 
 
 def test_comparing_texts_without_rapidfuzz_is_refused_in_a_sentence(monkeypatch):
@@ -376,6 +447,129 @@ def test_two_tables_are_linked_one_to_one(fuzzy):
     again = linker.links(left, right, one_to_one=True)
     assert np.array_equal(again.pairs, links.pairs)
     assert linker.weights().loc["last", "equal"] > linker.weights().loc["last", "different"]
+
+
+def split_register(n, seed):
+    """Two tables of the same people, in an order of their own."""
+    records, person = make_records(n, n_copies=2, random_state=seed)
+    table = pd.DataFrame(records)
+    first = np.unique(person, return_index=True)[1]
+    second = np.setdiff1d(np.arange(len(person)), first)
+    left, right = (table.iloc[rows].reset_index(drop=True) for rows in (first, second))
+    return left, right, person[first], person[second]
+
+
+@pytest.mark.parametrize("rows", [60, 50], ids=["as many", "fewer"])
+def test_tables_in_each_others_place_have_the_same_candidates_and_probabilities(fuzzy, rows):
+    left, right, one, other = split_register(60, 4)
+    right, other = right.head(rows), other[:rows]
+    rules = [NearestText(n_neighbors=4), SortedNeighborhood("city", 3), EqualKeys("last")]
+    known = np.argwhere(one[:20, None] == other[None])
+    known = np.concatenate([known, known + np.array([1, 0])])
+    same = one[known[:, 0]] == other[known[:, 1]]
+    for labels in ({}, {"pairs": known, "same": same}):
+        there = RecordLinker(rules=rules).fit(left, right, **labels)
+        if labels:
+            labels["pairs"] = known[:, ::-1]
+        back = RecordLinker(rules=rules).fit(right, left, **labels)
+        order = np.lexsort(back.candidates_[:, ::-1].T[::-1])
+        assert np.array_equal(there.candidates_, back.candidates_[order][:, ::-1])
+        assert there.probability_ == pytest.approx(back.probability_[order], abs=1e-5)
+        assert there.match_share_ == pytest.approx(back.match_share_, rel=1e-5)
+
+
+def test_pairs_that_stand_for_all_are_the_same_of_tables_exchanged(monkeypatch):
+    monkeypatch.setattr(_linker, "_DRAWN", 40)
+    for n, m in ((20, 20), (10, 30), (5, 6)):
+        left, right = range(n), range(m)
+        pairs, n_all = _linker._drawn(left, right)
+        back, _ = _linker._drawn(right, left)
+        assert listed(pairs) == listed(back[:, ::-1])
+        assert n_all == n * m
+        assert len(pairs) == min(40, n_all)
+
+
+def test_no_more_pairs_are_drawn_than_there_are():
+    pairs, n_all = _linker._drawn(range(4), None)
+    assert pairs.tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
+    assert n_all == 6
+    pairs, n_all = _linker._drawn(range(2), range(3))
+    assert len(listed(pairs)) == len(pairs) == n_all == 6
+
+
+@pytest.mark.parametrize("by_kind", [True, False])
+@pytest.mark.parametrize("n_labelled", [20, 60])  # without and with the kernel expansion
+def test_no_label_moves_the_probability_held_out_for_its_own_pair(
+    fuzzy, register, n_labelled, by_kind
+):
+    table, person = register[0].head(120), register[2][:120]
+    truth = np.argwhere(np.triu(person[:, None] == person, 1))
+    near = np.column_stack([truth[:, 0], (truth[:, 1] + 5) % len(table)])
+    near = np.sort(near[person[near[:, 0]] != person[near[:, 1]]], axis=1)
+    known = np.concatenate([truth[: n_labelled // 2], near[: n_labelled // 2]])
+    known = np.unique(known, axis=0)
+    same = person[known[:, 0]] == person[known[:, 1]]
+    before = RecordLinker().fit(table, pairs=known, same=same, by_kind=by_kind)
+    for k in (0, len(known) // 2):
+        turned = same.copy()
+        turned[k] = not turned[k]
+        after = RecordLinker().fit(table, pairs=known, same=turned, by_kind=by_kind)
+        assert after.labelled_probability_[k] == before.labelled_probability_[k]
+
+
+def addresses(n, seed=0):
+    rng = np.random.RandomState(seed)
+    hosts = ("gmail.com", "web.de", "yahoo.com")
+    return [
+        f"{''.join(rng.choice(list('abcdefghijklmnopqrstuvwxyz'), 7))}@{hosts[k % 3]}"
+        for k in range(n)
+    ]
+
+
+@pytest.mark.parametrize("n", [1, 3, 10, 200])
+def test_copies_of_one_column_are_linked(fuzzy, n):
+    e = addresses(n)
+    links = RecordLinker().fit({"e": e}, {"e": e[::-1]}).links()
+    assert listed(links.pairs) == {(i, n - 1 - i) for i in range(n)}
+    inside = RecordLinker().fit({"e": e + e}).links()
+    assert listed(inside.pairs) == {(i, n + i) for i in range(n)}
+
+
+def test_of_one_column_the_part_that_both_tables_have_is_linked(fuzzy):
+    left = addresses(200)
+    for n in (5, 100):
+        right = left[:n] + addresses(200 - n, seed=1)
+        linker = RecordLinker().fit({"e": left}, {"e": right})
+        assert listed(linker.links().pairs) == {(i, i) for i in range(n)}
+        assert linker.match_share_ == pytest.approx(n / len(linker.candidates_), rel=0.2)
+
+
+def test_values_that_many_records_share_are_no_copies_and_that_is_said(fuzzy):
+    rng = np.random.RandomState(0)
+    cities = addresses(15)
+    left, right = ({"city": rng.choice(cities, 150).tolist()} for _ in range(2))
+    for tables in ((left, right), (left,)):
+        with pytest.warns(UserWarning, match="the column 'city' alone cannot tell"):
+            linker = RecordLinker().fit(*tables)
+        assert len(linker.links()) == 0
+
+
+def test_labels_of_one_column_are_linked(fuzzy):
+    rng = np.random.RandomState(0)
+    left = addresses(150)
+    slips = zip(left, rng.randint(7, size=150), rng.choice(list("abcxyz"), 150), strict=True)
+    right = [e[:k] + letter + e[k + 1 :] for e, k, letter in slips]
+    known = [[i, i] for i in range(8)] + [[i, (i + 1) % 150] for i in range(8)]
+    links = RecordLinker().fit({"e": left}, {"e": right}, known, [1] * 8 + [0] * 8).links()
+    assert {(i, i) for i in range(8)} <= listed(links.pairs)
+    assert f1_of(links, [(i, i) for i in range(150)]) > 0.85
+
+
+def test_tables_without_a_common_record_are_said_to_have_none(fuzzy):
+    left, right, one, other = split_register(40, 5)
+    right = right[~np.isin(other, one[:20])]
+    with pytest.warns(UserWarning, match="may have no record in common"):
+        RecordLinker().fit(left.head(20)[["first", "born"]], right[["first", "born"]])
 
 
 def test_labels_may_come_as_pairs_and_contradictions_are_refused(fuzzy, register):

@@ -36,25 +36,22 @@ def products(left, right, ngram, most):
 
 
 def assert_nearest(P, pairs, n, *, one=False):
-    """The largest products of every row, whichever of equal ones."""
-    n = min(n, P.shape[1])
-    if one:  # what one of the two asks for
-        least = np.sort(P, axis=1)[:, -n]
-        rows, near = pairs.T
-        value = P[rows, near]
-        assert np.all(value > 0)
-        assert np.all(value >= np.minimum(least[rows], least[near]) - 1e-6)
-        wanted = np.argwhere((least[:, None] + 1e-6 < P) & (P > 1e-6))
-        found = set(map(tuple, pairs.tolist()))
-        assert all((min(pair), max(pair)) in found for pair in wanted.tolist())
-        return
-    best = np.sort(P, axis=1)[:, ::-1][:, :n]
-    found = np.zeros_like(best)
-    for row in range(len(P)):
-        values = np.sort(P[row, pairs[pairs[:, 0] == row, 1]])[::-1]
-        found[row, : len(values)] = values
-    assert len(np.unique(pairs, axis=0)) == len(pairs)
-    np.testing.assert_allclose(found, best, atol=1e-6)
+    """The largest products of every row and of every column, whichever of equal ones."""
+    least = np.sort(P, axis=1)[:, -min(n, P.shape[1])], np.sort(P, axis=0)[-min(n, P.shape[0])]
+    rows, near = pairs.T
+    value = P[rows, near]
+    assert np.all(value > 0)
+    assert np.all(value >= np.minimum(least[0][rows], least[1][near]) - 1e-6)
+    wanted = np.argwhere((np.minimum(least[0][:, None], least[1]) + 1e-6 < P) & (P > 1e-6))
+    found = set(map(tuple, pairs.tolist()))
+    assert len(found) == len(pairs)
+    assert all(
+        (min(pair), max(pair)) in found if one else tuple(pair) in found for pair in wanted.tolist()
+    )
+    ends = [np.concatenate([rows, near])] * 2 if one else [rows, near]
+    for side, there in enumerate(ends):  # none has fewer than it asks for
+        asked = np.minimum(n, np.sum(P > 1e-6, axis=1 - side))
+        assert np.all(np.bincount(there, minlength=len(asked)) >= asked)
 
 
 @pytest.mark.parametrize(("ngram", "most"), [(1, 1000), (2, 20), (3, 1000), (3, 5), (6, 1000)])
@@ -111,9 +108,22 @@ def test_small_budgets_make_small_blocks(monkeypatch):
 def test_of_equal_records_the_first_are_the_nearest():
     right = pd.DataFrame({"name": ["Eve Hill", *["Anna Berg"] * 50, "Anna Burg"]})
     left = pd.DataFrame({"name": ["anna  berg", "Paul", None]})
-    assert NearestText(n_neighbors=3).pairs(left, right).tolist() == [[0, 1], [0, 2], [0, 3]]
+    three = NearestText(n_neighbors=3)
+    assert _ngrams.most_alike(*three._weights(left, right), 3, one=False).tolist() == [
+        [0, 1],
+        [0, 2],
+        [0, 3],
+    ]
     own = NearestText(n_neighbors=1).pairs(right)
     assert own.tolist() == [[1, k] for k in range(2, 52)]
+
+
+def test_a_record_of_either_table_asks_for_its_nearest():
+    left = table(["Anna Berg"])
+    right = table(["Anna Berg", "Anna Bergh", "Paul"])  # both are nearest to the only one
+    asked = NearestText(n_neighbors=1)
+    assert asked.pairs(left, right).tolist() == [[0, 0], [0, 1]]
+    assert asked.pairs(right, left).tolist() == [[0, 0], [1, 0]]
 
 
 def test_no_space_of_any_kind_and_no_missing_field_matters():

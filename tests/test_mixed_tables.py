@@ -335,6 +335,43 @@ def test_columns_of_an_array_are_taken_as_they_are():
         Columns(["kg"], RBF(gamma=0.5)).bind(X)
 
 
+@pytest.mark.parametrize("mask", [[False, True, False, True], np.array([0, 1, 0, 1], dtype=bool)])
+def test_booleans_are_a_mask_over_the_columns(mask):
+    X = np.random.RandomState(0).randn(20, 4)
+    expected = RBF(gamma=0.5)(X[:, [1, 3]])
+    assert np.allclose(Columns(mask, RBF(gamma=0.5)).bind(X)(X), expected)
+    schema = TableSchema().fit(pd.DataFrame(X, columns=list("abcd")))
+    assert schema.features_of(mask).tolist() == schema.features_of(["b", "d"]).tolist()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [[False, True], [True] * 5, [False] * 4, [0, True], [0.9], [1.0], 0.9, ["1"], [None], [[0, 1]],
+     [], [4], [-5], [2**70]],
+)  # fmt: skip
+def test_columns_that_are_neither_places_nor_a_mask_are_refused(columns):
+    X = np.random.RandomState(0).randn(20, 4)
+    with pytest.raises(ValueError, match=r"Got column.* but expected"):
+        Columns(columns, RBF(gamma=0.5)).bind(X)
+    schema = TableSchema().fit(pd.DataFrame(X, columns=list("abcd")))
+    with pytest.raises(ValueError, match=r"Got column.* but expected|has no column"):
+        schema.features_of(columns)
+
+
+def test_one_column_needs_no_list_and_a_name_is_not_read_by_its_letters():
+    schema = TableSchema().fit(pd.DataFrame(np.eye(3), columns=["a", "b", "ab"]))
+    assert schema.features_of("ab").tolist() == schema.features_of([2]).tolist() == [4, 5]
+    assert schema.features_of(-1).tolist() == schema.features_of(np.int32(2)).tolist() == [4, 5]
+
+
+def test_a_number_that_is_the_name_of_another_column_is_refused():
+    schema = TableSchema().fit(pd.DataFrame(np.eye(3), columns=[2, 1, 7]))
+    assert schema.features_of([7, 1]).tolist() == [2, 3, 4, 5]
+    assert schema.features_of(["2"]).tolist() == [0, 1]
+    with pytest.raises(ValueError, match="of that name is in place 0"):
+        schema.features_of([2])
+
+
 def test_a_kernel_of_numbers_refuses_a_table_by_itself():
     with pytest.raises(ValueError, match=r"RBF\(\) expected numbers: try Columns"):
         RBF().bind(fruit()[0])

@@ -292,7 +292,9 @@ def test_weights_of_the_spread_are_repeated_rows(noisy):
 
 
 def test_a_penalty_is_a_number_or_the_spread(noisy):
-    with pytest.raises(ValueError, match="Got reg='norm', but expected a number >= 0 or 'spread'"):
+    with pytest.raises(
+        ValueError, match="Got reg='norm', but expected a number >= 0, 'spread' or 'auto'"
+    ):
         NCA(reg="norm").fit(*noisy)
     with pytest.raises(ValueError, match="Got reg=-1, but NCA expected a number >= 0"):
         NCA(reg=-1).fit(*noisy)

@@ -6,12 +6,13 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import KPCA, LDA, LMNN, NCA, Kernelized, load, save
+from kernelmetric import KPCA, LDA, LMNN, NCA, Kernelized, Nystroem, load, save
 from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.kernels import RBF, Delta, Rescaled
@@ -258,6 +259,33 @@ def test_copies_among_many_points_share_their_place(problem, by_landmarks):
 
 
 @pytest.mark.parametrize("kernel", [RBF(gamma=0.5), KERNEL], ids=["plain", "with a ridge"])
+@pytest.mark.parametrize("copied", [False, True])
+def test_weights_among_many_points_are_repeated_rows(problem, by_landmarks, kernel, copied):
+    X, y, X_new, _ = problem
+    if copied:
+        X, y = np.vstack([X, X[:30]]), np.concatenate([y, (y[:30] + 1) % 3])
+    counts = 1.0 + (np.arange(len(X)) % 3)
+    rows = np.repeat(np.arange(len(X)), counts.astype(int))
+    marks = X[::3]
+    landmarks = Nystroem(landmarks=marks)
+    weighted, repeated = RidgeKPCA(8, kernel=kernel), RidgeKPCA(8, kernel=kernel)
+    for space in (weighted, repeated):  # the same landmarks for both
+        space._landmarks = lambda kernel: clone(landmarks).set_params(kernel=kernel)
+    Z = weighted.fit_transform(X, y, sample_weight=counts)
+    expected = repeated.fit_transform(X[rows], y[rows])
+    np.testing.assert_allclose(pairwise_distances(Z[rows]), pairwise_distances(expected), atol=1e-7)
+    np.testing.assert_allclose(
+        pairwise_distances(weighted.transform(X_new), Z),
+        pairwise_distances(repeated.transform(X_new), repeated.transform(X)),
+        atol=1e-7,
+    )
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-7)
+    ratios = [space.explained_variance_ratio_ for space in (weighted, repeated)]
+    assert ratios[0] == pytest.approx(ratios[1])
+    assert np.abs(Z - RidgeKPCA(8, kernel=kernel).fit_transform(X, y)).max() > 1e-3
+
+
+@pytest.mark.parametrize("kernel", [RBF(gamma=0.5), KERNEL], ids=["plain", "with a ridge"])
 def test_what_is_kept_of_many_points_survives_a_copy(problem, by_landmarks, kernel, tmp_path):
     X, y, X_new, _ = problem
     metric = Kernelized(LMNN(), kernel, RidgeKPCA(8, n_landmarks=60, random_state=0)).fit(X, y)
@@ -324,13 +352,14 @@ def test_where_coordinates_know_the_labels_nca_penalizes_the_spread_of_classes(p
     X, y, _, _ = problem
     for learner, reg in (
         (NCA(), "spread"),
-        (NCA(early_stopping=False), 0.0),
+        (NCA(early_stopping=False), "spread"),
+        (NCA(reg=0.0), 0.0),
         (NCA(reg=0.5), 0.5),
     ):
         metric = Kernelized(learner, KERNEL).fit(X, y)
         assert metric.learner_.reg == reg
         assert metric.learner.get_params() == learner.get_params()
-    assert Kernelized(NCA(), "rbf").fit(X, y).learner_.reg == 0.0
+    assert Kernelized(NCA(), "rbf").fit(X, y).learner_.reg == "auto"  # which is 0 there
 
 
 def test_nca_keeps_what_ridge_regression_makes_of_noisy_labels():
@@ -541,10 +570,10 @@ def test_who_needs_every_point_of_easy_classes_gets_it(
 def test_a_fit_to_noisy_labels_forgets_the_points_of_easy_ones(many_easy_points):
     X, y = many_easy_points
     space = RidgeKPCA(8, kernel=LeaveOneOutRidge(max_samples=40)).fit(X, y)
-    assert len(space._telling) == 80
-    assert pickle.loads(pickle.dumps(space))._telling is None
+    assert len(space.boundary_rows) == 80
+    assert pickle.loads(pickle.dumps(space)).boundary_rows is None
     space.fit(X, np.where(np.random.RandomState(1).uniform(size=400) < 0.1, 1 - y, y))
-    assert space._telling is None
+    assert space.boundary_rows is None
 
 
 def test_easy_classes_that_are_many_take_all_points(many_easy_points, monkeypatch):

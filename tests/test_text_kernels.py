@@ -6,9 +6,9 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
-from kernelmetric import NCA, Kernelized
+from kernelmetric import DNE, KPCA, LFDA, NCA, RBF, Columns, Kernelized, MetricClassifier
 from kernelmetric.datasets import make_records
-from kernelmetric.kernels import Jaccard
+from kernelmetric.kernels import FunctionKernel, Jaccard
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +56,87 @@ def test_a_metric_is_learned_on_texts_directly(lines, pieces, kernel):
     nearest = np.argmin(((new[:, None] - Z[None]) ** 2).sum(axis=2), axis=1)
     seen = np.isin(person[~known], person[known])
     assert np.mean(person[known][nearest][seen] == person[~known][seen]) > 0.8
+
+
+WORDS = ["night", "light", "right", "sight", "water", "later", "cater", "waiter"] * 3
+KINDS = np.repeat([0, 1], 4).tolist() * 3
+
+
+def shared(some, others):
+    """Pairs of letters in common, one row for each of the first words."""
+    pairs = [[{w[i : i + 2] for i in range(len(w) - 1)} for w in words] for words in (some, others)]
+    return np.array([[float(len(a & b)) for b in pairs[1]] for a in pairs[0]])
+
+
+def of_two(a, b):
+    """Letters that two words, or two rows of cells, have in common."""
+    return float(len(set(a) & set(b)))
+
+
+GIVEN = {
+    "list": WORDS,
+    "tuple": tuple(WORDS),
+    "array": np.array(WORDS),
+    "objects": np.array(WORDS, dtype=object),
+    "column": np.array(WORDS)[:, None],
+    "column of objects": np.array(WORDS, dtype=object)[:, None],
+    "rows of one": [[word] for word in WORDS],
+    "sets": [set(word) for word in WORDS],
+    "lists of letters": [list(word) for word in WORDS],
+}
+
+
+@pytest.mark.parametrize("X", GIVEN.values(), ids=GIVEN)
+@pytest.mark.parametrize("function", [shared, of_two])
+def test_a_function_is_never_given_numbers_made_of_texts(X, function):
+    uses = [
+        lambda: Kernelized(LFDA(1), kernel=function).fit(X, KINDS),
+        lambda: Kernelized(LFDA(1), kernel=0.5 * (FunctionKernel(function) + RBF())).fit(X, KINDS),
+        lambda: MetricClassifier(Kernelized(LFDA(1), kernel=function)).fit(X, KINDS),
+        lambda: KPCA(2, kernel=function).fit(X),
+        lambda: FunctionKernel(function).bind(X),
+        lambda: FunctionKernel(function, form="points")(X),
+    ]
+    for use in uses:
+        with pytest.raises(ValueError, match=r"a function as kernel expected.*'precomputed'.*Col"):
+            use()
+
+
+def test_a_function_is_never_given_numbers_made_of_a_table():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    for more in ({}, {"kg": np.arange(24.0)}):
+        frame = pd.DataFrame({"word": WORDS, **more})
+        with pytest.raises(ValueError, match="a function as kernel expected rows of numbers"):
+            Kernelized(LFDA(1), kernel=of_two).fit(frame, KINDS)
+    with pytest.raises(ValueError, match="a function as kernel expected rows of numbers"):
+        Kernelized(LFDA(1), kernel=shared).fit(frame["word"], KINDS)
+
+
+def test_what_is_said_of_texts_works():
+    metric = Kernelized(LFDA(1, shrinkage=0.3), kernel="precomputed")
+    old = metric.fit(shared(WORDS, WORDS), KINDS).transform(shared(WORDS, WORDS))
+    new = metric.transform(shared(["fight", "mater"], WORDS))
+    nearest = np.argmin(np.abs(new - old.T), axis=1)
+    assert [KINDS[i] for i in nearest] == [0, 1]
+
+
+def test_what_is_said_of_tables_works():
+    seen = []
+
+    def inner(A, B):
+        seen.append(A)
+        return A @ B.T
+
+    table = np.array([[word, i % 5] for i, word in enumerate(WORDS)], dtype=object)
+    metric = Kernelized(DNE(1), kernel=Columns(kernel=inner)).fit(table, KINDS)
+    assert metric.transform(table).shape == (24, 1)
+    assert all(block.dtype == np.float64 for block in seen)
+
+
+def test_a_function_takes_numbers_in_every_form_as_before():
+    X = np.abs(np.random.RandomState(0).randn(24, 3))
+    expected = Kernelized(LFDA(1), kernel=lambda A, B: A @ B.T).fit(X, KINDS).transform(X)
+    for given in (X.tolist(), X.astype(object)):
+        metric = Kernelized(LFDA(1), kernel=lambda A, B: A @ B.T).fit(given, KINDS)
+        assert np.allclose(metric.transform(given), expected)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelmetric.cli._link import compared, ids_of
 from kernelmetric.cli._options import seed_option
-from kernelmetric.cli._outputs import require_outputs
+from kernelmetric.cli._outputs import alone_at, require_outputs
 from kernelmetric.cli._talk import Talk, count, sentences
 from kernelmetric.datasets import TableError, open_table, table_bytes
 from kernelmetric.linkage import LabellingSession, NearestText, RecordLinker
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import click
 
 NAMES = ["left", "right", "answer"]
+PRINTS = ["left_record", "right_record"]  # what the rows hold, where they have no ids
+Answer = tuple[int, int, bool | None]
 ANSWERS: dict[str, bool | None] = {"yes": True, "no": False, "unsure": None}
 _KEYS = {key: word for word in (*ANSWERS, "back", "quit") for key in (word, word[0])}
 _LONGEST = 60  # letters of a field that are shown
@@ -33,7 +36,8 @@ def command() -> click.Command:
     @click.argument("right", type=file, required=False)
     @click.option(
         "--out", type=file, metavar="FILE", required=True,
-        help="Where answers go. They are saved one by one; an existing file is continued.",
+        help="Where answers go. They are saved one by one; an existing file is continued, and "
+        "several people may write to it at a time.",
     )  # fmt: skip
     @click.option("--id", "id_column", metavar="COL", help="The column that names records.")
     @click.option("--column", "columns", multiple=True, metavar="COL", help="Compare these alone.")
@@ -71,7 +75,8 @@ def command() -> click.Command:
             require_outputs({"--out": out, "--plot": plot}, {"LEFT": left, "RIGHT": right})
             frames = [open_table(path).frame for path in (left, right) if path is not None]
             ids = [ids_of(frame, id_column) for frame in frames]
-            earlier = read_answers(out, ids) if out.exists() and out.stat().st_size else []
+            store = _Store(out, ids, frames)
+            earlier, notes = store.read()
             records = [compared(frame, id_column, columns) for frame in frames]
             linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
             session = LabellingSession(
@@ -80,10 +85,11 @@ def command() -> click.Command:
             )  # fmt: skip
             for i, j, same in earlier:
                 session.answer(i, j, same)
+            store.agree(session.answers)
         if earlier:
-            talk.say(f"Read {count(len(earlier), 'answer')} from {out}.")
+            talk.say(" ".join([f"Read {count(len(earlier), 'answer')} from {out}.", *notes]))
         with sentences():
-            _ask(talk, session, records, ids, out, goal)
+            _ask(talk, session, records, ids, store, goal)
             if plot is not None:
                 _draw(session, plot)
                 talk.say(f"Saved {plot}.")
@@ -100,7 +106,7 @@ def command() -> click.Command:
 
 
 def _ask(
-    talk: Talk, session: LabellingSession, records: list[Any], ids: list[Any], out: Path,
+    talk: Talk, session: LabellingSession, records: list[Any], ids: list[Any], store: _Store,
     goal: int | None,
 ) -> None:  # fmt: skip
     """Ask until the goal, until all is answered, or until somebody quits."""
@@ -133,7 +139,8 @@ def _ask(
         else:
             session.answer(*pair, ANSWERS[word])
             back = None
-        _save(session, ids, out)
+        for note in store.save(session.answers):
+            talk.say(note)
 
 
 def _show(
@@ -172,27 +179,100 @@ def _said(session: LabellingSession) -> str:
     )
 
 
-def _save(session: LabellingSession, ids: list[Any], out: Path) -> None:
-    import pandas as pd
+class _Store:
+    """The file of answers, to which others may write as well."""
 
-    words = {value: word for word, value in ANSWERS.items()}
-    rows = [
-        [i if ids[0] is None else ids[0][i], j if ids[-1] is None else ids[-1][j], words[same]]
-        for i, j, same in session.answers
-    ]
-    write_atomically(out, table_bytes(pd.DataFrame(rows, columns=NAMES), out))
+    def __init__(self, path: Path, ids: list[Any], frames: list[Any]):
+        self.path, self.ids, self.frames = path, ids, frames
+        self._before: dict[tuple[int, int], bool | None] = {}  # as the file was last seen
+
+    def read(self) -> tuple[list[Answer], list[str]]:
+        """The answers in the file, none where it is empty, and what there is to say of them."""
+        if not self.path.is_file() or not self.path.stat().st_size:
+            return [], []
+        return read_answers(self.path, self.ids, self.frames)
+
+    def agree(self, answers: list[Answer]) -> None:
+        """Take note that these are the answers in the file."""
+        self._before = {(i, j): same for i, j, same in answers}
+
+    def save(self, answers: list[Answer]) -> list[str]:
+        """Write the answers; what others have written since goes into them, and is said."""
+        with alone_at(self.path):
+            notes = self._merge(answers) if self.path.is_file() else []
+            write_atomically(self.path, table_bytes(self._table(answers), self.path))
+        self.agree(answers)
+        return notes
+
+    def _merge(self, answers: list[Answer]) -> list[str]:
+        """Bring what others have changed in the file into the answers."""
+        found = {
+            ((i, j) if len(self.frames) == 2 else (min(i, j), max(i, j))): same
+            for i, j, same in self.read()[0]
+        }
+        before, missing = self._before, object()
+        own = {(i, j): same for i, j, same in answers}
+        theirs = {
+            pair: same
+            for pair, same in found.items()
+            if same != before.get(pair, missing)
+        }  # fmt: skip
+        taken_back = {pair for pair in before if pair not in found}
+        clashes = [
+            pair
+            for pair, same in theirs.items()
+            if own.get(pair, missing) not in (same, before.get(pair, missing), missing)
+        ]
+        kept = [
+            (i, j, same)
+            for i, j, same in answers
+            if (i, j) not in theirs and not ((i, j) in taken_back and before[i, j] == same)
+        ]
+        answers[:] = [(i, j, same) for (i, j), same in theirs.items()] + kept
+        new = sum(pair not in own for pair in theirs)
+        notes = [f"Read {count(new, 'answer')} that others have saved meanwhile."] if new else []
+        if clashes:
+            notes.append("Others have answered this pair meanwhile, and not alike: theirs stays.")
+        return notes
+
+    def _table(self, answers: list[Answer]) -> Any:
+        import pandas as pd
+
+        words = {value: word for word, value in ANSWERS.items()}
+        ids, frames = self.ids, self.frames
+        if ids[0] is not None:
+            rows = [[ids[0][i], ids[-1][j], words[same]] for i, j, same in answers]
+            return pd.DataFrame(rows, columns=NAMES)
+        numbers = [
+            [i, j, words[same], fingerprint(frames[0], i), fingerprint(frames[-1], j)]
+            for i, j, same in answers
+        ]
+        return pd.DataFrame(numbers, columns=[*NAMES, *PRINTS])
 
 
-def read_answers(path: Path, ids: list[Any]) -> list[tuple[int, int, bool | None]]:
-    """Row numbers and answers of a file that this command has written."""
+def fingerprint(frame: Any, row: int) -> str:
+    """A few letters that stand for what a row holds, whatever the order of columns and rows."""
+    names = sorted(range(frame.shape[1]), key=lambda k: str(frame.columns[k]))
+    cells = [f"{frame.columns[k]}={frame.iat[row, k]}" for k in names]
+    text = "\x1f".join(cells).encode("utf-8", "surrogatepass")
+    return f"r{hashlib.sha256(text).hexdigest()[:16]}"  # no number for anybody who reads it
+
+
+def read_answers(path: Path, ids: list[Any], frames: list[Any]) -> tuple[list[Answer], list[str]]:
+    """Row numbers and answers of a file that this command has written, and what to say of them."""
     table = open_table(path).frame
-    if list(table.columns) != NAMES:
+    printed = list(table.columns) == [*NAMES, *PRINTS]
+    if list(table.columns) != NAMES and not printed:
         raise TableError(
             f"Got {path} with the columns {', '.join(map(str, table.columns))}, but expected "
             f"{', '.join(NAMES)}, as kernelmetric label writes them."
         )
-    sides = []
-    for name, known in (("left", ids[0]), ("right", ids[-1])):
+    if printed and ids[0] is not None:
+        raise TableError(
+            f"Got --id for {path}, which was written without it: leave it out here as well."
+        )
+    sides, notes = [], []
+    for side, (name, known) in enumerate((("left", ids[0]), ("right", ids[-1]))):
         cells = table[name].astype(str)
         place = {} if known is None else {each: row for row, each in enumerate(known)}
         if known is None:
@@ -201,14 +281,43 @@ def read_answers(path: Path, ids: list[Any]) -> list[tuple[int, int, bool | None
         if unknown:
             hint = "a row number: was --id given when it was written?" if known is None else "an id"
             raise TableError(f"Got {unknown[0]!r} in {path}, but expected {hint}")
-        sides.append([place[cell] for cell in cells])
+        rows = [place[cell] for cell in cells]
+        sides.append(rows)
+        if printed:
+            sides[-1] = _moved(path, frames[-side], rows, table[PRINTS[side]].astype(str).tolist())
+            if sides[-1] != rows:
+                notes.append(f"The {name} table has another order: its answers moved with it.")
+    if len(table) and ids[0] is None and not printed:
+        notes = ["It does not say what its rows held: see that the tables are as they were."]
     words = table["answer"].astype(str)
     wrong = words[~words.isin(ANSWERS)]
     if len(wrong):
         raise TableError(
             f"Got the answer {wrong.iloc[0]!r} in {path}, but expected yes, no or unsure."
         )
-    return [(i, j, ANSWERS[word]) for i, j, word in zip(*sides, words, strict=True)]
+    return [(i, j, ANSWERS[word]) for i, j, word in zip(*sides, words, strict=True)], notes
+
+
+def _moved(path: Path, frame: Any, rows: list[int], prints: list[str]) -> list[int]:
+    """The rows that hold now what the answered ones held; refused where that is not one row."""
+    held = [fingerprint(frame, row) if row < len(frame) else None for row in rows]
+    if held == prints:
+        return rows
+    place: dict[str, list[int]] = {}
+    for row in range(len(frame)):
+        place.setdefault(fingerprint(frame, row), []).append(row)
+    moved = [
+        [row] if now == then else place.get(then, [])
+        for row, now, then in zip(rows, held, prints, strict=True)
+    ]
+    lost = [row for row, found in zip(rows, moved, strict=True) if len(found) != 1]
+    if lost:
+        raise TableError(
+            f"Got {path} with an answer about row {lost[0]}, which held another record then, and "
+            f"{'none' if not moved[rows.index(lost[0])] else 'more than one'} in the table is like "
+            "it: give the tables as they were, or name records with --id from the first answer on."
+        )
+    return [found[0] for found in moved]
 
 
 def _draw(session: LabellingSession, path: Path) -> None:

@@ -98,7 +98,11 @@ def command() -> click.Command:
             tables = [open_table(path) for path in (left, right) if path is not None]
             frames = [table.frame for table in tables]
             ids = [ids_of(frame, id_column) for frame in frames]
-            known, same = _known(pairs_file, ids) if answers is None else _answered(answers, ids)
+            known, same = _known(pairs_file, ids)
+            notes = [note for table in tables for note in table.notes]
+            if answers is not None:
+                known, same, said = _answered(answers, ids, frames)
+                notes += said
             records = [compared(frame, id_column, columns) for frame in frames]
             linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
             linker.fit(
@@ -112,7 +116,6 @@ def command() -> click.Command:
             clusters = found.clusters(method)
             others = ids[1] if right else None
             write_atomically(out, table_bytes(found.to_frame(ids[0], others, clusters), out))
-        notes = [note for table in tables for note in table.notes]
         talk.aside(notes)
         kinds = linker.comparison_.kinds_
         talk.say("Compared " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()) + ".")
@@ -197,14 +200,15 @@ def _known(path: Path | None, ids: list[Any]) -> tuple[Any, Any]:
     return np.column_stack(rows), signs.map(_WORDS).to_numpy(bool)
 
 
-def _answered(path: Path, ids: list[Any]) -> tuple[Any, Any]:
-    """Row numbers of answered pairs, and which are matches; None where no answer is sure."""
+def _answered(path: Path, ids: list[Any], frames: list[Any]) -> tuple[Any, Any, list[str]]:
+    """Row numbers of answered pairs and which match, None where none is sure; what to say."""
     from kernelmetric.cli._label import read_answers
 
-    sure = [answer for answer in read_answers(path, ids) if answer[2] is not None]
+    answers, notes = read_answers(path, ids, frames)
+    sure = [answer for answer in answers if answer[2] is not None]
     if not sure:
-        return None, None
-    return np.array([answer[:2] for answer in sure]), np.array([answer[2] for answer in sure])
+        return None, None, notes
+    return np.array([each[:2] for each in sure]), np.array([each[2] for each in sure]), notes
 
 
 def _threshold(linker: Any, precision: float, *, two: bool) -> Threshold:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -82,6 +83,31 @@ def require_empty_folder(name: str, path: Path) -> None:
             f"Got {name} {path}, which is not empty: old files would be mixed with new ones. Try "
             "another folder."
         )
+
+
+@contextmanager
+def alone_at(path: Path) -> Iterator[None]:
+    """Wait until no other process is here with a file of this folder, then keep others waiting.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is read, changed and written. The lock is that of its folder, as the file
+        itself is replaced; a process that ends, by whatever cause, gives it back. Systems without
+        such locks (Windows, some network file systems) do not wait.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -79,7 +79,7 @@ from kernelmetric.compute._execute import (
     within_budget,
     worth_keeping,
 )
-from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid
+from kernelmetric.compute._refusals import refuse_masked, refuse_unsaid, rounded_column
 from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
     available_threads,
@@ -204,6 +204,7 @@ __all__ = [
     "repeated_quantiles",
     "repeated_rows",
     "require_memory",
+    "rounded_column",
     "row_blocks",
     "row_products",
     "rows_of",

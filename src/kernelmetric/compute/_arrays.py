@@ -363,6 +363,7 @@ def _check_foreign(estimator: Any, X: Any, *, reset: bool, ensure_min_samples: i
             "Try the real and the imaginary parts side by side."
         )
     if not xp.isdtype(X.dtype, "real floating"):
+        refuse_unsaid(to_numpy(X), "X")
         X = xp.astype(X, xp.float64)
     elif X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float32)

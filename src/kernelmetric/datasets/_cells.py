@@ -13,6 +13,7 @@ MISSING = frozenset([
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 ])  # fmt: skip
+_NEAR = 1e6  # in steps of floats: rounding is a loss among numbers no farther apart
 MOSTLY = 0.8  # of the values present: the rest are taken for ways to write "missing"
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)" + _EXPONENT)
@@ -62,6 +63,16 @@ def numbers_of(column: Any, *, comma: bool = False) -> np.ndarray:
         return np.array([_number(text, comma) for text in texts], dtype=np.float64)
     values = np.array([np.nan if text is None else float(text) for text in texts])
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def lost_digits(column: Any, numbers: np.ndarray) -> bool:
+    """Whether floats lose numbers of a column that are long, and near each other."""
+    there = np.unique(numbers[~np.isnan(numbers)])
+    if not len(there):
+        return False
+    step = float(np.spacing(np.max(np.abs(there))))
+    near = step > 1 and there[-1] - there[0] < _NEAR * step
+    return near and column.nunique() > len(there)
 
 
 def are_plain_numbers(texts: list[str]) -> bool:

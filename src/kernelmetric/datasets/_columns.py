@@ -13,6 +13,7 @@ import numpy as np
 from kernelmetric.datasets._cells import (
     is_code,
     is_plain_number,
+    lost_digits,
     numbers_of,
     texts_of,
     writing_of,
@@ -34,6 +35,7 @@ _UNCLEAR = {
     "either": "{!r} may be a number with decimals or with thousands: write it without the comma",
     "grouped": "{!r} has a mark of thousands: write numbers without it",
     "mixed": "it has decimal points beside commas, as in {!r}: write all numbers in one way",
+    "long": "numbers as long as {} are not told apart: subtract the smallest of them first",
 }
 
 
@@ -393,8 +395,11 @@ def _judge(look: _Look, *, forced: bool) -> tuple[str, list[str]]:
         return "out", ["left out, dates say nothing as they are: make them numbers first."]
     if kinds == 1:
         return "out", ["left out, it holds one value only."]
+    if look.writing == "point" and lost_digits(look.column, look.numbers):
+        look.writing = "long"
     if look.writing in _UNCLEAR:
-        text = next(text for text in look.texts if not is_plain_number(text))
+        odd = (text for text in look.texts if not is_plain_number(text))
+        text = next(odd, f"{np.nanmax(look.numbers):.0f}")
         reason = _UNCLEAR[look.writing].format(text)
         if forced:
             raise TableError(f"Cannot use the column {look.name!r}: {reason}.")

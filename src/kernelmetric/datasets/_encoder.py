@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.datasets._cells import numbers_of, text_of, texts_of
+from kernelmetric.datasets._cells import lost_digits, numbers_of, text_of, texts_of
 from kernelmetric.datasets._tables import Table, require_columns
 from kernelmetric.datasets._text import TableError
 
@@ -139,8 +139,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
             parts.append(("categories", named, list(self.categories)))
         columns = ColumnTransformer(parts, verbose_feature_names_out=False)
-        self.columns_ = columns.fit(self.read(X))
+        ready = self.read(X)
+        for name in self.numbers:
+            if lost_digits((X.frame if isinstance(X, Table) else X)[name], ready[name].to_numpy()):
+                raise TableError(
+                    f"Got numbers in column {name!r} that are too long to be told apart, but "
+                    "expected shorter ones: subtract the smallest of them first."
+                )
+        self.columns_ = columns.fit(ready)
+        if self.numbers:
+            filler, scaler = self.columns_.named_transformers_["numbers"]
+            scaler.scale_ = self._scales(filler.transform(ready[list(self.numbers)]))
         return self
+
+    def _scales(self, numbers: np.ndarray) -> np.ndarray:
+        """Standard deviations whose squares need not be numbers; 1 where all rows agree."""
+        width = np.ptp(numbers, axis=0)
+        unit = np.where(width > 0, width, 1.0)
+        scales = unit * np.std((numbers - np.mean(numbers, axis=0)) / unit, axis=0)
+        for j in np.flatnonzero((width > 0) & (scales < np.finfo(np.float64).tiny))[:1]:
+            raise TableError(
+                f"Got numbers in column {self.numbers[j]!r} that differ by {width[j]:.3g} or less, "
+                "but expected larger differences: use a smaller unit."
+            )
+        return np.where(width > 0, scales, 1.0)
 
     def transform(self, X: Any) -> np.ndarray:
         """The features of a table.

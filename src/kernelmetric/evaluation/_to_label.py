@@ -44,8 +44,8 @@ def pairs_to_label(
         What pairs look like, for instance ``abs(X[i] - X[j])``; None leaves d out.
     n_pairs : int, default=10
         How many to choose; where fewer are left, all of these.
-    known : array-like of int, default=()
-        Places of the candidates that are labelled.
+    known : array-like of int or bool, default=()
+        Places of the candidates that are labelled, or a mask over all candidates.
     threshold : float, default=0.5
         The probability from which a pair is taken for a match.
     random_state : int, RandomState instance or None, default=None
@@ -80,7 +80,7 @@ def pairs_to_label(
         raise ValueError(f"Got threshold={threshold!r}, but expected a number between 0 and 1.")
     if isinstance(n_pairs, bool) or not isinstance(n_pairs, int | np.integer) or n_pairs < 1:
         raise ValueError(f"Got n_pairs={n_pairs!r}, but expected a whole number of at least 1.")
-    known = np.asarray(known, dtype=np.intp)
+    known = _places(known, len(p))
     P = None if points is None else np.asarray(to_numpy(points), dtype=np.float64)
     if P is not None and (P.ndim != 2 or len(P) != len(p) or not np.all(np.isfinite(P))):
         raise ValueError(
@@ -99,6 +99,21 @@ def pairs_to_label(
         size = min(n_pairs, len(free))
         return rng.choice(free, size, replace=False, p=doubt[free] / doubt[free].sum())
     return free[_spread(doubt[free], P[free], P[known], n_pairs, _spread_of(P), rng)]
+
+
+def _places(known: Any, n: int) -> np.ndarray:
+    """Places of candidates, from these or from a mask; refused where they are neither."""
+    found = np.asarray(known)
+    if found.size == 0:
+        return np.empty(0, dtype=np.intp)
+    if found.dtype.kind == "b" and found.shape == (n,):
+        return np.flatnonzero(found)
+    if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= n:
+        raise ValueError(
+            f"Got known={known!r}, but expected places from 0 to {n - 1}, or a mask of {n} "
+            "booleans."
+        )
+    return found.astype(np.intp)
 
 
 def _spread_of(P: np.ndarray) -> float:

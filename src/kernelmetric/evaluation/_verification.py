@@ -296,15 +296,16 @@ def best_threshold(
         np.append(0, np.cumsum(np.bincount(place[kind], _of(weights, kind), len(lengths))))
         for kind in (same, ~same)
     )
-    tpr, tnr = tp / tp[-1], 1 - fp / fp[-1]
+    tpr, tnr = tp / tp[-1], (fp[-1] - fp) / fp[-1]
+    enough = (1 - 1e-12) * min_rate  # 93 of 100 is 0.93, also where weights are added up
     if criterion == "accuracy":
         value = (tp + fp[-1] - fp) / (tp[-1] + fp[-1])
     elif criterion == "f_beta":
         value = (1 + beta**2) * tp / (beta**2 * tp[-1] + tp + fp)
     elif criterion == "max_tpr":
-        value = np.where(tnr >= min_rate, tpr, -1.0)
+        value = np.where(tnr >= enough, tpr, -1.0)
     else:
-        value = np.where(tpr >= min_rate, tnr, -1.0)
+        value = np.where(tpr >= enough, tnr, -1.0)
     best = int(np.argmax(value))
     if criterion == "max_tnr":  # of cuts that let no more through, the one that accepts most
         best = int(np.flatnonzero(value == value[best])[-1])

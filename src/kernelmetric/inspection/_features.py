@@ -98,7 +98,8 @@ def feature_importance(
     >>> feature_importance(metric, X).ranked()[0][0]
     'x1'
     """
-    if not isinstance(max_samples, Integral) or max_samples < 1:
+    whole = isinstance(max_samples, Integral) and not isinstance(max_samples, bool)
+    if not whole or max_samples < 1:
         raise ValueError(f"Got max_samples={max_samples!r}, but expected a positive integer.")
     return importance_by(read(metric), X, int(max_samples), random_state)
 

@@ -76,7 +76,8 @@ def explain_point(metric: Any, X: Any, y: Any, x: Any, *, n_neighbors: int = 5) 
         raise ValueError(
             f"Got y of shape {labels.shape} for {len(points)} rows, but expected one label a row."
         )
-    if not isinstance(n_neighbors, Integral) or not 1 <= n_neighbors <= len(points):
+    whole = isinstance(n_neighbors, Integral) and not isinstance(n_neighbors, bool)
+    if not whole or not 1 <= n_neighbors <= len(points):
         raise ValueError(
             f"Got n_neighbors={n_neighbors!r}, but expected an integer from 1 to {len(points)}, "
             "the number of training rows."

@@ -4,6 +4,8 @@
 cross-validation. Both are metrics, and predict where what they hold predicts::
 
     _kernelized.py   Kernelized: kernel, then space, then learner
+    _supervision.py  what a fit is told about its rows, one value made at the door
+    _recipe.py       Recipe: what "auto" stands for, decided in one place
     _search.py       KernelizedCV: many kernels and ranks, the work they share done once
     _folds.py        what the search does in one fold
     _candidates.py   lists of kernels and ranks, from what a user writes
@@ -18,6 +20,7 @@ cross-validation. Both are metrics, and predict where what they hold predicts::
 """
 
 from kernelmetric.kernelized._kernelized import Kernelized
+from kernelmetric.kernelized._recipe import Recipe
 from kernelmetric.kernelized._search import KernelizedCV
 
-__all__ = ["Kernelized", "KernelizedCV"]
+__all__ = ["Kernelized", "KernelizedCV", "Recipe"]

@@ -20,21 +20,25 @@ from kernelmetric.compute import (
     Weights,
     checked_weights,
     refuse_streams,
+    rows_of,
+    take_rows,
     weigh,
 )
 from kernelmetric.learners import Learner
 from kernelmetric.learners._checks import kept_rows, weights_of_classes
+from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
+
+_LISTED = ("similar", "dissimilar")  # row numbers of pairs
 
 
-def learner_arguments(
-    metric: Any, space: Any, X: Any, similar: Any, dissimilar: Any, fit_params: dict[str, Any]
-) -> dict[str, Any]:
+def learner_arguments(metric: Any, space: Any, X: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Everything the learner's fit gets besides Z and y, refused where it has no meaning."""
     name = type(metric.learner).__name__
     known = signature(metric.learner.fit).parameters
-    arguments = dict(fit_params)
+    listed = {key: given[key] for key in _LISTED if given.get(key) is not None}
+    arguments = {key: value for key, value in given.items() if key not in _LISTED}
     if get_config()["enable_metadata_routing"]:
-        arguments = dict(process_routing(metric, "fit", **fit_params)["learner"]["fit"])
+        arguments = dict(process_routing(metric, "fit", **arguments)["learner"]["fit"])
     gram = getattr(space, "gram_", None)
     if gram is not None:
         if "gram" not in known:
@@ -54,20 +58,36 @@ def learner_arguments(
                 "is no input space to look in."
             )
         arguments["neighbors"] = X.toarray() if hasattr(X, "toarray") else X
-    given = {"similar": similar, "dissimilar": dissimilar, "pairs": arguments.get("pairs")}
-    for key, pairs in given.items():
-        if pairs is not None:
-            if key not in known:
-                kind = "pairs" if key == "pairs" else f"{key} pairs"
-                raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
-            arguments[key] = pairs
+    for key in [*listed, *(["pairs"] if arguments.get("pairs") is not None else [])]:
+        if key not in known:
+            kind = "pairs" if key == "pairs" else f"{key} pairs"
+            raise ValueError(f"Got {kind}, but {name} learns from labels: pass y.")
     for key in ("triplets", "quadruplets"):
         if arguments.get(key) is not None and key not in known:
             raise ValueError(
                 f"Got {key}, but {name} does not learn from them: try LSML, SCML, LMNN or "
                 "IdealizedKernel."
             )
-    return arguments
+    return arguments | listed
+
+
+def boundary_part(
+    learner: Any, space: Any, Z: Any, y: Any, arguments: dict[str, Any]
+) -> tuple[Any, Any, dict[str, Any]]:
+    """What a learner is fitted on: all rows, or the boundary rows that its space used.
+
+    Margins are those of the rows between classes. Every class has as many neighbours among these
+    as the learner asks for, if it has them at all.
+    """
+    rows = getattr(space, "boundary_rows", None)
+    suffices = getattr(learner, "_boundary_suffices", None)
+    if rows is None or suffices is None or set(arguments) - {"sample_weight"}:
+        return Z, y, arguments
+    if not suffices(LEAST_OF_CLASS):
+        return Z, y, arguments
+    weights = arguments.get("sample_weight")
+    part = {} if weights is None else {"sample_weight": rows_of(np.asarray(weights), rows)}
+    return take_rows(Z, rows), rows_of(y, rows), part
 
 
 def weighed_fit(
@@ -123,32 +143,17 @@ def search_arguments(search: Any, params: dict[str, Any]) -> tuple[dict[str, Any
     return {k: v for k, v in params.items() if k != "groups"}, {"groups": params.get("groups")}
 
 
-def counted_rows(search: Any, X: Any, y: Any, scorer: Any, sample_weight: Any) -> np.ndarray | None:
-    """The rows of a search that have weight; None for all. Refused where nobody could judge by it.
-
-    Parameters
-    ----------
-    search : KernelizedCV
-        The search.
-    X, y : array-like
-        Points and labels.
-    scorer : callable
-        What scores by.
-    sample_weight : array-like of shape (n_samples,) or None
-        Weights.
-
-    Returns
-    -------
-    ndarray of int or None
-        Row numbers.
-    """
+def counted_rows(
+    search: Any, judge: Any, X: Any, y: Any, scorer: Any, sample_weight: Any
+) -> np.ndarray | None:
+    """The rows of a search that have weight; None for all; refused where nobody judges by it."""
     if sample_weight is None:
         return None
     passes_on = isinstance(scorer, _PassthroughScorer)
-    judges = signature(search._judge.score if passes_on else scorer).parameters.values()
+    judges = signature(judge.score if passes_on else scorer).parameters.values()
     if not any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in judges):
         raise ValueError(
-            f"Got sample_weight, but {search._judge if passes_on else scorer!r} scores without: "
+            f"Got sample_weight, but {judge if passes_on else scorer!r} scores without: "
             "expected a score that takes sample_weight, such as scoring='accuracy'."
         )
     rows = np.flatnonzero(checked_weights(sample_weight, _num_samples(X)) > 0)

@@ -131,6 +131,7 @@ class BestMetric(Metric):
     components_ = attribute_of("_best", "components_", "The learner's map on the coordinates.")
     n_features_in_ = attribute_of("_best", "n_features_in_", "Number of features seen in fit.")
     feature_names_in_ = attribute_of("_best", "feature_names_in_", "Names of these features.")
+    recipe_ = attribute_of("_best", "recipe_", 'What "auto" became in the best metric.')
     _n_features_out = attribute_of("_best", "_n_features_out", "Number of learned coordinates.")
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -6,7 +6,7 @@ import math
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import Weighed, block_budget, take_rows, to_numpy, within_budget
 from kernelmetric.kernelized._arguments import weighed_fit
+from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
@@ -43,22 +44,29 @@ class Fold:
     ----------
     train, test : ndarray of int
         Rows to learn from, and rows to be scored on.
-    space : Space
-        The space, without a kernel.
+    spaces : list of Space
+        The space of each kernel, without the kernel.
     fit_params : dict
         What else the learner's fit gets.
     pairwise : bool
         Whether the points are a Gram matrix, which has columns to cut too.
     weights : ndarray or None
         What the rows to be scored on count.
+    random_state : int, RandomState or None
+        Of the metrics.
     """
 
     train: Any
     test: Any
-    space: Space
+    spaces: Sequence[Space]
     fit_params: dict[str, Any]
     pairwise: bool
     weights: Any = None
+    random_state: Any = None
+
+    def part(self, start: int, step: int) -> Fold:
+        """The fold of every n-th kernel."""
+        return replace(self, spaces=self.spaces[start::step])
 
     def cut(self, X: Any, y: Any) -> tuple[Any, Any, Any, Any]:
         """Points and labels to learn from, points and labels to be scored on."""
@@ -103,9 +111,14 @@ class Trial:
         X, y, X_new, y_new = fold.cut(X, y)
         weights = weighed_fit(self.learner, None, X, y, fold.fit_params)[2]
         target = y if weights is None else Weighed(y, weights)
-        path = KernelPath(X, target, X_new, fold.space, ranks)
-        for kernel in kernels:
+        path = KernelPath(X, target, X_new, ranks)
+        for kernel, space in zip(kernels, fold.spaces, strict=True):
             started = time.perf_counter()
+            if getattr(space, "knows_labels", False):  # no two ranks share anything
+                whole = [X, y, X_new, y_new]
+                yield [self._whole(kernel, space, rank, whole, fold) for rank in ranks]
+                continue
+            path.space = space
             try:
                 Z, Z_new = path.coordinates(kernel)
             except Exception:
@@ -116,24 +129,35 @@ class Trial:
             known: dict[int, Outcome] = {}
             for r in dict.fromkeys(columns):
                 parts = Z[:, :r], y, Z_new[:, :r], y_new
-                known[r] = self._outcome(*parts, fold, started)
+                known[r] = self._judged(clone(self.learner), *parts, fold, started)
                 started = time.perf_counter()
             yield [
                 known[r] if r not in columns[:i] else known[r]._replace(fit_time=0, score_time=0)
                 for i, r in enumerate(columns)
             ]
 
-    def _outcome(
-        self, Z: Any, y: Any, Z_new: Any, y_new: Any, fold: Fold, started: float
+    def _whole(self, kernel: Any, space: Space, rank: Any, parts: list[Any], fold: Fold) -> Outcome:
+        """The outcome of one candidate that is fitted as a whole."""
+        space = clone(space)
+        if rank is not None:
+            space.set_params(n_components=rank)
+        state = fold.random_state
+        metric = Kernelized(clone(self.learner), kernel, space, random_state=state)
+        X, y, X_new, y_new = parts
+        return self._judged(metric, X, y, X_new, y_new, fold, time.perf_counter())
+
+    def _judged(
+        self, metric: Any, Z: Any, y: Any, Z_new: Any, y_new: Any, fold: Fold, started: float
     ) -> Outcome:
+        """The outcome of a metric that is still to be fitted."""
         counts = {} if fold.weights is None else {"sample_weight": fold.weights}
         try:
             with config_context(transform_output="default"):
-                learner = clone(self.learner).fit(Z, y, **fold.fit_params)
-                E = to_numpy(learner.transform(Z))
+                metric.fit(Z, y, **fold.fit_params)
+                E = to_numpy(metric.transform(Z))
                 estimator = judged_by(self.estimator, E, y, fold.fit_params.get("sample_weight"))
                 fitted = time.perf_counter()
-                score = self.scorer(estimator, to_numpy(learner.transform(Z_new)), y_new, **counts)
+                score = self.scorer(estimator, to_numpy(metric.transform(Z_new)), y_new, **counts)
         except Exception:
             return self._failed(started)
         return Outcome(float(score), fitted - started, time.perf_counter() - fitted)
@@ -176,7 +200,9 @@ def stream(
     share = None if elsewhere() else int(within_budget(math.inf)) // n_jobs
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
         # neighbours in the list cost about the same, so a chunk takes every n-th kernel
-        delayed(_run_apart)(trial, folds[number], X, y, kernels[start::n_chunks], ranks, share)
+        delayed(_run_apart)(
+            trial, folds[number].part(start, n_chunks), X, y, kernels[start::n_chunks], ranks, share
+        )
         for number, start in tasks
     )
     for (number, start), chunk in zip(tasks, chunks, strict=True):

@@ -12,45 +12,34 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import (
-    Weighed,
     anywhere,
     home,
     require_memory,
     streamed,
     unchanged_on_failure,
 )
-from kernelmetric.graphs import are_tuples, as_pairs, points_of_tuples
+from kernelmetric.graphs import are_tuples
 from kernelmetric.kernelized._arguments import (
+    boundary_part,
     learner_arguments,
     naming,
     refuse_zeros,
-    weighed_fit,
 )
 from kernelmetric.kernelized._delegation import in_dtype_of, inner_has
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
 from kernelmetric.kernelized._new_points import NewPoints
-from kernelmetric.kernelized._parts import (
-    checked_kernel,
-    fresh_learner,
-    fresh_space,
-    learned_from,
-    metric_tags,
-)
-from kernelmetric.kernelized._tables import fit_points
-from kernelmetric.kernelized._tuples import (
-    coordinates_of_tuples,
-    takes_pair_tuples,
-    tuples_of_pairs,
-)
+from kernelmetric.kernelized._parts import check_parts, metric_tags
+from kernelmetric.kernelized._recipe import check_recipe, choose, used
+from kernelmetric.kernelized._supervision import Supervision, is_compared
+from kernelmetric.kernelized._tables import fit_points, with_columns
+from kernelmetric.kernelized._tuples import coordinates_of_tuples
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
     propagated_callbacks,
     with_callbacks,
 )
 from kernelmetric.metric import Metric
-from kernelmetric.selection import automatic_kernel
-from kernelmetric.spaces import PairKPCA, Space
 
 
 class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
@@ -77,21 +66,25 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         :class:`KernelTrick`, without a kernel of its own. 'auto' is
         :class:`~kernelmetric.selection.RidgeKPCA` where the kernel has a ridge (kernel='auto') and
         the learner needs labels: the 32 leading components, and the directions of ridge
-        regression. Where next to none of more than 4,000 points is given another class when left
-        out, these come from 2,000 points that tell the classes apart, and so do the margins of
-        :class:`LMNN` and :class:`LMCA`. For :class:`IdealizedKernel` from pairs of 101 to 2,000
-        points it is :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs
-        apart.
+        regression. Above 4,000 points with a leave-one-out error of at most 1 %, 2,000 boundary
+        points are used, by the margins of :class:`LMNN` and :class:`LMCA`, too. For
+        :class:`IdealizedKernel` from pairs of 101 to 2,000 points it is
+        :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs apart.
         Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to 10,000, and 1,000
         landmarks reduced to rank 256 beyond.
     neighbors : {'feature', 'input'}, default='feature'
         Where learners that look for neighbours look: in the feature space, or among X itself.
+    recipe : Recipe, default=None
+        The ``recipe_`` of a fitted metric. What is "auto" here is taken from it instead of being
+        chosen, and so is what the data would decide of the kernel. What you write stays.
     random_state : int, RandomState or None, default=None
         For the automatic space. Without one, :class:`~kernelmetric.selection.RidgeKPCA` draws the
         same numbers in every fit.
 
     Attributes
     ----------
+    recipe_ : Recipe
+        What "auto" became, with a sentence on each: ``print(metric.recipe_)``.
     kernel_ : Kernel
         The kernel, bound to the training points.
     space_ : Space
@@ -142,12 +135,20 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
     """
 
     def __init__(
-        self, learner, kernel="auto", space="auto", neighbors="feature", *, random_state=None
+        self,
+        learner,
+        kernel="auto",
+        space="auto",
+        neighbors="feature",
+        *,
+        recipe=None,
+        random_state=None,
     ):
         self.learner = learner
         self.kernel = kernel
         self.space = space
         self.neighbors = neighbors
+        self.recipe = recipe
         self.random_state = random_state
 
     @with_callbacks
@@ -185,7 +186,8 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         Kernelized
             The fitted metric.
         """
-        self._fit(X, y, similar=similar, dissimilar=dissimilar, tuples=tuples, **fit_params)
+        fit_params |= {"similar": similar, "dissimilar": dissimilar, "tuples": tuples}
+        self._fit(X, y, **fit_params)
         return self
 
     @available_if(inner_has("fit_predict"))
@@ -307,9 +309,9 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             An estimate of the step that takes most: the choice of the kernel, the space, or the
             learner where it has an estimate. ``fit`` refuses before any of them what cannot fit.
         """
-        kernel = automatic_kernel(self.kernel)
-        space = self._fresh_space(n_samples)
-        return fit_bytes(kernel, space, self.learner, n_samples, n_features)
+        check_parts(self)
+        check_recipe(self.recipe)
+        return _bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata reach the learner.
@@ -328,70 +330,44 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         tags = super().__sklearn_tags__()
         return metric_tags(tags, self.learner, self.learner, lambda: [self.kernel])
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        similar: Any = None,
-        dissimilar: Any = None,
-        tuples: Any = None,
-        how: str = "fit",
-        **fit_params,
-    ) -> tuple[Any, Any]:
+    def _fit(self, X: Any, y: Any, *, how: str = "fit", **given) -> tuple[Any, Any]:
         """Fit everything; coordinates of the training points, and what the learner returned."""
-        compared = tuples is not None or are_tuples(X)
-        compared |= any(fit_params.get(name) is not None for name in ("triplets", "quadruplets"))
-        kernel = checked_kernel(self, y, compared=compared)
+        compared = is_compared(X, given.get("tuples"), given)
+        kernel = check_parts(self, y, compared=compared)
+        check_recipe(self.recipe)
         interrupted = None
         with unchanged_on_failure(self):
-            if are_tuples(X):
-                X, tuples = points_of_tuples(X)
-            weights = None
-            if tuples is None:
-                fit_params |= {"similar": similar, "dissimilar": dissimilar}
-                X, y, weights, fit_params = weighed_fit(self.learner, kernel, X, y, fit_params)
-                similar, dissimilar = fit_params.pop("similar"), fit_params.pop("dissimilar")
-            X, kernel = fit_points(self, X, kernel)
+            X, supervision = Supervision.of(self.learner, kernel, X, y, given)
+            X, schema = fit_points(self, X, kernel)
+            supervision = supervision.for_learner(self.learner, X.shape[0])
+            recipe = choose(self, X.shape[0], supervision)
             require_memory(
-                0 if streamed(X) else self.estimate_memory(*X.shape),
+                0 if streamed(X) else _bytes(recipe, *X.shape),
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
-            if tuples is not None and hasattr(self.learner, "from_rows"):
-                fit_params |= self.learner.from_rows(tuples, y, X.shape[0])
-                tuples = y = None
-            if tuples is None and takes_pair_tuples(self.learner):
-                given = fit_params.pop("pairs", None), similar, dissimilar, y
-                tuples, y = tuples_of_pairs(as_pairs(*given, X.shape[0]))
-                similar = dissimilar = None
-            pairs = None
-            if tuples is None and hasattr(self.learner, "pairs_for_space"):
-                given = fit_params.get("pairs"), similar, dissimilar, y
-                pairs = self.learner.pairs_for_space(*given, X.shape[0])
-            space = self._fresh_space(X.shape[0], paired=pairs is not None, compared=compared)
-            space.set_params(kernel=clone(kernel))
-            # the labels of tuples are no point's labels
-            target = pairs if isinstance(space, PairKPCA) else y if tuples is None else None
-            if weights is not None and isinstance(space, Space) and not isinstance(space, PairKPCA):
-                target = Weighed(target, weights)
-            Z = fit_coordinates(space, X, target)
-            arguments = learner_arguments(self, space, X, similar, dissimilar, fit_params)
+            space = clone(recipe.space).set_params(kernel=with_columns(recipe.kernel, schema))
+            Z = fit_coordinates(space, X, supervision.for_space(space))
+            arguments = learner_arguments(self, space, X, supervision.given)
             if not isinstance(self.learner, Metric):
                 Z = home(Z)
-            data: tuple[Any, ...] = learned_from(self.learner, space, Z, y, arguments)
-            if tuples is not None:
-                T = coordinates_of_tuples(Z, tuples)
-                data = (T,) if y is None else (T, y)
-            learner, result = fresh_learner(self.learner, space), None
+            y = supervision.y
+            data: list[Any] = [Z, y]
+            if supervision.tuples is not None:
+                T = coordinates_of_tuples(Z, supervision.tuples)
+                data = [T] if y is None else [T, y]
+            else:
+                *data, arguments = boundary_part(self.learner, space, Z, y, arguments)
+            learner, result = clone(recipe.learner), None
             try:
-                with propagated_callbacks(self, learner, X, y), naming(fit_params, learner):
+                with propagated_callbacks(self, learner, X, y), naming(supervision.given, learner):
                     result = getattr(learner, how)(*data, **arguments)
             except KeyboardInterrupt as stop:
                 if not hasattr(learner, "components_"):
                     raise
                 interrupted = stop  # the learner kept the best map so far, and so do we
             self.kernel_, self.space_, self.learner_ = space.kernel_, space, learner
+            self.recipe_ = used(recipe, space, learner, X.shape[0], schema)
             self._folded = FoldedMap()
         if interrupted is not None:
             raise interrupted
@@ -403,18 +379,17 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             return None
         return self.learner._streams() if self.space._streams() else None
 
-    def _fresh_space(self, n_samples: int, *, paired: bool = False, compared: bool = False) -> Any:
-        learner = None if compared else self.learner  # without labels no space can go by them
-        return fresh_space(
-            self.space, self.kernel, n_samples, self.random_state, learner, paired=paired
-        )
-
     @cached_property
     def _folded(self) -> FoldedMap:  # of a metric that was not fitted, but copied or loaded
         return FoldedMap()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
+
+
+def _bytes(recipe: Any, n_samples: int, n_features: int) -> int:
+    """What a fit by a recipe takes at its peak."""
+    return fit_bytes(recipe.kernel, recipe.space, recipe.learner, n_samples, n_features)
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.

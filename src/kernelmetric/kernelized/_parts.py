@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
-from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from kernelmetric.compute import rows_of, take_rows
 from kernelmetric.kernels import Kernel, Linear
-from kernelmetric.learners import NCA
-from kernelmetric.learners._lmnn import LargeMargin
 from kernelmetric.metric import Metric
-from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space, has_ridge
-from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
+from kernelmetric.selection import automatic_kernel
 from kernelmetric.spaces import Space
 
 _EXPECTED = ("fit", "get_params", "__sklearn_tags__")
@@ -91,17 +85,19 @@ def check_learner(owner: Any) -> None:
         )
 
 
-def checked_kernel(metric: Any, y: Any, *, compared: bool = False) -> Kernel:
-    """The kernel of a metric about to be fitted, not bound, once all its parts are in order.
+def check_parts(metric: Any, y: Any = None, *, compared: bool | None = None) -> Kernel:
+    """The kernel of a metric, not bound, once all its parts are in order.
 
-    ``compared`` says that there are tuples to learn from instead of labels.
+    ``compared`` says that there are tuples to learn from instead of labels; where it is None,
+    nobody is about to fit, and y is not asked for.
     """
     check_learner(metric)
     kernel = automatic_kernel(metric.kernel)
     if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):
         raise ValueError(f"Got neighbors={metric.neighbors!r}, but expected 'feature' or 'input'.")
-    compared = compared and hasattr(metric.learner, "from_rows")
-    if y is None and not compared and get_tags(metric.learner).target_tags.required:
+    told = y is not None or compared is None
+    told |= bool(compared) and hasattr(metric.learner, "from_rows")
+    if not told and get_tags(metric.learner).target_tags.required:
         raise ValueError(
             f"{type(metric.learner).__name__} requires y to be passed, but the target y is None."
         )
@@ -120,73 +116,3 @@ def _has_own_kernel(part: Any) -> bool:
     params = part.get_params(deep=False)
     kernels = [params[name] for name in ("kernel", "kernels") if name in params]
     return not all(isinstance(k, Linear) or (isinstance(k, str) and k == "linear") for k in kernels)
-
-
-def fresh_space(
-    space: Any,
-    kernel: Any,
-    n_samples: int,
-    random_state: Any,
-    learner: Any = None,
-    *,
-    paired: bool = False,
-) -> Any:
-    """The space that a parameter stands for: new, not fitted, and without a kernel.
-
-    'auto' goes by the number of training points, for a learner that needs labels by the ridge of
-    the kernel, and by pairs where there are any to go by. The kernel is named in messages.
-    """
-    if isinstance(space, str):
-        if space == "auto":
-            # Only for who needs labels: others, such as clusterers, must not see them.
-            labelled = learner is not None and get_tags(learner).target_tags.required
-            if labelled and has_ridge(automatic_kernel(kernel)):
-                return RidgeKPCA(random_state=0 if random_state is None else random_state)
-            return automatic_space(n_samples, random_state, paired=paired)
-        raise ValueError(
-            f"Got space={space!r}, but expected 'auto' or a space such as KPCA(50), "
-            "Nystroem(500) or KernelTrick()."
-        )
-    if not is_estimator(space) or "kernel" not in space.get_params():
-        raise ValueError(
-            f"Got space={space!r}, but expected 'auto' or a space with a kernel "
-            "parameter, such as KPCA(50) or Nystroem(500)."
-        )
-    if space.get_params()["kernel"] is not None:
-        raise ValueError(
-            f"Got a kernel in {space!r} beside kernel={kernel!r}, but expected one: "
-            "leave it out of the space."
-        )
-    return clone(space)
-
-
-def learned_from(
-    learner: Any, space: Any, Z: Any, y: Any, arguments: dict[str, Any]
-) -> tuple[Any, Any]:
-    """The coordinates and labels that a learner is fitted on: those of all points, or of some.
-
-    Margins are those of the points between classes. Where the space was learned from the points
-    that tell easy classes apart, these have the margins. Every class has as many neighbours among
-    them as are asked for, if it has them at all.
-    """
-    rows = getattr(space, "_telling", None)
-    few = isinstance(learner, LargeMargin) and isinstance(learner.n_neighbors, Integral)
-    if rows is None or arguments or not (few and learner.n_neighbors < LEAST_OF_CLASS):
-        return Z, y
-    return take_rows(Z, rows), rows_of(y, rows)
-
-
-def fresh_learner(learner: Any, space: Any) -> Any:
-    """A learner to be fitted on the coordinates of a space.
-
-    Where the coordinates of training points know their labels, as those of RidgeKPCA do, points
-    held out are no judges: a learner that would stop early by itself does not, and penalizes the
-    spread of the classes instead.
-    """
-    learner = clone(learner)
-    early = learner.get_params(deep=False).get("early_stopping")
-    if isinstance(space, RidgeKPCA) and isinstance(early, str) and early == "auto":
-        learner.set_params(early_stopping=False)
-        if isinstance(learner, NCA) and not isinstance(learner.reg, str) and learner.reg == 0:
-            learner.set_params(reg="spread")
-    return learner

@@ -17,6 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     _check_method_params,
     _num_samples,
@@ -44,7 +45,8 @@ from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_h
 from kernelmetric.kernelized._folds import Fold, Outcome, Trial, elsewhere, judged_by, stream
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
-from kernelmetric.kernelized._parts import fresh_space, is_estimator, metric_tags
+from kernelmetric.kernelized._parts import is_estimator, metric_tags
+from kernelmetric.kernelized._recipe import given_space, is_auto, space_for
 from kernelmetric.kernelized._results import cv_results, report_failures
 from kernelmetric.kernels import is_frame, is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
@@ -76,11 +78,13 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         The ranks: how many coordinates of the kernel's space the learner sees. None is as many
         as the space gives, which is full rank up to 2,000 points.
     space : Space or 'auto', default='auto'
-        Where coordinates come from, as in :class:`Kernelized`; of the ready-made ones, all but
-        :class:`KernelTrick`, whose coordinates cannot be cut.
+        Where coordinates come from, as in :class:`Kernelized`, where 'auto' means the same for
+        each kernel; of the ready-made ones, all but :class:`KernelTrick`, whose coordinates cannot
+        be cut.
     estimator : estimator, default=None
         What is fitted on the learned coordinates and scored; None is the nearest neighbour, whose
-        number is taken instead of its label where the learner learns from numbers, as MLKR does.
+        number is taken instead of its label where the learner learns from numbers, as MLKR does,
+        or takes both, as RFM does, and y holds numbers.
     scoring : str or callable, default=None
         As in ``GridSearchCV``, one score; None is the estimator's own.
     n_jobs : int, default=None
@@ -209,25 +213,26 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         KernelizedCV
             The fitted metric.
         """
-        scorer = check_search(self, self._judge)
+        judge = self._judge(y)
+        scorer = check_search(self, judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
-        points, labels = self._check_data(X, y)
+        points, labels = self._check_data(X, y, judge)
         require_memory(
             self.estimate_memory(*points.shape),
             f"KernelizedCV({type(self.learner).__name__}) on {points.shape[0]} points",
             "try fewer processes (n_jobs), or a lower rank, such as n_components=50.",
         )
         fit_params, split_params = search_arguments(self, params)
-        rows = counted_rows(self, X, labels, scorer, fit_params.get("sample_weight"))
+        rows = counted_rows(self, judge, X, labels, scorer, fit_params.get("sample_weight"))
         if rows is not None:
             fit_params = _check_method_params(X, fit_params, indices=rows)
             split_params = _check_method_params(X, split_params, indices=rows)
             X, y, points, labels = (rows_of(part, rows) for part in (X, y, points, labels))
         folds = [
             self._fold(X, train, test, fit_params)
-            for train, test in listed_folds(self.cv, self._judge, X, labels, split_params)
+            for train, test in listed_folds(self.cv, judge, X, labels, split_params)
         ]
-        trial = Trial(self.learner, self._judge, scorer, self.error_score)
+        trial = Trial(self.learner, judge, scorer, self.error_score)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
         work = stream(trial, folds, points, labels, kernels, ranks, self.n_jobs)
         outcomes = _collected(work, len(folds), len(kernels), report)
@@ -244,7 +249,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             "scorer_": scorer,
         }
         if self.refit:
-            fitted |= self._refitted(candidates[best], X, labels, fit_params)
+            fitted |= self._refitted(candidates[best], judge, X, labels, fit_params)
         for name in ("best_estimator_", "estimator_", "refit_time_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.__dict__.update(fitted)
@@ -291,16 +296,19 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         n_folds = min(max(n_folds, 2), n_samples)
         n_test = -(-n_samples // n_folds)
         shape = n_samples - n_test, n_features, n_test
-        space = self._candidate(None, highest, shape[0])._fresh_space(shape[0])
         n_jobs = min(effective_n_jobs(self.n_jobs), n_folds * len(kernels))
         rows = 8 * n_jobs * n_samples * n_features
-        folds = rows + n_jobs * search_bytes(kernels, space, self.learner, *shape)
+        each = [
+            search_bytes([k], self._candidate(k, highest, shape[0]).space, self.learner, *shape)
+            for k in kernels
+        ]
+        folds = rows + n_jobs * max(each)
         if elsewhere():  # the machines that share the folds have memory of their own
             rows = folds = 0
         if not self.refit:
             return folds
-        last = self._candidate(None, highest, n_samples)
-        wholes = [last.set_params(kernel=k).estimate_memory(n_samples, n_features) for k in kernels]
+        last = [self._candidate(k, highest, n_samples) for k in kernels]
+        wholes = [metric.estimate_memory(n_samples, n_features) for metric in last]
         return max(folds, rows + max(wholes))
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -311,7 +319,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         MetadataRouter
             ``fit`` of this class to ``fit`` of the learner and ``split`` of the splitter.
         """
-        splitter = check_cv(self.cv, classifier=is_classifier(self._judge))
+        splitter = check_cv(self.cv, classifier=is_classifier(self._judge()))
         to_fit, to_split = (MethodMapping().add(caller="fit", callee=c) for c in ("fit", "split"))
         router = MetadataRouter(owner=type(self).__name__)
         router.add(learner=self.learner, method_mapping=to_fit)
@@ -319,7 +327,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def __sklearn_tags__(self) -> Any:
         kernels = partial(listed_kernels, self.kernels)
-        tags = metric_tags(super().__sklearn_tags__(), self.learner, self._judge, kernels)
+        tags = metric_tags(super().__sklearn_tags__(), self.learner, self._judge(), kernels)
         tags.target_tags.required = True
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False  # learners know one label for each point
@@ -327,21 +335,27 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     # --- what there is to search ----------------------------------------------------------------
 
-    @property
-    def _judge(self) -> Any:
+    def _judge(self, y: Any = None) -> Any:
+        """What is fitted on learned coordinates: a regressor for learners from numbers.
+
+        A learner that takes both, as RFM does, is judged by what y holds.
+        """
         if self.estimator is not None:
             return self.estimator
-        numbers = is_estimator(self.learner) and get_tags(self.learner).target_tags.multi_output
+        numbers = getattr(self.learner, "learns_from", "labels") == "targets"
+        if y is not None and is_estimator(self.learner):
+            takes_both = get_tags(self.learner).target_tags.multi_output
+            numbers |= takes_both and type_of_target(y).startswith("continuous")
         return KNeighborsRegressor(1) if numbers else KNeighborsClassifier(1)
 
     @property
     def _inner(self) -> Any:
-        return getattr(self, "estimator_", self._judge)
+        return vars(self).get("estimator_", self._judge())
 
     def _through(self, method: str, X: Any) -> Any:
         return getattr(self._inner, method)(to_numpy(self._embed(X)))
 
-    def _check_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def _check_data(self, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
         """Points that folds can be cut from, and labels; nothing is written into this object."""
         if y is None:
             raise ValueError(
@@ -357,24 +371,28 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         probe, sparse = Kernelized(self.learner), get_tags(self).input_tags.sparse
         points = check_points(probe, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
         check_consistent_length(X, y)
-        if is_classifier(self._judge):
+        if is_classifier(judge):
             check_labels(y, points)
             y = column_or_1d(y)
-        elif is_regressor(self._judge):
+        elif is_regressor(judge):
             refuse_unsaid(y, "y")
             y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
         return points, y
 
     def _candidate(self, kernel: Any, rank: int | None, n_samples: int) -> Kernelized:
         """The candidate as an estimator, for a training set of this size."""
-        space = self._space(n_samples)
+        space = self._space(kernel, n_samples)
         if rank is not None:
             space.set_params(n_components=rank)
         return Kernelized(clone(self.learner), kernel, space, random_state=self.random_state)
 
-    def _space(self, n_samples: int) -> Any:
-        """A fresh space whose coordinates can be cut."""
-        space = fresh_space(self.space, None, n_samples, self.random_state)
+    def _space(self, kernel: Any, n_samples: int) -> Any:
+        """The space of a kernel, as :class:`Kernelized` has it; its rank can be set."""
+        if is_auto(self.space):
+            meant = automatic_kernel(kernel)
+            space = space_for(meant, self.learner, n_samples, self.random_state)[0]
+        else:
+            space = given_space(self.space, None)
         own = space.get_params().get("n_components", "none")
         cuts = listed_ranks(self.n_components) != [None]
         if own == "none" or (cuts and not (own is None or isinstance(own, Integral))):
@@ -390,15 +408,18 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         weights = _check_method_params(X, fit_params, indices=test).get("sample_weight")
         fit_params = _check_method_params(X, fit_params, indices=train)
         pairwise = get_tags(self).input_tags.pairwise
-        return Fold(train, test, self._space(len(train)), fit_params, pairwise, weights)
+        spaces = [self._space(kernel, len(train)) for kernel in listed_kernels(self.kernels)]
+        return Fold(train, test, spaces, fit_params, pairwise, weights, self.random_state)
 
-    def _refitted(self, best: dict[str, Any], X: Any, y: Any, fit_params: dict[str, Any]) -> dict:
+    def _refitted(
+        self, best: dict[str, Any], judge: Any, X: Any, y: Any, fit_params: dict[str, Any]
+    ) -> dict:
         """The best candidate, learned from all points, and the estimator in its coordinates."""
         started = time.perf_counter()
         metric = self._candidate(best["kernel"], best["n_components"], _num_samples(X))
         with config_context(transform_output="default"):
             E = metric.fit_transform(X, y, **fit_params)
-        estimator = judged_by(self._judge, to_numpy(E), y, fit_params.get("sample_weight"))
+        estimator = judged_by(judge, to_numpy(E), y, fit_params.get("sample_weight"))
         return {
             "best_estimator_": metric,
             "estimator_": estimator,

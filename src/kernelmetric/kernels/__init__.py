@@ -34,7 +34,7 @@ from kernelmetric.kernels._columns import Columns
 from kernelmetric.kernels._dot import Cosine, Jaccard, Linear, Polynomial
 from kernelmetric.kernels._families import polynomial_degrees, rbf_widths
 from kernelmetric.kernels._frames import is_frame, is_table
-from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel
+from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel, refuse_objects
 from kernelmetric.kernels._idealized_gram import (
     form_alignment,
     gram_alignment,
@@ -80,6 +80,7 @@ __all__ = [
     "pulled_back",
     "rbf_widths",
     "reads_columns",
+    "refuse_objects",
     "rescaled",
     "values_of",
     "with_schema",

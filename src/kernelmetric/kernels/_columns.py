@@ -9,7 +9,7 @@ import numpy as np
 from kernelmetric.compute import in_library_of, is_sparse, namespace
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._names import as_kernel
-from kernelmetric.kernels._schema import TableSchema
+from kernelmetric.kernels._schema import TableSchema, places_of
 
 
 class Columns(Kernel):
@@ -24,8 +24,8 @@ class Columns(Kernel):
 
     Parameters
     ----------
-    columns : list of str or int, default=None
-        Names of columns, or their places; None means all.
+    columns : list of str or int, or mask, default=None
+        Names of columns, or their places, or a boolean for every column; None means all.
     kernel : Kernel, str or callable, default=None
         The kernel :math:`k_0` of the features; None: the RBF of median width.
     schema : TableSchema, default=None
@@ -100,16 +100,8 @@ class Columns(Kernel):
         if self.schema is not None:
             _check_schema(self.schema, A)
             return self.schema.features_of(self.columns)
-        chosen = np.arange(A.shape[1])
-        if self.columns is None:
-            return chosen
-        try:
-            return np.unique(chosen[np.asarray(self.columns, dtype=np.intp)])
-        except (IndexError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"Got columns={self.columns!r} for an array of {A.shape[1]} columns, but expected "
-                "places below that: names need a data frame."
-            ) from error
+        n = A.shape[1]
+        return np.arange(n) if self.columns is None else np.unique(places_of(self.columns, n))
 
 
 def _check_schema(schema: Any, A: Any) -> None:

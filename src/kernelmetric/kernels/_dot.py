@@ -87,7 +87,8 @@ class Polynomial(Kernel):
         return {"degree": degree, "gamma": gamma, "coef0": coef0}
 
     def _checked(self, gamma: Any) -> tuple[int, float, float]:
-        if not isinstance(self.degree, Integral) or not 1 <= self.degree <= _HIGHEST_DEGREE:
+        whole = isinstance(self.degree, Integral) and not isinstance(self.degree, bool)
+        if not whole or not 1 <= self.degree <= _HIGHEST_DEGREE:
             raise ValueError(
                 f"Got degree={self.degree!r}, but expected a positive integer, at most "
                 f"{_HIGHEST_DEGREE}: fractional powers are not positive semi-definite; try 2."

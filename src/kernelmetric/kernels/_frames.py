@@ -7,12 +7,14 @@ array of Python objects, or of text, is a table too: its columns are named x0, x
 from __future__ import annotations
 
 import datetime as dt
-from numbers import Real
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute import refuse_twins
+from kernelmetric.compute import refuse_twins, rounded_column
 
 # Kinds of columns. Those of QUANTITIES are numbers, NaN where nothing is known; NAMES are text.
 NUMBERS, DATES, DURATIONS, ORDERED, NAMES, NOTHING = (
@@ -21,6 +23,8 @@ NUMBERS, DATES, DURATIONS, ORDERED, NAMES, NOTHING = (
 QUANTITIES = (NUMBERS, DATES, DURATIONS, ORDERED)
 _MISSING = ("NAType", "NaTType")  # of pandas, which need not be there
 _EPOCH = dt.datetime(1970, 1, 1)
+_MOST = float(np.finfo(np.float64).max) / 4  # differences of larger numbers overflow
+_EXACT = 2**53  # up to which floats hold all whole numbers
 
 
 class Column(NamedTuple):
@@ -36,12 +40,15 @@ class Column(NamedTuple):
         Numbers with NaN for gaps; of names, text with None for gaps, also where they are ordered.
     levels : tuple of str
         Ordered names, from first to last.
+    lost : ndarray of shape (n,) or None
+        What to add to the values, which floats cannot hold: digits beyond the sixteenth.
     """
 
     name: str
     kind: str
     values: np.ndarray
     levels: tuple[str, ...] = ()
+    lost: np.ndarray | None = None
 
     @property
     def gaps(self) -> np.ndarray:
@@ -72,7 +79,8 @@ def is_table(X: Any) -> bool:
     Returns
     -------
     bool
-        False for arrays of numbers, and for frames of numbers and booleans without gaps.
+        False for arrays of numbers, and for frames of numbers and booleans without gaps, unless
+        floats do not tell the numbers of a column apart.
     """
     if isinstance(X, np.ndarray):
         return X.ndim == 2 and X.dtype.kind in "OUS" and not _all_numbers(X)
@@ -84,10 +92,35 @@ def is_table(X: Any) -> bool:
         others = [dtype for dtype, odd in zip(dtypes, objects, strict=True) if not odd]
         plain = all(getattr(dtype, "kind", "O") in "iufb" for dtype in others)
         plain = plain and _all_numbers(X.loc[:, objects].to_numpy(dtype=object))
-        return not plain or bool(np.asarray(X.isna()).any())
+        return not plain or bool(np.asarray(X.isna()).any()) or rounded_column(X) is not None
     frame = _narwhals(X)
     plain = all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in frame.schema.values())
-    return not plain or any(int(series.null_count()) for series in frame.iter_columns())
+    gaps = any(int(series.null_count()) for series in frame.iter_columns())
+    return not plain or gaps or rounded_column(frame) is not None
+
+
+def holds_objects(X: Any) -> bool:
+    """Whether points are texts, other objects or cells of a table, and no rows of numbers.
+
+    Parameters
+    ----------
+    X : object
+        Anything that may hold points.
+
+    Returns
+    -------
+    bool
+        False where only numbers are found.
+    """
+    if is_table(X):
+        return True
+    if not isinstance(X, np.ndarray | list | tuple) and not hasattr(X, "iloc"):
+        return False
+    try:
+        cells = np.asarray(X)
+    except ValueError:  # rows of several lengths
+        return True
+    return cells.dtype.kind in "OUS" and not _all_numbers(cells)
 
 
 def column_names(X: Any) -> list[str]:
@@ -159,13 +192,13 @@ def _of_series(name: str, series: Any) -> Column:
 
     dtype = series.dtype
     if dtype.is_numeric():
+        if not dtype.is_float() and max(abs(series.min() or 0), abs(series.max() or 0)) >= _EXACT:
+            return _of_numbers(name, series.to_list())
         values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
         return _checked(Column(name, NUMBERS, values))
-    if dtype in (nw.Date, nw.Datetime):
+    if dtype in (nw.Date, nw.Datetime, nw.Duration):
         times = series.cast(nw.Datetime("us")) if dtype == nw.Date else series
-        return _checked(Column(name, DATES, _floats(times.dt.timestamp("us"))))
-    if dtype == nw.Duration:
-        return _checked(Column(name, DURATIONS, _floats(series.dt.total_microseconds())))
+        return _of_times(name, DURATIONS if dtype == nw.Duration else DATES, times)
     if dtype == nw.Enum:
         levels = tuple(str(level) for level in dtype.categories)
         return _checked(Column(name, ORDERED, _texts(series.to_list()), levels))
@@ -180,13 +213,12 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     if all(isinstance(value, str | bool | np.bool_) for value in there):
         return _checked(Column(name, NAMES, _texts(values)))
     if all(_is_number(value) for value in there):
-        numbers = [np.nan if _is_gap(value) else float(value) for value in values]
-        return _checked(Column(name, NUMBERS, np.array(numbers)))
+        return _of_numbers(name, values)
     for kind, kinds, number in _MOMENTS:
         if all(isinstance(value, kinds) for value in there):
             numbers = [np.nan if _is_gap(value) else number(value) for value in values]
             return _checked(Column(name, kind, np.array(numbers)))
-    odd = [value for value in there if not isinstance(value, str | Real | np.bool_)]
+    odd = [value for value in there if not isinstance(value, str | Real | Decimal | np.bool_)]
     if odd:
         raise TypeError(
             f"Got {type(odd[0]).__name__} objects in column {name!r}, but the argument must be a "
@@ -196,12 +228,53 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     return _checked(Column(name, NAMES, _texts(values)))
 
 
+def _of_numbers(name: str, values: list[Any]) -> Column:
+    """A column of numbers of any kind, with what floats lose of them."""
+    numbers = np.array([np.nan if _is_gap(value) else _float(value) for value in values])
+    column = _checked(Column(name, NUMBERS, numbers))
+    lost = np.zeros(len(values))
+    for i in np.flatnonzero(np.abs(numbers) >= _EXACT):
+        if isinstance(values[i], Rational | Decimal):
+            lost[i] = Fraction(values[i]) - int(numbers[i])
+    if np.any(np.abs(numbers) >= float(_EXACT) ** 2):  # two floats are not enough
+        there = {value for value in values if not _is_gap(value)}
+        if len(there) > len(set(zip(numbers.tolist(), lost.tolist(), strict=True))):
+            raise ValueError(
+                f"Got whole numbers of more than 31 digits in column {name!r}, but expected "
+                "shorter ones: subtract the smallest of them first."
+            )
+    return column._replace(lost=lost if lost.any() else None)
+
+
+def _of_times(name: str, kind: str, series: Any) -> Column:
+    """A column of dates or durations in microseconds, with their nanoseconds."""
+    import narwhals.stable.v2 as nw
+
+    there = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
+    counts = np.asarray(series.drop_nulls().cast(nw.Int64).to_numpy(), dtype=np.int64)
+    unit = series.dtype.time_unit
+    values, lost = np.full(len(there), np.nan), np.zeros(len(there))
+    if unit == "ns":
+        counts, lost[there] = counts // 1000, counts % 1000 / 1000
+    values[there] = counts * {"s": 1e6, "ms": 1e3}.get(unit, 1.0)
+    return _checked(Column(name, kind, values, lost=lost if lost.any() else None))
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+
+
 def _checked(column: Column) -> Column:
-    """A column whose numbers are finite; NOTHING where all is missing."""
-    if column.values.dtype.kind == "f" and np.isinf(column.values).any():
+    """A column of numbers that can be subtracted; NOTHING where all is missing."""
+    if column.values.dtype.kind == "f" and np.any(np.abs(column.values) > _MOST):
+        top = np.nanmax(np.abs(column.values))
         raise ValueError(
-            f"Got infinity in column {column.name!r}, but expected numbers: leave the cell empty "
-            "where the number is missing."
+            f"Got {f'{top:.3g}' if top < np.inf else 'infinity'} in column {column.name!r}, but "
+            f"expected numbers up to {_MOST:.2g}: leave the cell empty where the number is "
+            "missing, or use a larger unit."
         )
     return column._replace(kind=NOTHING) if column.gaps.all() else column
 
@@ -209,27 +282,26 @@ def _checked(column: Column) -> Column:
 def _is_gap(value: Any) -> bool:
     if value is None or type(value).__name__ in _MISSING:
         return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
 
 
 def _all_numbers(X: np.ndarray) -> bool:
-    return X.dtype.kind == "O" and all(
-        _is_number(value) and not _is_gap(value) for value in X.ravel().tolist()
-    )
+    """Whether an array of objects holds nothing but numbers, which floats tell apart."""
+    if X.dtype.kind != "O" or rounded_column(X) is not None:
+        return False
+    return all(_is_number(value) and not _is_gap(value) for value in X.ravel().tolist())
 
 
 def _texts(values: list[Any]) -> np.ndarray:
     texts = np.empty(len(values), dtype=object)
     texts[:] = [None if _is_gap(value) else str(value) for value in values]
     return texts
-
-
-def _floats(series: Any) -> np.ndarray:
-    return np.array([np.nan if _is_gap(value) else float(value) for value in series.to_list()])
 
 
 def _microseconds(moment: dt.date) -> float:

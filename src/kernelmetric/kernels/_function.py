@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from kernelmetric.compute import in_library_of, is_sparse, like, namespace, take_rows
 from kernelmetric.kernels._base import Kernel
+from kernelmetric.kernels._frames import holds_objects
 
 
 class FunctionKernel(Kernel):
@@ -18,7 +19,9 @@ class FunctionKernel(Kernel):
 
     The function is given two blocks of points, n × d and m × d, and returns n × m kernel values,
     as scikit-learn's SVC and Gaussian-process kernels do. A function of two single points that
-    returns a number is understood too; it is called n m times.
+    returns a number is understood too; it is called n m times. Points are rows of numbers: texts,
+    other objects and tables are refused. Pass the values of a function of these, with
+    ``kernel="precomputed"``.
 
     Parameters
     ----------
@@ -57,6 +60,14 @@ class FunctionKernel(Kernel):
             )
         params = None if self.params is None else dict(self.params)
         return {"function": self.function, "params": params, "form": self._form(A)}
+
+    def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
+        refuse_objects(self, A, B)
+        return super()._check_blocks(A, B)
+
+    def _bind_table(self, X: Any, y: Any) -> Kernel:
+        refuse_objects(self, X)
+        return super()._bind_table(X, y)
 
     def _form(self, A: Any) -> str:
         if isinstance(self.form, str) and self.form in ("blocks", "points"):
@@ -151,6 +162,37 @@ class PairwiseKernel(Kernel):
             )
         K = pairwise_kernels(A, B, metric=self.metric, **(self.params or {}))
         return K.astype(A.dtype, copy=False)
+
+
+def refuse_objects(kernel: Kernel, *blocks: Any) -> None:
+    """Refuse texts, objects and tables for a function, which would get numbers made of them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Any kernel; of those that are no functions, and have none among their parts, nothing is
+        said. ``Columns`` asks for such numbers.
+    *blocks : object
+        What may hold points.
+    """
+    if _has_function(kernel) and any(map(holds_objects, blocks)):
+        raise ValueError(
+            "Got texts, other objects or a table, but a function as kernel expected rows of "
+            "numbers. For a function f of texts or objects try kernel='precomputed', with "
+            "fit(f(A, A), y) and transform(f(B, A)); for one of the numbers that the columns of a "
+            "table become try Columns(kernel=f)."
+        )
+
+
+def _has_function(kernel: Any) -> bool:
+    """Whether a kernel, or a part of it that is not of columns, is a function."""
+    if not isinstance(kernel, Kernel) or isinstance(kernel, FunctionKernel):
+        return isinstance(kernel, FunctionKernel) or callable(kernel)
+    params = kernel.get_params(deep=False)
+    if "schema" in params:
+        return False
+    parts = [v for p in params.values() for v in (p if isinstance(p, list | tuple) else [p])]
+    return any(map(_has_function, parts))
 
 
 def _attempt(call: Callable, a: Any, b: Any) -> Any:

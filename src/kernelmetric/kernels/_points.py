@@ -34,7 +34,10 @@ def as_block(A: Any, kernel: Any) -> Any:
             f"Got an array of shape {tuple(A.shape)}, but expected a 2D array with points in rows: "
             "try X.reshape(1, -1) for a single point."
         )
-    return A if A.dtype in (xp.float32, xp.float64) else xp.astype(A, xp.float64)
+    if A.dtype in (xp.float32, xp.float64):
+        return A
+    refuse_unsaid(A if isinstance(A, np.ndarray) else to_numpy(A), "X")
+    return xp.astype(A, xp.float64)
 
 
 def _as_numbers(A: Any) -> np.ndarray:
@@ -79,7 +82,8 @@ def largest_entry(A: Any) -> float:
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:
     """``value`` as a float that is finite and non-negative (or positive), else a ValueError."""
     try:
-        number = float(value) if isinstance(value, Real) else np.nan
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        number = float(value) if real else np.nan
     except OverflowError:  # an integer beyond the floating-point numbers
         number = np.inf
     good = np.isfinite(number) and (number > 0 if positive else number >= 0)

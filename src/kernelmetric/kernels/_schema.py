@@ -62,6 +62,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
         What each column holds; the empty text for a column that is not used.
     centres_, scales_ : ndarray of shape (n_columns,)
         The median and the spread of numbers; 0 and 1 for names.
+    rests_ : ndarray of shape (n_columns,)
+        What to add to the median of long whole numbers, which a float cannot hold.
     names_ : list of list of str
         The names with features of their own, or the order of ordered names.
     rare_ : list of list of str
@@ -110,7 +112,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
         """
         names = column_names(X)
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
-        self.centres_, self.scales_ = np.zeros(len(names)), np.ones(len(names))
+        self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         for j, column in enumerate(read_columns(X, names)):
             kind, kept, why = column.kind, list(column.levels), ""
             rare: list[str] = []
@@ -129,9 +131,9 @@ class TableSchema(TransformerMixin, BaseEstimator):
                         f"{100 * share:.0f} % of the rows, are one."
                     )
             else:
-                values = _numbers(column, kept)
-                self.centres_[j], self.scales_[j] = _spread(values[~np.isnan(values)])
-                if len(np.unique(values)) < 2:  # several NaN count as one
+                numbers = _numbers(column, kept)
+                self.centres_[j], self.rests_[j], self.scales_[j] = _spread(column, numbers)
+                if len(np.unique(self._scaled(j, column, numbers))) < 2:  # NaN count as one
                     why = "it is the same in every row"
             if why:
                 self.notes_.append(f"Column {column.name!r} is not used: {why}.")
@@ -218,8 +220,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        columns : iterable of str or int, or None
-            Names of columns, or their places; None means all.
+        columns : iterable of str or int, mask, or None
+            Names of columns, or their places, or a boolean for every column; None means all.
 
         Returns
         -------
@@ -230,13 +232,12 @@ class TableSchema(TransformerMixin, BaseEstimator):
         if columns is None:
             return np.arange(len(self.groups_))
         known = self.feature_names_in_.tolist()
-        chosen = [known[c] if _is_place(c, len(known)) else c for c in columns]
-        self._require(known, [str(name) for name in chosen], "The table that was learned from")
-        used = [name for name, kind in zip(known, self.kinds_, strict=True) if kind]
-        groups = [used.index(name) for name in map(str, chosen) if name in used]
+        places = places_of(columns, len(known), known)
+        used = [j for j, kind in enumerate(self.kinds_) if kind]
+        groups = [used.index(place) for place in places if place in used]
         if not groups:
             raise ValueError(
-                f"Got columns={list(columns)!r}, but expected at least one that tells rows apart. "
+                f"Got columns={columns!r}, but expected at least one that tells rows apart. "
                 f"{' '.join(self.notes_)}"
             )
         return np.flatnonzero(np.isin(self.groups_, groups))
@@ -250,7 +251,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
         known = self.feature_names_in_.tolist()
         self._check_table(X, known)
         found = column_names(X)
-        self._require(found, known, "The table")
+        _require(found, known, "The table")
         said = []
         extra = [name for name in found if name not in set(known)]
         if extra:
@@ -270,8 +271,14 @@ class TableSchema(TransformerMixin, BaseEstimator):
         if self.kinds_[j] in QUANTITIES:
             values = _numbers(column, self.names_[j])
             gaps = np.isnan(values)
-            out[:, 0] = np.where(gaps, 0.0, (values - self.centres_[j]) / self.scales_[j])
+            out[:, 0] = np.where(gaps, 0.0, self._scaled(j, column, values))
             out[:, 1] = gaps
+            if not np.all(np.isfinite(out[:, 0])):
+                raise ValueError(
+                    f"Got {np.max(np.abs(values[~gaps])):.3g} in column {column.name!r}, but "
+                    f"expected numbers like those of fit, whose spread is {self.scales_[j]:.3g}: "
+                    "correct the cell, or its unit."
+                )
             new = gaps & ~column.gaps  # of ordered names, those without a place
             rule = "taken as missing"
         else:
@@ -296,6 +303,12 @@ class TableSchema(TransformerMixin, BaseEstimator):
                 "rows, but had one in every row in fit: a state that nothing was learned of."
             )
         return said
+
+    def _scaled(self, j: int, column: Column, numbers: np.ndarray) -> np.ndarray:
+        """The numbers of a column from its median on, in units of its spread."""
+        rest = vars(self).get("rests_", self.centres_ * 0)[j]  # files of older versions lack it
+        with np.errstate(over="ignore"):
+            return _apart(column, numbers, self.centres_[j], rest) / self.scales_[j]
 
     def _parts(self, j: int) -> list[str]:
         """Names of the features of a column that is used."""
@@ -328,16 +341,6 @@ class TableSchema(TransformerMixin, BaseEstimator):
             f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in fit: "
             "give it the type that it had there."
         )
-
-    @staticmethod
-    def _require(found: list[str], wanted: list[str], table: str) -> None:
-        missing = [name for name in wanted if name not in set(found)]
-        if missing:
-            near = difflib.get_close_matches(missing[0], found, n=1, cutoff=0.6)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(
-                f"{table} has no column {_few(missing)}; its columns are {_few(found, 12)}.{hint}"
-            )
 
 
 def schema_of(kernel: Any) -> TableSchema | None:
@@ -395,12 +398,29 @@ def _numbers(column: Column, levels: list[str]) -> np.ndarray:
     return np.array([place.get(value, np.nan) for value in column.values])
 
 
-def _spread(values: np.ndarray) -> tuple[float, float]:
-    """Median and a spread: the standard deviation."""
-    if not len(values):
-        return 0.0, 1.0
-    centre, spread = float(np.median(values)), float(np.std(values))
-    return centre, spread if spread > 0 else 1.0
+def _apart(column: Column, numbers: np.ndarray, centre: float, rest: float = 0.0) -> np.ndarray:
+    """Differences of numbers and a centre; what floats have lost of both is in them."""
+    return numbers - centre + ((0.0 if column.lost is None else column.lost) - rest)
+
+
+def _spread(column: Column, numbers: np.ndarray) -> tuple[float, float, float]:
+    """Median, what a float has lost of it, and a spread: the standard deviation."""
+    there = numbers[~np.isnan(numbers)]
+    if not len(there):
+        return 0.0, 0.0, 1.0
+    centre = float(np.median(there))
+    rest = 0.0 if column.lost is None else float(np.nanmedian(_apart(column, numbers, centre)))
+    apart = _apart(column, numbers, centre, rest)
+    widest = float(np.nanmax(np.abs(apart)))
+    if widest == 0:
+        return centre, rest, 1.0
+    spread = widest * float(np.nanstd(apart / widest))  # squares of the numbers may overflow
+    if spread < np.finfo(np.float64).tiny:
+        raise ValueError(
+            f"Got numbers in column {column.name!r} that differ by {widest:.3g} or less, but "
+            "expected larger differences: use a smaller unit."
+        )
+    return centre, rest, spread
 
 
 def _few(items: Iterable[Any], most: int = _SHOWN) -> str:
@@ -408,6 +428,44 @@ def _few(items: Iterable[Any], most: int = _SHOWN) -> str:
     return ", ".join(map(repr, shown[:most])) + (", ..." if len(shown) > most else "")
 
 
-def _is_place(column: Any, n: int) -> bool:
-    whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
-    return whole and -n <= column < n
+def places_of(columns: Any, n: int, names: list[str] | None = None) -> list[int]:
+    """Places, among n columns, of those given by place, by name or by a mask."""
+    many = isinstance(columns, Iterable) and not isinstance(columns, str)
+    items: list[Any] = [columns] if getattr(columns, "ndim", 1 if many else 0) == 0 else [*columns]
+    masked = [isinstance(item, bool | np.bool_) for item in items]
+    if all(masked) and any(items) and len(items) == n:
+        return np.flatnonzero(items).tolist()
+    odd = [item for item in items if not isinstance(item, int | np.integer)]
+    if any(masked) or not items or (names is None and odd):
+        raise ValueError(
+            f"Got columns={columns!r} for a table of {n} columns, but expected places, as whole "
+            f"numbers, or a mask of {n} booleans: names need a data frame."
+        )
+    return [_place_of(item, n, names) for item in items]
+
+
+def _place_of(column: Any, n: int, names: list[str] | None) -> int:
+    """The place of a column, given by that or by its name."""
+    name = str(column)
+    if isinstance(column, int | np.integer) and -n <= column < n:
+        place = int(column) % n
+        if names is not None and name in names and names[place] != name:
+            raise ValueError(
+                f"Got column {column}, but expected one that is clear: a column of that name is "
+                f"in place {names.index(name)}. Try its name as text, {name!r}."
+            )
+        return place
+    if names is None:
+        raise ValueError(f"Got column {column} of {n}, but expected a place from 0 to {n - 1}.")
+    _require(names, [name], "The table that was learned from")
+    return names.index(name)
+
+
+def _require(found: list[str], wanted: list[str], table: str) -> None:
+    missing = [name for name in wanted if name not in set(found)]
+    if missing:
+        near = difflib.get_close_matches(missing[0], found, n=1, cutoff=0.6)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"{table} has no column {_few(missing)}; its columns are {_few(found, 12)}.{hint}"
+        )

@@ -290,6 +290,10 @@ class IdealizedKernel(SpaceLearner):
     def _chooses_C(self) -> bool:
         return isinstance(self.C, str) and self.C == "auto"
 
+    def _resolved(self) -> dict[str, Any]:
+        """What a fit made of "auto"."""
+        return {"C": self.C_} if self._chooses_C() else {}
+
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         limited = isinstance(self.radius, str) or (self.radius or np.inf) < LARGEST**1.5
         radius = self.radius if limited else None  # its square would leave the range

@@ -129,6 +129,10 @@ class LargeMargin(TakesComparisons, GradientLearner):
             return self._fit(X, tuples, gram, None)
         return self._fit(X, y, gram, sample_weight, neighbors=neighbors)
 
+    def _boundary_suffices(self, n_of_class: int) -> bool:
+        """Whether rows that part classes, so many of each, have all neighbours that are asked."""
+        return isinstance(self.n_neighbors, Integral) and self.n_neighbors < n_of_class
+
     def _check_training(self, X: Any, y: Any) -> tuple[Any, Any]:
         if not isinstance(y, IndexTuples):
             return super()._check_training(X, y)

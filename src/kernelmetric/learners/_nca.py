@@ -78,8 +78,9 @@ class NCA(GradientLearner):
         The first map. 'auto' is the identity at full rank, else Fisher's directions where they
         suffice, else principal ones. All but an array are scaled to a mean squared length of 4,
         or more where the softmax would spread over more than 50 neighbours.
-    reg : float or 'spread', default=0.0
-        Weight of the squared Frobenius norm of L. 'spread' penalizes, instead of the norm, the
+    reg : float, 'spread' or 'auto', default='auto'
+        Weight of the squared Frobenius norm of L; 'auto' is 0, and 'spread' within ``Kernelized``
+        on coordinates that know the labels. 'spread' penalizes, instead of the norm, the
         spread of each class under the map, and starts where that is the same in all directions.
         It is for coordinates that know the labels, as those of
         :class:`~kernelmetric.selection.RidgeKPCA` do: without it the descent ends in maps that
@@ -106,8 +107,7 @@ class NCA(GradientLearner):
         the nearest of the others is of their class most often. The fit ends when the last ten
         iterations brought nothing better. 'auto' does so from 5,000 points on, where iterations
         cost most and gain least. Within ``Kernelized``, on coordinates that know the labels of the
-        training points, these are no judges: there 'auto' holds none out, and is ``reg='spread'``
-        where ``reg`` is 0.
+        training points, these are no judges: there 'auto' holds none out.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         n_components, the shape of init or the number of features has changed.
@@ -166,13 +166,14 @@ class NCA(GradientLearner):
     """
 
     _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
+    _where_labels_are_known = {"reg": "spread"}  # noqa: RUF012 (what 'auto' is there)
 
     def __init__(
         self,
         n_components=None,
         *,
         init="auto",
-        reg=0.0,
+        reg="auto",
         max_iter=200,
         tol=5e-6,
         solver="lbfgs",
@@ -217,8 +218,10 @@ class NCA(GradientLearner):
     def _check_reg(self) -> None:
         if not isinstance(self.reg, str):
             super()._check_reg()
-        elif self.reg != "spread":
-            raise ValueError(f"Got reg={self.reg!r}, but expected a number >= 0 or 'spread'.")
+        elif self.reg not in ("auto", "spread"):
+            raise ValueError(
+                f"Got reg={self.reg!r}, but expected a number >= 0, 'spread' or 'auto'."
+            )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -245,7 +248,8 @@ class NCA(GradientLearner):
                 "count them alike. Try solver='lbfgs', or 'minibatch' for many points."
             )
         rank = self._check_n_components(X.shape[1])
-        reg, pull = (0.0, _PULL) if isinstance(self.reg, str) else (self.reg, 0.0)
+        reg = 0.0 if isinstance(self.reg, str) else self.reg
+        pull = _PULL if self.reg == "spread" else 0.0
         gram = class_spread(X, codes, gram, weights) if pull else gram
         start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X, weights), weights)
         # With a pull, the descent is where the spread of the classes is the norm of the map.

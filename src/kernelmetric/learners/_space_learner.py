@@ -15,7 +15,7 @@ from kernelmetric.learners._checks import as_matrix
 from kernelmetric.learners._comparison_learner import TakesComparisons
 from kernelmetric.learners._pair_learner import PairLearner, as_rows
 from kernelmetric.learners._progress import with_callbacks
-from kernelmetric.spaces import PairKPCA, automatic_space
+from kernelmetric.spaces import automatic_space
 
 
 class SpaceLearner(TakesComparisons, PairLearner):
@@ -185,7 +185,8 @@ class SpaceLearner(TakesComparisons, PairLearner):
         pairs = self.pairs_for_space(*given, y, X.shape[0])
         self.space_ = self._space(X.shape[0], kernel, paired=pairs is not None)
         with config_context(transform_output="default"):
-            Z = self.space_.fit_transform(X, pairs if isinstance(self.space_, PairKPCA) else y)
+            told = pairs if self.space_.learns_from == "pairs" else y
+            Z = self.space_.fit_transform(X, told)
         return X, to_numpy(Z).astype(np.float64), None
 
     def _coordinates(self, X: Any) -> Any:

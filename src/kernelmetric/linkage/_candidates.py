@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,8 +131,22 @@ class SortedNeighborhood:
         ndarray of shape (n_pairs, 2)
             Row numbers.
         """
-        tables = [left] if right is None else [left, right]
-        texts = np.concatenate([texts_of(column_of(table, self.key)) for table in tables])
+        own = texts_of(column_of(left, self.key))
+        if right is None:
+            return self._near(own)
+        # Of equal keys those of one table come first: once of the one, once of the other.
+        n, other = (len(left), len(right)), texts_of(column_of(right, self.key))
+        first, second = (
+            pairs[(pairs[:, 0] < size) & (pairs[:, 1] >= size)] - [0, size]
+            for pairs, size in (
+                (self._near(np.concatenate([own, other])), n[0]),
+                (self._near(np.concatenate([other, own])), n[1]),
+            )
+        )
+        return np.unique(np.concatenate([first, second[:, ::-1]]), axis=0)
+
+    def _near(self, texts: np.ndarray) -> np.ndarray:
+        """Places of texts at most a window apart, the smaller one first."""
         there = np.flatnonzero([text is not None for text in texts])
         order = there[np.argsort(texts[there].astype(str), kind="stable")]
         _require_pairs(self.window * len(order))
@@ -140,11 +154,7 @@ class SortedNeighborhood:
             np.sort(np.column_stack([order[:-step], order[step:]]), axis=1)
             for step in range(1, min(self.window, len(order) - 1) + 1)
         ]
-        pairs = np.concatenate([_EMPTY, *steps])
-        if right is None:
-            return pairs
-        across = (pairs[:, 0] < len(left)) & (pairs[:, 1] >= len(left))
-        return pairs[across] - [0, len(left)]
+        return np.concatenate([_EMPTY, *steps])
 
 
 class NearestText:
@@ -159,7 +169,8 @@ class NearestText:
     columns : sequence of str, default=None
         What the text is made of; None means all that the tables share.
     n_neighbors : int, default=10
-        How many records of the right table each record of the left one asks for.
+        How many others each record asks for, those of the right table as those of the left. A
+        pair is a candidate where one of the two asks for the other.
     ngram : int, default=3
         Letters of the shortest pieces; the longest have two more.
     most : int, default=1000
@@ -211,8 +222,9 @@ class NearestText:
         Q, X = self._weights(left, right)
         if Q.nnz == 0 or X.nnz == 0:
             return _EMPTY
-        pairs = most_alike(Q, X, self.n_neighbors, one=right is None)
-        return _inside(pairs) if right is None else pairs
+        if right is None:
+            return _inside(most_alike(Q, X, self.n_neighbors, one=True))
+        return _of_both(lambda A, B, n: most_alike(A, B, n, one=False), Q, X, self.n_neighbors)
 
     def _weights(self, left: Any, right: Any) -> tuple[Any, Any]:
         columns = self.columns
@@ -248,7 +260,8 @@ class NearestPoints:
         Anything with ``transform`` that takes the tables, such as a pipeline that ends in a metric
         of the library.
     n_neighbors : int, default=10
-        How many records of the right table each record of the left one asks for.
+        How many others each record asks for, those of the right table as those of the left. A
+        pair is a candidate where one of the two asks for the other.
     columns : sequence of str, default=None
         What the metric is given; None means the whole tables.
 
@@ -281,13 +294,8 @@ class NearestPoints:
         """
         A = self._points(left)
         if right is None:
-            near, _ = nearest_neighbors(A, min(self.n_neighbors, max(1, len(A) - 1)))
-        else:
-            B = self._points(right)
-            near, _ = nearest_neighbors(B, min(self.n_neighbors, len(B)), queries=A)
-        rows, slots = np.nonzero(near >= 0)
-        pairs = np.column_stack([rows, near[rows, slots]])
-        return _inside(pairs) if right is None else pairs
+            return _inside(_nearest(A, A, self.n_neighbors, own=True))
+        return _of_both(_nearest, A, self._points(right), self.n_neighbors)
 
     def _points(self, table: Any) -> np.ndarray:
         Z = self.metric.transform(table if self.columns is None else table[list(self.columns)])
@@ -411,6 +419,22 @@ def _codes(pairs: Any, width: int, *, one: bool) -> np.ndarray:
     array = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     array = np.sort(array, axis=1) if one else array
     return array[:, 0] * width + array[:, 1]
+
+
+def _nearest(A: np.ndarray, B: np.ndarray, n_neighbors: int, *, own: bool = False) -> np.ndarray:
+    """Pairs of every point of A and the nearest of B, of its own with others."""
+    if own:
+        near, _ = nearest_neighbors(A, min(n_neighbors, max(1, len(A) - 1)))
+    else:
+        near, _ = nearest_neighbors(B, min(n_neighbors, len(B)), queries=A)
+    rows, slots = np.nonzero(near >= 0)
+    return np.column_stack([rows, near[rows, slots]])
+
+
+def _of_both(near: Callable[..., np.ndarray], A: Any, B: Any, n_neighbors: int) -> np.ndarray:
+    """Pairs in which a row of one table asks for one of the other, whichever it is."""
+    pairs = np.concatenate([near(A, B, n_neighbors), near(B, A, n_neighbors)[:, ::-1]])
+    return np.unique(pairs, axis=0)
 
 
 def _inside(pairs: np.ndarray) -> np.ndarray:

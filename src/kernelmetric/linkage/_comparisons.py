@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelmetric.compute import over_rows
-from kernelmetric.linkage._fields import as_table, column_of, texts_of
+from kernelmetric.linkage._fields import as_table, column_of, is_whole, texts_of
 
 KINDS = ("text", "long_text", "code", "date", "number", "category")
 _DATE = re.compile(r"(1[6-9]|20)\d\d[-/.]?\d\d[-/.]?\d\d")
@@ -19,6 +19,8 @@ _LONG = 25  # letters, on average, of a text whose words may be exchanged
 _FEW = 30  # values of a category, each of which returns this often:
 _RETURNS = 20
 _LOOKED_AT = 20_000  # records that decide on kinds
+_MOST_LETTERS = 1000  # of a text that are compared: the time grows with their square
+_NEARLY = np.float32(0.999)  # how alike two longer texts are that begin alike
 _EXCHANGED = 0.9  # how alike two days are whose day and month changed places
 
 
@@ -37,7 +39,8 @@ class RecordComparison:
     ============  ===========================================================================
 
     Letters are compared in small, without blanks around them. The distances of texts are those of
-    rapidfuzz.
+    rapidfuzz. Of a text the first 1,000 letters are compared, as the time grows with their square;
+    two texts are equal where all of their letters are.
 
     Parameters
     ----------
@@ -212,10 +215,13 @@ def _scored(choose: Callable[[Any], Any], p: np.ndarray, q: np.ndarray) -> np.nd
     scorer, most = choose(fuzzy)
     known = _there(p) & _there(q)
     values = np.full(len(p), np.nan, dtype=np.float32)
-    found = fuzzy.process.cpdist(
-        p[known].tolist(), q[known].tolist(), scorer=scorer, dtype=np.float32
-    )
-    values[known] = found / most
+    p, q = p[known], q[known]
+    begins = [[text[:_MOST_LETTERS] for text in texts] for texts in (p, q)]
+    found = fuzzy.process.cpdist(*begins, scorer=scorer, dtype=np.float32) / np.float32(most)
+    longer = np.array([max(len(a), len(b)) > _MOST_LETTERS for a, b in zip(p, q, strict=True)])
+    at = np.flatnonzero(longer)
+    found[at] = np.where(np.equal(p[at], q[at]), 1, np.minimum(found[at], _NEARLY))
+    values[known] = found
     return values
 
 
@@ -249,9 +255,9 @@ def _numbers(table: Any, name: str) -> np.ndarray:
     import pandas as pd
 
     column = column_of(table, name)
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64)
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     lost = int(np.sum(np.isnan(numbers) & column.notna().to_numpy()))
-    if lost > (1 - _MOSTLY) * len(numbers):
+    if len(numbers) - lost < _MOSTLY * len(numbers):
         raise ValueError(
             f"Got {lost} values that are no numbers in the column {name!r} of kind 'number': try "
             "'text' or 'code'."
@@ -274,11 +280,11 @@ def _guessed(left: Any, right: Any) -> dict[str, str]:
 
     kinds = {}
     for name in [column for column in left.columns if column in right.columns]:
-        both = pd.concat([left[name].head(_LOOKED_AT), right[name].head(_LOOKED_AT)])
+        both = pd.concat([column_of(table, name).head(_LOOKED_AT) for table in (left, right)])
         if both.dtype.kind == "M":
             kinds[name] = "date"
             continue
-        if both.dtype.kind == "f" and np.any(np.mod(both.dropna(), 1) != 0):
+        if both.dtype.kind == "f" and not is_whole(both):
             kinds[name] = "number"
             continue
         texts = [text for text in texts_of(both) if text is not None]

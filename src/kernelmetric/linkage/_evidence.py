@@ -95,11 +95,6 @@ class MatchModel:
         """Of a match, for pairs whose fields are so alike."""
         return expit(self.odds(S) + logit(self.match_share))
 
-    def relearned(self, S: np.ndarray, same: np.ndarray, by_kind: bool) -> MatchModel:
-        """The same frequencies, with weights from other labelled pairs."""
-        share = self.match_share if by_kind else self.agreement.match_share
-        return _with_weights(self.agreement, self.doubt, S, same, share, by_kind)
-
 
 def learn(
     S: np.ndarray,
@@ -243,7 +238,10 @@ def agreement(
     # Most candidates have the levels of others: each combination is looked at once.
     patterns, counts = np.unique(levels, axis=0, return_counts=True)
     opinions = []
-    for others, part in [(None, 1.0), (random, candidate_share)][: 1 if random is None else 2]:
+    kinds = [(None, 1.0), (random, candidate_share)][: 1 if random is None else 2]
+    if levels.shape[1] == 1:  # then the first has no single solution
+        kinds = kinds[-1:]
+    for others, part in kinds:
         u = None if others is None else _normalized(_SMOOTH + _frequencies(others))
         found = frequencies(patterns, counts, labelled, same, begin, share, u, part)
         opinions.append((np.log(found.m / found.u), part, found.match_share))

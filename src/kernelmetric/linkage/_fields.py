@@ -17,7 +17,10 @@ def as_table(records: Any) -> Any:
     if isinstance(records, pd.DataFrame):
         return records
     if isinstance(records, dict | list | tuple):
-        return pd.DataFrame(records)
+        try:
+            return pd.DataFrame(records)
+        except UnicodeEncodeError:  # half of a surrogate pair: pandas keeps it as an object alone
+            return pd.DataFrame(records, dtype=object).apply(_inferred)
     raise ValueError(
         f"Got records of type {type(records).__name__}, but expected a data frame, or a list of "
         "dictionaries: try read_table for a file."
@@ -37,7 +40,18 @@ def column_of(table: Any, key: Key) -> Any:
         raise ValueError(
             f"Got the column {key!r}, but expected one of {', '.join(map(str, table.columns))}."
         )
-    return table[key]
+    column = table[key]
+    if column.ndim != 1:
+        raise ValueError(
+            f"Got {column.shape[1]} columns of the name {key!r}, but expected one: rename them."
+        )
+    return column
+
+
+def is_whole(column: Any) -> bool:
+    """Whether a column of floating-point numbers, missing ones aside, has none with a fraction."""
+    with np.errstate(invalid="ignore"):  # infinity has a fraction that is none
+        return bool(np.all(np.mod(column.dropna().to_numpy(np.float64), 1) == 0))
 
 
 def texts_of(column: Any) -> np.ndarray:
@@ -47,17 +61,33 @@ def texts_of(column: Any) -> np.ndarray:
     """
     import pandas as pd
 
-    column = pd.Series(column)
+    try:
+        column = pd.Series(column)
+    except UnicodeEncodeError:
+        column = pd.Series(column, dtype=object)
     there = column.notna().to_numpy()
     if column.dtype.kind == "M":
         values = column.dt.strftime("%Y%m%d").to_numpy(object)
-    elif column.dtype.kind == "f" and np.all(np.mod(column[there], 1) == 0):
-        values = column.map(lambda x: f"{x:.0f}").to_numpy(object)
     else:
         values = column.to_numpy(object)
+        if column.dtype.kind == "f" and is_whole(column):
+            values[there] = [f"{x:.0f}" for x in values[there]]
     texts = np.empty(len(values), dtype=object)
-    texts[:] = [
-        " ".join(str(value).casefold().split()) or None if known else None
-        for value, known in zip(values, there, strict=True)
-    ]
+    try:
+        texts[:] = [
+            " ".join(str(value).casefold().split()) or None if known else None
+            for value, known in zip(values, there, strict=True)
+        ]
+    except ValueError as error:  # a whole number of more than 4,300 digits
+        raise ValueError(
+            f"Got a value in the column {column.name!r} that has no text: {error}."
+        ) from error
     return texts
+
+
+def _inferred(column: Any) -> Any:
+    """A column of objects by the kind of its values, where pandas has one for them."""
+    try:
+        return column.infer_objects()
+    except UnicodeEncodeError:
+        return column

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +17,12 @@ from kernelmetric.compute import map_rows
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
-from kernelmetric.linkage._evidence import LEVELS, MatchModel, learn
+from kernelmetric.linkage._evidence import CUTS, LEVELS, MatchModel, learn
 from kernelmetric.linkage._fields import as_table
 from kernelmetric.linkage._links import Links, link
 
 _MOST_UNLABELLED = 200_000  # candidates that frequencies are learned from, evenly spread
+_MOST_IN_FOLDS = 20_000  # of these, where labels are held out
 _DRAWN = 50_000  # pairs that stand for all
 _AT_ONCE = 200_000  # pairs whose comparisons are in memory
 _FEWEST_OF_A_KIND = 5  # labelled pairs that are worth a cross-validation
@@ -40,6 +42,14 @@ class RecordLinker(BaseEstimator):
     are. Without labels w = 1, v = 0 and g = 0. Labelled pairs move w, v and b away from there,
     against a penalty; from 50 of them on g is a kernel expansion (RBF) and learns which fields
     must agree together.
+
+    One field alone does not tell how frequent matches are. Then u is taken from pairs inside each
+    of the two tables, which are of different records; inside one table, as many equal pairs as
+    there are records may be copies. Where no candidate reaches a probability of 0.5 a warning says
+    so.
+
+    Tables in each other's place have the same candidates and probabilities. Above 200,000
+    candidates frequencies are learned from every second, third, ... of them, which are others then.
 
     Parameters
     ----------
@@ -67,7 +77,7 @@ class RecordLinker(BaseEstimator):
         The pairs learned from, each once, and which match.
     labelled_probability_ : ndarray of shape (n_labelled,), or None
         For each labelled pair the probability from the others, none of which shares a record with
-        it: for thresholds. None where the labels are too few.
+        it: for thresholds. Its own label has no part in it. None where the labels are too few.
 
     See Also
     --------
@@ -143,15 +153,30 @@ class RecordLinker(BaseEstimator):
         self.comparison_, self.candidates_, self.model_ = comparison, candidates, model
         self.match_share_ = model.match_share
         self.labelled_pairs_, self.labelled_same_ = known, same
+        fewer = found._replace(S=found.S[:: -(-len(found.S) // _MOST_IN_FOLDS)])
         self.labelled_probability_ = _cross_fitted(
-            model, S_known, same, known, by_kind, right is not None
-        )
+            lambda S, same: fewer.learn(S, same, self.match_share, by_kind=by_kind),
+            S_known, same, known, two=right is not None,
+        )  # fmt: skip
         self.n_left_, self.n_right_ = len(left), None if right is None else len(right)
         self.probability_ = (
             model.probability(found.S)
             if found.step == 1
             else self._probability(left, right, candidates)
         )
+        if not np.any(self.probability_ >= 0.5):
+            cause = "the tables may have no record in common"
+            if len(comparison.fields_) == 1:
+                cause = (
+                    f"the column {comparison.fields_[0]!r} alone cannot tell copies from values "
+                    "that different records share"
+                )
+            warnings.warn(
+                f"Of {len(candidates)} candidates none is a match with a probability of 0.5: "
+                f"{cause}. Try more columns, or label pairs.",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
     def predict_proba(self, left: Any, right: Any, pairs: Any) -> np.ndarray:
@@ -272,18 +297,46 @@ def found_candidates(left: Any, right: Any, comparison: Any, rules: Any) -> Foun
     S = comparison.similarities(left, right, candidates[::step])
     begin = min(0.5, min(len(left), _width(left, right)) / len(candidates))
     drawn, n_all = _drawn(left, right)
-    S_random = comparison.similarities(left, right, drawn)
+    if len(comparison.fields_) == 1:
+        S_random = _of_others(comparison, left, right)
+    else:
+        S_random = comparison.similarities(left, right, drawn)
     return Found(comparison, candidates, step, S, S_random, begin, len(candidates) / n_all)
 
 
-def _drawn(left: Any, right: Any) -> tuple[np.ndarray, int]:
-    """Pairs drawn from all, and how many there are."""
-    rng = np.random.RandomState(0)
-    sizes = len(left), _width(left, right)
-    pairs = np.column_stack([rng.randint(size, size=_DRAWN) for size in sizes])
+def _of_others(comparison: RecordComparison, left: Any, right: Any) -> np.ndarray:
+    """How alike pairs are that do not match, where one field alone is compared.
+
+    A mixture of one field has no single solution, so something has to be known of one part. Inside
+    each of two tables nearly all pairs are of different records. Inside one table as many equal
+    pairs as there are records may be copies, and the others are not.
+    """
     if right is not None:
-        return pairs, sizes[0] * sizes[1]
-    return pairs[pairs[:, 0] != pairs[:, 1]], sizes[0] * (sizes[0] - 1) // 2
+        return np.concatenate(
+            [comparison.similarities(each, None, _drawn(each, None)[0]) for each in (left, right)]
+        )
+    drawn, n_all = _drawn(left, None)
+    S = comparison.similarities(left, None, drawn)
+    equal = np.flatnonzero(S[:, 0] >= CUTS[-1])
+    return np.delete(S, equal[: len(left) * len(drawn) // n_all], axis=0)
+
+
+def _drawn(left: Any, right: Any) -> tuple[np.ndarray, int]:
+    """All pairs, or pairs drawn from them, and how many there are; the same of tables exchanged."""
+    sizes = len(left), _width(left, right)
+    n_all = sizes[0] * (sizes[0] - 1) // 2 if right is None else sizes[0] * sizes[1]
+    if n_all <= _DRAWN:
+        if right is None:
+            return np.column_stack(np.triu_indices(sizes[0], 1)), n_all
+        return np.indices(sizes).reshape(2, -1).T, n_all
+    rng = np.random.RandomState(0)
+    small, large = sorted(sizes)
+    pairs = np.column_stack([rng.randint(size, size=_DRAWN) for size in (small, large)])
+    if right is None:
+        return pairs[pairs[:, 0] != pairs[:, 1]], n_all
+    if small == large:
+        return np.concatenate([pairs[::2], pairs[::2, ::-1]]), n_all
+    return pairs if sizes == (small, large) else pairs[:, ::-1], n_all
 
 
 def _width(left: Any, right: Any) -> int:
@@ -322,7 +375,12 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
 
 
 def _cross_fitted(
-    model: MatchModel, S: np.ndarray, same: np.ndarray, pairs: np.ndarray, by_kind: bool, two: bool
+    learned: Callable[[np.ndarray, np.ndarray], MatchModel],
+    S: np.ndarray,
+    same: np.ndarray,
+    pairs: np.ndarray,
+    *,
+    two: bool,
 ) -> np.ndarray | None:
     """For each labelled pair a probability that neither it nor its records' pairs have taught."""
     if min(same.sum(), (~same).sum()) < _FEWEST_OF_A_KIND:
@@ -336,5 +394,6 @@ def _cross_fitted(
         return None
     p = np.empty(len(same))
     for train, test in GroupKFold(_FOLDS).split(S, groups=groups):
-        p[test] = model.relearned(S[train], same[train], by_kind).probability(S[test])
+        # All over again: the frequencies and the share of matches have learned from labels too.
+        p[test] = learned(S[train], same[train]).probability(S[test])
     return p

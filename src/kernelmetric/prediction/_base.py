@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import CollectionsMixin, Weights, checked_weights, weigh
@@ -84,7 +85,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         """
         check_is_fitted(self)
         k = self.n_neighbors_ if n_neighbors is None else n_neighbors
-        if not isinstance(k, int | np.integer) or not 1 <= k <= len(self.embedding_):
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+        if not whole or not 1 <= k <= len(self.embedding_):
             raise ValueError(
                 f"Got n_neighbors={k!r}, but expected an integer from 1 to "
                 f"{len(self.embedding_)}, the number of training points: try 5."
@@ -117,6 +119,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
 
     n_features_in_ = attribute_of("metric_", "n_features_in_", "Number of features seen in fit.")
     feature_names_in_ = attribute_of("metric_", "feature_names_in_", "Names of these features.")
+    recipe_ = attribute_of("metric_", "recipe_", 'What "auto" became in the metric.')
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "metric_")
@@ -176,6 +179,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
                 f"Got y with numbers up to {np.max(np.abs(y)):.3g}, but expected at most "
                 f"{_LARGEST:g}, whose squares are in range: use a larger unit."
             )
+        if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
+            X = np.asarray(X)  # of a Gram matrix, folds take columns too
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
@@ -185,7 +190,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         fresh = settled(metric) if classes else clone(metric)
         folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
-        self.metric_, self.embedding_ = metric, E
+        self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
         self.usual_distance_ = self._usual_distance(folds)
         if self.index is not None:
             self._faiss  # noqa: B018 (a wrong factory is refused by fit, not by predict)

@@ -21,7 +21,6 @@ from sklearn.utils.validation import has_fit_parameter
 from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernelized._candidates import checked_folds
-from kernelmetric.learners import IdealizedKernel
 from kernelmetric.transductive import TransductiveDistance
 
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
@@ -126,32 +125,21 @@ def _plain(E: Any) -> np.ndarray:
 
 
 def settled(metric: Any) -> Any:
-    """An unfitted metric that has nothing left to choose: it has what a fitted one chose.
+    """An unfitted clone of a fitted metric with what it chose fixed: its recipe.
 
-    Parameters
-    ----------
-    metric : fitted metric
-        A metric; of a pipeline the last step is settled, of a search the best estimator.
-
-    Returns
-    -------
-    estimator
-        Not fitted. Choosing a kernel takes most of the time of a fit, and choosing it again in
-        every fold changed no probability that was measured.
+    Of a search that is the best estimator. The steps of a pipeline are fitted anew in every fold
+    and may give other columns there, so behind them everything is chosen anew. Choosing a kernel
+    takes most of the time of a fit, and choosing it again in every fold changed no probability that
+    was measured.
     """
     if hasattr(metric, "best_estimator_"):
         return settled(metric.best_estimator_)
     fresh = clone(metric)
-    if isinstance(metric, Pipeline):
-        name, last = metric.steps[-1]
-        return fresh.set_params(**{name: settled(last)})
     if isinstance(metric, Kernelized):
-        return fresh.set_params(kernel=metric.kernel_, learner=settled(metric.learner_))
-    if isinstance(metric, IdealizedKernel):
-        return fresh.set_params(C=metric.C_)
+        return fresh.set_params(recipe=metric.recipe_)
     if isinstance(metric, TransductiveDistance) and metric.graph_ != "points":
         return fresh.set_params(lam=metric.lam_)  # with it, points would not stay where they are
-    return fresh
+    return fresh.set_params(**getattr(metric, "_resolved", dict)())
 
 
 def splits_of(

@@ -41,10 +41,10 @@ class KernelPath:
         points have weights, which then count in the basis too.
     X_new : array of shape (m, d)
         Other points.
-    space : Space
-        Where coordinates come from; cloned for every kernel.
     ranks : sequence of int or None
         Numbers of coordinates; None means as many as ``space`` itself gives.
+    space : Space, default=None
+        Where coordinates come from; cloned for every kernel. None is :class:`KPCA`.
 
     Notes
     -----
@@ -54,10 +54,10 @@ class KernelPath:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric import KPCA, RBF
+    >>> from kernelmetric import RBF
     >>> from kernelmetric.selection import KernelPath
     >>> X = np.random.RandomState(0).randn(30, 3)
-    >>> path = KernelPath(X[:20], None, X[20:], KPCA(), [5, None])
+    >>> path = KernelPath(X[:20], None, X[20:], [5, None])
     >>> for sigma in (0.5, 1.0):
     ...     Z, Z_new = path.coordinates(RBF(sigma=sigma))
     ...     print([Z[:, : path.n_columns(rank, Z)].shape for rank in path.ranks], Z_new.shape)
@@ -65,9 +65,16 @@ class KernelPath:
     [(20, 5), (20, 19)] (10, 19)
     """
 
-    def __init__(self, X: Any, y: Any, X_new: Any, space: Space, ranks: Sequence[int | None]):
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        X_new: Any,
+        ranks: Sequence[int | None],
+        space: Space | None = None,
+    ):
         self.X, self.y, self.X_new = X, y, X_new
-        self.space, self.ranks = space, ranks
+        self.ranks, self.space = ranks, KPCA() if space is None else space
 
     def coordinates(self, kernel: Any) -> tuple[Any, Any]:
         """Coordinates at the highest rank asked for.

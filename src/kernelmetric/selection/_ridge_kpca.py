@@ -63,7 +63,8 @@ _INDEFINITE = (
     "kernel: try another kernel, or add a multiple of Delta()."
 )
 _RELATIVE_CUT = 1e-10
-_OF_ONE_FIT = "_known_points", "_telling"  # what no other fit, and no copy of this one, has
+_OF_ONE_FIT = "_known_points", "boundary_rows"  # per-fit caches, not copied
+_ROWS = ("auto", "all", "boundary")
 
 
 class RidgeKPCA(Space):
@@ -83,10 +84,9 @@ class RidgeKPCA(Space):
     O(n m²) time, and the ridge of the training points is remembered with them: a point is known
     again where it lies within 1e-5 of the typical distance. Sparse points are not.
 
-    Of more than 4,000 points whose classes are easily told apart, ridge regression takes 2,000:
-    1,000 that resemble all, and the 1,000 that it predicts least surely from these. That is so
-    where :class:`LeaveOneOutRidge` gave another class to at most one in a hundred points left out,
-    its ``loo_mistakes_``; ``anchors_`` are these points then. Inside
+    Of more than 4,000 points whose classes are easily told apart, ridge regression takes 2,000
+    boundary rows: 1,000 that resemble all, and the 1,000 that it predicts least surely from these.
+    ``rows`` says when; ``anchors_`` are these points then. Inside
     :class:`~kernelmetric.Kernelized`, LMNN and LMCA learn from these points, too.
 
     Points that almost coincide share their ridge, which is a narrow Gaussian. Copies of a point
@@ -100,6 +100,11 @@ class RidgeKPCA(Space):
         The kernel, with its ridge; None is the RBF of median width, which has none.
     n_landmarks : int, default=2000
         Landmarks where points are too many.
+    rows : {'auto', 'all', 'boundary'}, default='auto'
+        Which rows ridge regression takes of more than 4,000. 'auto' is 'boundary' where
+        :class:`LeaveOneOutRidge` gave another class to at most one in a hundred points left out,
+        its ``loo_mistakes_``. Sparse points, Gram matrices, kernels without a ridge and more than a
+        hundred classes take all rows in any case.
     random_state : int, RandomState or None, default=0
         For the start of the eigensolver, and the landmarks.
 
@@ -112,6 +117,8 @@ class RidgeKPCA(Space):
         before them, and no copies.
     n_landmarks_ : int
         Number m of landmarks; 0 where every training point is an anchor.
+    rows_ : {'all', 'boundary'}
+        Which rows were taken.
     projection_ : array of as many rows as there are anchors, and rank_ columns
         The matrix P of z(x) = f(x)ᵀ P - o. Beside landmarks, the rows of the training points are
         where each of them lies apart from new points at its place.
@@ -143,7 +150,8 @@ class RidgeKPCA(Space):
     _advice = "try Nystroem(500), which needs no n × n array."
     n_landmarks_: int
     eigenvalues_: np.ndarray
-    _telling: np.ndarray | None = None  # rows of the points that easy classes were learned from
+    knows_labels = True
+    boundary_rows: np.ndarray | None = None  # row numbers, after a fit that took them
 
     def __init__(
         self,
@@ -151,11 +159,13 @@ class RidgeKPCA(Space):
         *,
         kernel: Any = None,
         n_landmarks: int = N_LANDMARKS,
+        rows: str = "auto",
         random_state: Any = 0,
     ):
         self.n_components = n_components
         self.kernel = kernel
         self.n_landmarks = n_landmarks
+        self.rows = rows
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
@@ -165,6 +175,8 @@ class RidgeKPCA(Space):
                 raise ValueError(
                     f"Got {name}={value!r}, but expected a positive integer: try {example}."
                 )
+        if not isinstance(self.rows, str) or self.rows not in _ROWS:
+            raise ValueError(f"Got rows={self.rows!r}, but expected 'auto', 'all' or 'boundary'.")
 
     @property
     def most_rank(self) -> int:
@@ -198,17 +210,19 @@ class RidgeKPCA(Space):
             self.__dict__.pop(name, None)
         n = X.shape[0]
         has_ridge = without_ridge(self.kernel_)[1] > 0
-        plain = not (is_sparse(X) or self.kernel_.pairwise) and weights is None
-        held = has_ridge and plain and self._held(n)
-        rows = None
-        if n > ALL_ROWS and plain and self._easy and few_classes:
+        plain = not (is_sparse(X) or self.kernel_.pairwise)
+        held = has_ridge and plain and weights is None and self._held(n)
+        boundary = n > ALL_ROWS and plain and has_ridge and few_classes and self._easy
+        self.rows_ = "boundary" if boundary else "all"
+        if boundary:
             smooth, ridge, _ = without_ridge(self.kernel_)
             rows = telling_rows(smooth, ridge, X, Y, *EASY_ROWS)
-        if rows is not None:
+            some = None if weights is None else weights.take(rows)
             with calm_if_small(_CALM * len(rows) ** 3):
-                narrow = len(rows) > DOUBLE_ROWS and not self._wide(X, len(rows))
-                self._learn_exactly(take_rows(X, rows), Y[rows], None, narrow=narrow)
-            self._telling = rows
+                narrow = weights is None and len(rows) > DOUBLE_ROWS
+                narrow = narrow and not self._wide(X, len(rows))
+                self._learn_exactly(take_rows(X, rows), Y[rows], some, narrow=narrow)
+            self.boundary_rows = rows
             return lambda: self._coordinates(X)
         if n <= ALL_ROWS or held:
             with calm_if_small(_CALM * n**3):
@@ -223,9 +237,10 @@ class RidgeKPCA(Space):
 
     @property
     def _easy(self) -> bool:
-        """Whether next to no point left out of ridge regression was given another class."""
-        mistakes = getattr(self.kernel_, "loo_mistakes_", np.nan)
-        return without_ridge(self.kernel_)[1] > 0 and mistakes <= _FEW_MISTAKES
+        """Whether boundary rows are asked for, or next to no point left out got another class."""
+        if self.rows != "auto":
+            return self.rows == "boundary"
+        return getattr(self.kernel_, "loo_mistakes_", np.nan) <= _FEW_MISTAKES
 
     @staticmethod
     def _held(n: int) -> bool:
@@ -336,14 +351,16 @@ class RidgeKPCA(Space):
         if ridge and not is_sparse(X):
             # Where each point lies apart from a new one at its place; copies of a point, which
             # cannot be told apart, share the mean.
-            first, group, counts = _copies(self._seen(X))
-            means = np.zeros((len(first), Y.shape[1]))
-            np.add.at(means, group, Y - F[:, r:])
-            apart = np.hstack([np.zeros((len(first), r)), means / counts[:, None]])
+            first, group = _copies(self._seen(X))
+            sums = np.zeros((len(first), Y.shape[1]))
+            np.add.at(sums, group, counts[:, None] * (Y - F[:, r:]))
+            means = sums / np.bincount(group, weights=counts)[:, None]
+            apart = np.hstack([np.zeros((len(first), r)), means])
             rest = apart[group]
-            G += rest.T @ rest / ridge
+            G += apart.T @ apart / ridge  # one bump for each place
             self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
-        total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n - 1)
+        n_rows = n if weights is None else weights.total
+        total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n_rows - 1)
         image = F + rest
         image = image if weights is None else np.sqrt(counts)[:, None] * image
         T = self._principal(G, image, total, r)
@@ -430,9 +447,7 @@ def _few_columns(Y: np.ndarray) -> np.ndarray:
     return Y @ np.random.RandomState(0).standard_normal((Y.shape[1], _MOST_DIRECTIONS))
 
 
-def _copies(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first of all rows that are the same, in their order, the group of each, and its size."""
-    _, first, group, counts = np.unique(
-        X, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    return first, group.ravel(), counts
+def _copies(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first of all rows that are the same, in their order, and the group of each row."""
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    return first, group.ravel()

@@ -123,7 +123,7 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "_kept": "count n",
     },
     Gram: {"matrix": "finite n n"},
-    TableSchema: {"centres_": "finite d", "scales_": "scale d"},
+    TableSchema: {"centres_": "finite d", "rests_": "finite d", "scales_": "scale d"},
 }
 
 

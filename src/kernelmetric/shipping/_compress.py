@@ -154,7 +154,8 @@ def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
         if X is None:
             raise ValueError("Got X=None for a metric that holds no points: pass some.")
     n = _n_features(metric.space_)
-    if not isinstance(n_landmarks, Integral) or not 1 <= int(n_landmarks) < n:
+    whole = isinstance(n_landmarks, Integral) and not isinstance(n_landmarks, bool)
+    if not whole or not 1 <= int(n_landmarks) < n:
         raise ValueError(
             f"Got n_landmarks={n_landmarks!r}, but expected an integer from 1 to {n - 1}: the "
             f"metric has {n} now."

@@ -26,7 +26,7 @@ from kernelmetric.compute import (
     unchanged_on_failure,
     weigh,
 )
-from kernelmetric.kernels import Kernel, as_kernel
+from kernelmetric.kernels import Kernel, as_kernel, refuse_objects
 
 BLOCK_BYTES = 2**25  # features of one block of rows: past this, larger blocks are not faster
 
@@ -55,6 +55,9 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     offset_: Any
     basis_gram_: Any
     gram_: Any = None
+    learns_from = "labels"  # which the kernel may see; or pairs
+    takes_weights = True
+    knows_labels = False  # whether training points have places that their own labels moved
     _advice = "try Nystroem(500), which needs no n × n array."  # where memory does not suffice
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Space:
@@ -169,6 +172,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     def _checked(self, X: Any) -> Any:
         kernel = as_kernel(self.kernel)
         self._check_parameters()  # before anything is computed from them
+        refuse_objects(kernel, X)
         return check_points(
             self, X, reset=True, accept_sparse=kernel.accepts_sparse, ensure_min_samples=2
         )
@@ -309,7 +313,8 @@ def refuse_indefinite(smallest: float, largest: float, *, rounding: float, singl
 
 def check_n_components(value: Any) -> None:
     """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
-    if value is None or (isinstance(value, Integral) and int(value) >= 1):
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is None or (whole and int(value) >= 1):
         return
     if isinstance(value, Real) and 0 < value < 1:
         return
@@ -340,7 +345,7 @@ def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) 
         return rank
     if isinstance(n_components, Integral):
         return min(rank, int(n_components))
-    reached = np.cumsum(values[:rank]) >= n_components * total
+    reached = np.cumsum(values[:rank]) >= (1 - 1e-12) * n_components * total  # but for rounding
     return int(np.argmax(reached)) + 1 if reached.any() else rank
 
 

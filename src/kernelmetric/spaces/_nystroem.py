@@ -144,7 +144,8 @@ class Nystroem(FeatureMapSpace):
                 f"Got landmarks={self.landmarks!r}, but expected one of {_STRATEGIES} or an array "
                 "of points: try 'auto'."
             )
-        if not isinstance(self.n_landmarks, Integral) or self.n_landmarks < 1:
+        whole = isinstance(self.n_landmarks, Integral) and not isinstance(self.n_landmarks, bool)
+        if not whole or self.n_landmarks < 1:
             raise ValueError(
                 f"Got n_landmarks={self.n_landmarks!r}, but expected a positive integer: try 500."
             )

@@ -73,6 +73,8 @@ class PairKPCA(Space):
     """
 
     eigenvalues_: np.ndarray
+    learns_from = "pairs"
+    takes_weights = False
 
     def __init__(self, n_components: int = N_DIRECTIONS, *, kernel: Any = None):
         self.n_components = n_components

@@ -1,0 +1,211 @@
+"""What "auto" stands for: decided in one place, kept as a value, and used again where it is given.
+
+:func:`choose` looks at a metric, the number of its rows and what is known of them, and says what
+its kernel, its space and its learner are. It resolves "auto" and nothing else. What a fit used is
+its ``recipe_``; a metric with ``recipe=`` that recipe looks "auto" up there instead of choosing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+
+from kernelmetric.kernelized._parts import is_estimator
+from kernelmetric.kernelized._supervision import Supervision
+from kernelmetric.kernelized._tables import with_columns
+from kernelmetric.kernels import Kernel
+from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space, has_ridge
+
+_GIVEN = "as given"
+_FROM_RECIPE = "from the recipe that was given"
+
+
+class Recipe(BaseEstimator):
+    """What a metric was made of, nothing in it left to choose.
+
+    A fold, a refit or another machine does the same with it:
+    ``Kernelized(learner, recipe=metric.recipe_)`` takes from it whatever is "auto" in the new
+    metric. What is not "auto" there stays as it was written. A recipe is a record, and cannot be
+    changed.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, bound to the training points.
+    space : Space
+        The space, not fitted and without a kernel.
+    learner : estimator
+        The learner, not fitted, with its parameters resolved.
+    schema : TableSchema, default=None
+        What the columns of the table are, where X was one. Scales of features in the kernel belong
+        to the features of this schema, so it goes wherever the kernel goes.
+    reasons : dict of str to str, default=None
+        For 'kernel', 'space', 'learner' and 'rows', a sentence that says why.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelmetric import Kernelized, LMNN
+    >>> X, y = load_iris(return_X_y=True)
+    >>> metric = Kernelized(LMNN()).fit(X[::2], y[::2])
+    >>> metric.recipe_.reasons["rows"]
+    'all 75 rows'
+    >>> again = Kernelized(LMNN(), recipe=metric.recipe_).fit(X[1::2], y[1::2])
+    >>> repr(again.kernel_) == repr(metric.kernel_)
+    True
+    """
+
+    def __init__(self, kernel, space, learner, *, schema=None, reasons=None):
+        self.kernel = kernel
+        self.space = space
+        self.learner = learner
+        self.schema = schema
+        self.reasons = reasons
+
+    def __sklearn_clone__(self) -> Recipe:
+        return self  # nobody can change it, and its schema is fitted
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self):
+            raise AttributeError(
+                f"Got another {name} for a recipe, but a recipe is a record: give the {name} to "
+                "Kernelized beside it."
+            )
+        super().__setattr__(name, value)
+
+    def __str__(self) -> str:
+        reasons = self.reasons or {}
+        parts = {"kernel": self.kernel, "space": self.space, "learner": self.learner}
+        lines = [f"{name:8}{' '.join(repr(part).split())}" for name, part in parts.items()]
+        lines = [
+            f"{line}\n        ({reasons[name]})" if name in reasons else line
+            for name, line in zip(parts, lines, strict=True)
+        ]
+        return "\n".join([*lines, f"rows    {reasons.get('rows', 'all rows')}"])
+
+
+def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
+    """What a metric is about to be made of; its kernel is bound where the space is fitted."""
+    known, reasons = metric.recipe, {}
+    kernel, reasons["kernel"] = _kernel(metric.kernel, known)
+    space, reasons["space"] = _space(metric, kernel, n_samples, supervision)
+    learner, reasons["learner"] = _learner(metric.learner, space, known)
+    return Recipe(kernel, space, learner, reasons=reasons)
+
+
+def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) -> Recipe:
+    """The recipe of a fit that has ended: kernel and rows as the fitted space has them."""
+    kernel, plain = with_columns(space.kernel_, schema), clone(recipe.space)
+    reasons = dict(recipe.reasons or {})
+    candidates = getattr(space.kernel_, "candidates_", None)
+    if candidates:
+        errors = ", ".join(f"{name} {error:.3g}" for name, error in candidates.items())
+        reasons["kernel"] = f"ridge regression on points left out has the errors {errors}"
+    elif has_ridge(space.kernel_) and not recipe.kernel.is_bound:
+        reasons["kernel"] = "labels cannot choose, so the RBF of median width and a ridge"
+    reasons["rows"] = f"all {n_samples:,} rows"
+    if hasattr(space, "rows_"):
+        plain.set_params(rows=space.rows_)
+        if space.rows_ == "boundary":
+            reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
+    fresh = clone(learner).set_params(**getattr(learner, "_resolved", dict)())
+    return Recipe(kernel, plain, fresh, schema=schema, reasons=reasons)
+
+
+def check_recipe(recipe: Any) -> None:
+    """Refuse what is neither None nor a recipe."""
+    if recipe is not None and not isinstance(recipe, Recipe):
+        raise ValueError(
+            f"Got recipe={recipe!r}, but expected None or the recipe_ of a fitted metric."
+        )
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is the word 'auto'."""
+    return isinstance(value, str) and value == "auto"
+
+
+def _kernel(kernel: Any, known: Recipe | None) -> tuple[Kernel, str]:
+    """The kernel that a parameter stands for: what the data decide comes from a known recipe."""
+    meant = automatic_kernel(kernel)
+    if known is not None and not meant.is_bound:
+        return clone(known.kernel), _FROM_RECIPE
+    if is_auto(kernel):
+        return meant, "without labels, the RBF of median width"
+    return meant, _GIVEN
+
+
+def _space(
+    metric: Any, kernel: Kernel, n_samples: int, supervision: Supervision
+) -> tuple[Any, str]:
+    """The space that a parameter stands for, without a kernel."""
+    if not is_auto(metric.space):
+        return given_space(metric.space, metric.kernel), _GIVEN
+    if metric.recipe is not None:
+        return clone(metric.recipe.space), _FROM_RECIPE
+    return space_for(
+        kernel,
+        None if supervision.compared else metric.learner,
+        n_samples,
+        metric.random_state,
+        paired=supervision.pairs is not None,
+    )
+
+
+def space_for(
+    kernel: Kernel, learner: Any, n_samples: int, random_state: Any, *, paired: bool = False
+) -> tuple[Any, str]:
+    """The automatic space of a kernel, and why; without a learner that may see labels, by size."""
+    # Only for who needs labels: others, such as clusterers, must not see them.
+    labelled = learner is not None and get_tags(learner).target_tags.required
+    if labelled and has_ridge(kernel):
+        seed = 0 if random_state is None else random_state
+        why = "the kernel has a ridge and the learner needs labels: components and regression"
+        return RidgeKPCA(random_state=seed), why
+    space = automatic_space(n_samples, random_state, paired=paired)
+    told = "pairs of " if paired else ""
+    return space, f"the automatic space of {told}{n_samples:,} points"
+
+
+def given_space(space: Any, kernel: Any) -> Any:
+    """A copy of the space that a user wrote, refused where it is none; the kernel is for words."""
+    if isinstance(space, str):
+        raise ValueError(
+            f"Got space={space!r}, but expected 'auto' or a space such as KPCA(50), "
+            "Nystroem(500) or KernelTrick()."
+        )
+    if not is_estimator(space) or "kernel" not in space.get_params():
+        raise ValueError(
+            f"Got space={space!r}, but expected 'auto' or a space with a kernel "
+            "parameter, such as KPCA(50) or Nystroem(500)."
+        )
+    if space.get_params()["kernel"] is not None:
+        raise ValueError(
+            f"Got a kernel in {space!r} beside kernel={kernel!r}, but expected one: "
+            "leave it out of the space."
+        )
+    return clone(space)
+
+
+def _learner(learner: Any, space: Any, known: Recipe | None) -> tuple[Any, str]:
+    """A learner for the coordinates of a space: what is "auto" goes by them, the rest stays.
+
+    Where the coordinates of training points know their labels, points held out are no judges: a
+    learner that would stop early by itself does not.
+    """
+    fresh = clone(learner)
+    params = fresh.get_params(deep=False)
+    open_ = [name for name, value in params.items() if is_auto(value)]
+    meant: dict[str, Any] = {}
+    if getattr(space, "knows_labels", False):
+        meant = {"early_stopping": False} | getattr(learner, "_where_labels_are_known", {})
+    if known is not None and type(known.learner) is type(learner):
+        settled = known.learner.get_params(deep=False)
+        meant |= {name: settled[name] for name in open_ if not is_auto(settled[name])}
+    meant = {name: value for name, value in meant.items() if name in open_}
+    if not meant:
+        return fresh, _GIVEN
+    words = ", ".join(f"{name}={value!r}" for name, value in meant.items())
+    return fresh.set_params(**meant), f"'auto' is {words} on these coordinates"

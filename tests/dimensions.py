@@ -1,0 +1,473 @@
+"""The registry of dimensions: everything that can meet in one fit, and cases in which all do.
+
+A new option of the library is one more value here. :func:`cases` draws a covering array of strength
+two: for any two values of two dimensions there is a case that has both.
+"""
+
+import inspect
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from kernelmetric import (
+    DLA,
+    DNE,
+    ITML,
+    KPCA,
+    LDA,
+    LFDA,
+    LMCA,
+    LMNN,
+    LPP,
+    LSML,
+    MCML,
+    MLKR,
+    MMC,
+    NCA,
+    RBF,
+    RCA,
+    RFM,
+    SCML,
+    SDML,
+    IdealizedKernel,
+    Kernelized,
+    KernelizedCV,
+    KernelTrick,
+    MetricClassifier,
+    MetricRegressor,
+    Nystroem,
+    Pairs,
+    RandomFeatures,
+    Triplets,
+)
+from kernelmetric.kernels import Columns, Delta
+from kernelmetric.learners import _margin, _nca
+from kernelmetric.selection import RidgeKPCA, _ridge_kpca
+from kernelmetric.spaces import _automatic, _kpca
+
+N, D = 48, 4
+
+LEARNERS = {
+    "LMNN": LMNN(tol=1e-2),
+    "LMCA": LMCA(2, tol=1e-2),
+    "NCA": NCA(2, tol=1e-2),
+    "MCML": MCML(tol=1e-2),
+    "MLKR": MLKR(2, tol=1e-2),
+    "DNE": DNE(2),
+    "DLA": DLA(2, beta=0.5),
+    "LDA": LDA(),
+    "LFDA": LFDA(2),
+    "LPP": LPP(2),
+    "RCA": RCA(),
+    "RFM": RFM(),
+    "ITML": ITML(tol=1e-3),
+    "MMC": MMC(tol=1e-3),
+    "SDML": SDML(),
+    "IdealizedKernel": IdealizedKernel(C=10.0),
+    "LSML": LSML(max_tuples=400),
+    "SCML": SCML(n_basis=20),
+    "scikit-learn's NCA": NeighborhoodComponentsAnalysis(2, max_iter=5, random_state=0),
+    "scikit-learn's PCA": PCA(2),
+}
+
+DIMENSIONS: dict[str, list[str]] = {
+    "learner": list(LEARNERS),
+    "kernel": ["auto", "aligned", "rbf", "with a ridge", "linear", "poly", "gram", "columns"],
+    "space": ["auto", "KPCA", "low rank", "landmarks", "random features", "trick", "ridge"],
+    "told": ["labels", "names", "numbers", "pairs", "row numbers", "triplets"],
+    "weights": ["none", "ones", "whole", "fractions", "some zero", "classes"],
+    "rows": ["plain", "copies", "constant", "offset", "rare class"],
+    "size": ["exact", "single", "landmarks", "boundary"],
+    "input": ["float64", "float32", "sparse", "frame", "table", "columns first", "list"],
+    "route": ["alone", "Kernelized", "search", "classifier", "regressor", "pipeline"],
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One value of every dimension."""
+
+    values: dict[str, str] = field(hash=False)
+
+    def __getitem__(self, name: str) -> str:
+        return self.values[name]
+
+    def __str__(self) -> str:
+        return ", ".join(self.values.values())
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Values that cannot be together, and what the library says then."""
+
+    says: str
+    of: tuple[str, ...]
+    when: Callable[..., bool]
+
+    def applies(self, values: dict[str, str]) -> bool:
+        """Whether the values, some of which may still be open, are refused."""
+        return all(name in values for name in self.of) and self.when(*(values[n] for n in self.of))
+
+
+def _takes(learner: str, argument: str) -> bool:
+    return argument in inspect.signature(LEARNERS[learner].fit).parameters
+
+
+NOT_ROWS = ("pairs", "row numbers", "triplets")  # y is None then
+PREDICTS = ("search", "classifier", "regressor")
+INSIDE = ("Kernelized", "pipeline", *PREDICTS)
+WEIGHTED = ("ones", "whole", "fractions", "some zero")
+FREQUENCIES = ("rbf", "aligned")  # kernels with random features
+TARGETS = ("MLKR", "RFM")  # learners from numbers
+UNTOLD = ("scikit-learn's PCA",)  # learners that need no labels
+
+REFUSALS = [
+    Refusal(
+        "unexpected keyword|learns from labels|requires y|does not learn from|Got neither y",
+        ("learner", "told"),
+        lambda learner, told: {
+            "pairs": not _takes(learner, "pairs"),
+            "row numbers": not _takes(learner, "dissimilar"),
+            "triplets": not _takes(learner, "triplets"),
+        }.get(told, False),
+    ),
+    Refusal(
+        "unexpected keyword|requires y|is None|mean nothing in a fold",
+        ("told", "route"),
+        lambda told, route: told in NOT_ROWS and route in PREDICTS,
+    ),
+    Refusal(
+        "expected one of them",
+        ("learner", "told", "weights"),
+        lambda learner, told, weights: (
+            learner in ("LMNN", "LMCA", "IdealizedKernel")
+            and told == "triplets"
+            and weights in ("whole", "fractions", "some zero")
+        ),
+    ),
+    Refusal(
+        "takes none|unexpected keyword",
+        ("learner", "weights"),
+        lambda learner, weights: weights in WEIGHTED and not _takes(learner, "sample_weight"),
+    ),
+    Refusal(
+        "label|classes",
+        ("learner", "told"),
+        lambda learner, told: told == "numbers" and learner not in (*TARGETS, *UNTOLD),
+    ),
+    Refusal(
+        "classes|Unknown label type",
+        ("learner", "told", "route"),
+        lambda learner, told, route: told == "numbers" and learner in UNTOLD and route == "search",
+    ),
+    Refusal(
+        "class_weight='balanced' with",
+        ("learner", "told", "weights"),
+        lambda learner, told, weights: (
+            told in ("numbers", "triplets")
+            and weights == "classes"
+            and "class_weight" in LEARNERS[learner].get_params()
+        ),
+    ),
+    Refusal(
+        "numbers|convert string|[Cc]lass",
+        ("learner", "told"),
+        lambda learner, told: told == "names" and learner == "MLKR",
+    ),
+    Refusal(
+        "labels|classes|class",
+        ("told", "route"),
+        lambda told, route: told == "numbers" and route == "classifier",
+    ),
+    Refusal(
+        "numbers|string",
+        ("told", "route"),
+        lambda told, route: told == "names" and route == "regressor",
+    ),
+    Refusal(
+        "class",
+        ("told", "kernel", "route"),
+        lambda told, kernel, route: told == "numbers" and kernel == "aligned" and route in INSIDE,
+    ),
+    Refusal(
+        "requires y",
+        ("told", "kernel", "route"),
+        lambda told, kernel, route: told in NOT_ROWS and kernel == "aligned" and route in INSIDE,
+    ),
+    Refusal(
+        "requires y",
+        ("told", "space", "route"),
+        lambda told, space, route: told in NOT_ROWS and space == "ridge" and route in INSIDE,
+    ),
+    Refusal(
+        "RandomFeatures expected|fits failed",
+        ("kernel", "space", "route"),
+        lambda kernel, space, route: (
+            space == "random features" and kernel not in FREQUENCIES and route in INSIDE
+        ),
+    ),
+    Refusal(
+        "cannot take the Gram matrix",
+        ("learner", "space", "route"),
+        lambda learner, space, route: (
+            space == "trick" and not _takes(learner, "gram") and route in INSIDE
+        ),
+    ),
+    Refusal(
+        "leading coordinates can be taken",
+        ("space", "route"),
+        lambda space, route: space == "trick" and route == "search",
+    ),
+    Refusal(
+        "weight of zero with a precomputed kernel|sample_weight of zero",
+        ("kernel", "weights", "route"),
+        lambda kernel, weights, route: (
+            kernel == "gram" and weights == "some zero" and route in INSIDE
+        ),
+    ),
+    Refusal(
+        "[Ss]parse",
+        ("input", "route"),
+        lambda input, route: input == "sparse" and route == "alone",
+    ),
+    Refusal(
+        "[Ss]parse",
+        ("input", "kernel", "route"),
+        lambda input, kernel, route: input == "sparse" and kernel == "gram" and route in INSIDE,
+    ),
+    Refusal(
+        "table|convert string|NaN|names",
+        ("input", "route"),
+        lambda input, route: input == "table" and route in ("alone", "search"),
+    ),
+    Refusal(
+        "table|convert string|names|NaN",
+        ("input", "kernel", "route"),
+        lambda input, kernel, route: input == "table" and kernel == "gram" and route in INSIDE,
+    ),
+    Refusal(
+        "Gram matrix of 48 points|Gram matrix of",
+        ("kernel", "space", "size", "route"),
+        lambda kernel, space, size, route: (
+            kernel == "gram" and space == "ridge" and size != "exact" and route in INSIDE
+        ),
+    ),
+]
+
+
+def refusals(values: dict[str, str]) -> list[Refusal]:
+    """What stands against a case, whole or not."""
+    return [refusal for refusal in REFUSALS if refusal.applies(values)]
+
+
+def cases(dimensions: dict[str, list[str]] = DIMENSIONS, seed: int = 0) -> list[Case]:
+    """A covering array of strength two, drawn greedily.
+
+    Each case starts from a pair of values that no case has yet. Every other dimension, in random
+    order, then takes the value that completes most pairs, of those that nothing stands against: a
+    pair that is met only where a fit is refused has not been met. Pairs that are always refused
+    are met in cases of their own.
+    """
+    rng = np.random.RandomState(seed)
+    left = {
+        frozenset([(a, u), (b, v)])
+        for a, b in itertools.combinations(dimensions, 2)
+        for u in dimensions[a]
+        for v in dimensions[b]
+    }
+    found = []
+    while left:
+        start = dict(min(left, key=sorted))
+        tries = (_completed(start, dimensions, left, rng, allowed=True) for _ in range(20))
+        case = next((case for case in tries if case is not None), None)
+        if case is None:
+            case = _completed(start, dimensions, left, rng, allowed=False)
+            left -= {frozenset(start.items())}  # the others may be met where nothing is refused
+        else:
+            left -= {frozenset(pair) for pair in itertools.combinations(case.items(), 2)}
+        found.append(Case({name: case[name] for name in dimensions}))
+    return found
+
+
+def _completed(
+    start: dict[str, str], dimensions: dict, left: set, rng: Any, *, allowed: bool
+) -> dict[str, str] | None:
+    """A pair of values with one for every other dimension; None where nothing fits."""
+    case = dict(start)
+    for name in rng.permutation([name for name in dimensions if name not in case]):
+        values = [v for v in dimensions[name] if not (allowed and refusals(case | {name: v}))]
+        if not values:
+            return None
+        gains = [
+            sum(frozenset([(name, value), other]) in left for other in case.items())
+            for value in values
+        ]
+        best = np.flatnonzero(np.equal(gains, max(gains)))
+        case[str(name)] = values[int(rng.choice(best))]
+    return None if allowed and refusals(case) else case
+
+
+# --- the parts of a case --------------------------------------------------------------------------
+
+
+def shrunk(monkeypatch: Any, size: str) -> None:
+    """Let few points take the way of many."""
+    if size == "exact":
+        return
+    monkeypatch.setattr(_nca, "_EARLY_FROM", 30)
+    monkeypatch.setattr(_nca, "_COARSE", (30, 24, 1e-2))
+    monkeypatch.setattr(_nca, "_PULLED_COARSE", (30, 24, 1e-2))
+    monkeypatch.setattr(_margin, "_MANY_POINTS", 30)
+    monkeypatch.setattr(_margin, "_SOME_POINTS", 24)
+    monkeypatch.setattr(_margin, "FEW_POINTS", 10)
+    monkeypatch.setattr(_margin, "_VERY_FEW_POINTS", 5)
+    monkeypatch.setattr(_automatic, "FULL_RANK_ROWS", 20)
+    monkeypatch.setattr(_automatic, "LOW_RANK", 8)
+    monkeypatch.setattr(_kpca, "_DENSE_ROWS", 10)
+    monkeypatch.setattr(_ridge_kpca, "_DENSE_ROWS", 10)
+    monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 20)
+    if size == "single":
+        monkeypatch.setattr(_ridge_kpca, "DOUBLE_ROWS", 20)
+        return
+    monkeypatch.setattr(_ridge_kpca, "HELD_ROWS", 20)
+    monkeypatch.setattr(_automatic, "LOW_RANK_ROWS", 20)
+    monkeypatch.setattr(_automatic, "LANDMARKS", 16)
+    if size == "boundary":
+        monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (14, 10))
+        monkeypatch.setattr(_ridge_kpca, "LEAST_OF_CLASS", 5)
+        monkeypatch.setattr(RidgeKPCA, "_easy", property(lambda self: self.rows != "all"))
+
+
+def points(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of the training rows, their classes, and numbers of new rows."""
+    rng = np.random.RandomState(7)
+    X, X_new = rng.standard_normal((N, D)), rng.standard_normal((9, D))
+    codes = np.arange(N) % 3
+    X[:, 0] += 1.5 * codes
+    X[:, 1] -= codes == 1
+    if case["rows"] == "copies":
+        X[1], X[4], codes[4] = X[0], X[3], (codes[3] + 1) % 3
+    elif case["rows"] == "constant":
+        X[:, 2] = X_new[:, 2] = 3.0
+    elif case["rows"] == "offset":
+        X, X_new = X + 1e3, X_new + 1e3
+    elif case["rows"] == "rare class":
+        codes = np.where(codes == 2, 0, codes)
+        codes[:4] = 2
+    if case["input"] == "sparse":
+        X, X_new = (np.where(np.abs(A) < 0.5, 0.0, A) for A in (X, X_new))
+    # values that float32 has, so that both precisions see the same points
+    return X.astype(np.float32).astype(float), codes, X_new.astype(np.float32).astype(float)
+
+
+def as_input(case: Case, X: np.ndarray, anchors: np.ndarray | None) -> Any:
+    """Rows in the form of the case; of a precomputed kernel, kernel values with the anchors."""
+    if anchors is not None:
+        X = np.exp(-0.2 * np.square(X[:, None] - anchors[None]).sum(axis=2))
+    kind = case["input"]
+    if kind == "float32":
+        return X.astype(np.float32)
+    if kind == "sparse":
+        return sparse.csr_array(X)
+    if kind in ("frame", "table"):
+        frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+        if kind == "table":
+            which = (X[:, 0] > np.median(X[:, 0])) + np.arange(len(X)) % 3
+            frame["name"] = np.array(["a", "b", "c", "d"])[which]
+            frame.loc[frame.index[::7], "c1"] = np.nan
+        return frame
+    if kind == "columns first":
+        return np.asfortranarray(X)
+    return X.tolist() if kind == "list" else X
+
+
+def target(case: Case, codes: np.ndarray) -> Any:
+    """The y of a case; None where it is told of rows in another way."""
+    if case["told"] in ("pairs", "row numbers", "triplets"):
+        return None
+    if case["told"] == "names":
+        return np.array(["low", "mid", "rare"])[codes]
+    if case["told"] == "numbers":
+        return codes + np.linspace(0.0, 0.9, len(codes))
+    return codes
+
+
+def weights(case: Case, n: int = N) -> np.ndarray | None:
+    """The sample weights of a case."""
+    rng = np.random.RandomState(5)
+    return {
+        "ones": np.ones(n),
+        "whole": 1.0 + np.arange(n) % 3,
+        "fractions": rng.uniform(0.3, 2.0, n),
+        "some zero": np.where(np.arange(n) % 11 == 5, 0.0, 1.5),
+    }.get(case["weights"])
+
+
+def arguments(case: Case, codes: np.ndarray) -> dict[str, Any]:
+    """What else a fit is given."""
+    n = len(codes)
+    rng = np.random.RandomState(3)
+    given: dict[str, Any] = {}
+    if case["told"] in ("pairs", "row numbers"):
+        rows = np.array([rng.choice(n, 2, replace=False) for _ in range(60)])
+        alike = codes[rows[:, 0]] == codes[rows[:, 1]]
+        if case["told"] == "pairs":
+            given["pairs"] = Pairs(rows[alike], rows[~alike], n)
+        else:
+            given |= {"similar": rows[alike], "dissimilar": rows[~alike]}
+    elif case["told"] == "triplets":
+        rows = np.array([rng.choice(n, 3, replace=False) for _ in range(200)])
+        good = (codes[rows[:, 0]] == codes[rows[:, 1]]) & (codes[rows[:, 0]] != codes[rows[:, 2]])
+        given["triplets"] = Triplets(rows[good], n)
+    w = weights(case, n)
+    return given if w is None else given | {"sample_weight": w}
+
+
+def kernel(case: Case) -> Any:
+    """The kernel parameter of a case."""
+    return {
+        "with a ridge": RBF(gamma=0.2) + 0.1 * Delta(),
+        "gram": "precomputed",
+        "columns": RBF(gamma=0.2) + Columns([0, 1]),
+    }.get(case["kernel"], case["kernel"])
+
+
+def space(case: Case) -> Any:
+    """The space parameter of a case."""
+    return {
+        "KPCA": KPCA(),
+        "low rank": KPCA(5),
+        "landmarks": Nystroem(14, random_state=0),
+        "random features": RandomFeatures(40, n_components=6, random_state=0),
+        "trick": KernelTrick(),
+        "ridge": RidgeKPCA(6),
+    }.get(case["space"], "auto")
+
+
+def estimator(case: Case) -> Any:
+    """The estimator of a case, and whether it is a metric that can be asked for distances."""
+    learner = clone(LEARNERS[case["learner"]])
+    if case["weights"] == "classes" and "class_weight" in learner.get_params():
+        learner.set_params(class_weight="balanced")
+    metric = Kernelized(learner, kernel(case), space(case), random_state=0)
+    route = case["route"]
+    if route == "alone":
+        return learner
+    if route == "search":
+        return KernelizedCV(learner, [kernel(case)], 2, space=space(case), random_state=0)
+    if route == "classifier":
+        balanced = "balanced" if case["weights"] == "classes" else None
+        return MetricClassifier(metric, cv=2, class_weight=balanced)
+    if route == "regressor":
+        return MetricRegressor(metric, cv=2)
+    return make_pipeline(FunctionTransformer(), metric) if route == "pipeline" else metric
