@@ -48,7 +48,7 @@ def check_number(
     value: Any = getattr(estimator, name)
     good = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
     if good:
-        number = _as_float(value)
+        number = as_float(value)
         good = (low < number if above else low <= number) and number <= high and number < np.inf
     if not good:
         bound = f"{'>' if above else '>='} {low:g}" + (f" and <= {high:g}" if high < np.inf else "")
@@ -58,7 +58,7 @@ def check_number(
         )
 
 
-def _as_float(value: Any) -> float:
+def as_float(value: Any) -> float:
     """A number as a float; infinity for an integer that no float can hold."""
     try:
         return float(value)

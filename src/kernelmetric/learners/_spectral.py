@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernelmetric.learners._base import BLOCK_BYTES, Learner
-from kernelmetric.learners._checks import check_number
+from kernelmetric.learners._checks import as_float, check_number
 from kernelmetric.spaces import Coordinates
 
 _FLOOR = 1e-10  # of the mean variance: what keeps a singular scatter solvable without shrinkage
@@ -40,7 +40,7 @@ def check_shrinkage(shrinkage: Any) -> None:
     """Refuse what is neither 'auto' nor a share."""
     good = isinstance(shrinkage, str) and shrinkage == "auto"
     if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool | np.bool_):
-        good = bool(0 <= shrinkage <= 1)
+        good = 0 <= as_float(shrinkage) <= 1
     if not good:
         raise ValueError(
             f"Got shrinkage={shrinkage!r}, but expected 'auto' or a number between 0 and 1."

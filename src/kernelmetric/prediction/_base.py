@@ -184,7 +184,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
-        n_given = vars(self).pop("_n_given")  # rows without weight among them
+        n_given = self.__dict__.pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
         splits = splits_of(self.cv, X, y, self.random_state, classes=classes, kept=kept)
         fresh = settled(metric) if classes else clone(metric)
