@@ -290,6 +290,12 @@ def test_coordinates_that_are_none_are_refused(labelled):
             MetricClassifier(FunctionTransformer(spoilt)).fit(X, y)
 
 
+def test_truth_values_are_numbers_for_a_kernel_aligned_with_numbers(labelled):
+    X, y = labelled
+    kernel = KernelAlignment(target="regression")
+    np.testing.assert_allclose(kernel.bind(X, y > 0)(X), kernel.bind(X, (y > 0) * 1.0)(X))
+
+
 @pytest.mark.parametrize("name", ["criterion", "calibration"])
 def test_words_that_are_arrays_are_refused(name, labelled):
     X, y = labelled

@@ -33,7 +33,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.prediction._combined import log_odds, sum_of_numbers
-from kernelmetric.prediction._cross_fit import settled, splits_of
+from kernelmetric.prediction._cross_fit import Fold, parts_of, settled, splits_of
 from kernelmetric.prediction._neighbors import (
     Neighbors,
     class_shares,
@@ -41,6 +41,7 @@ from kernelmetric.prediction._neighbors import (
     nearest_by_faiss,
     weighted_moments,
 )
+from kernelmetric.prediction._regressor import _HeldOut
 from tested_learners import passes
 
 
@@ -186,6 +187,56 @@ def test_a_metric_that_learned_its_labels_by_heart_is_not_believed():
     assert np.mean((low < targets) & (targets < high)) > 0.7
 
 
+def expected_and_found(metric, n, draws, n_classes=2):
+    """Mean of the log-loss that a model of pure noise expects, and of that on new points."""
+    losses = []
+    for seed in range(draws):
+        rng = np.random.RandomState(seed)
+        X, y = rng.uniform(-2, 2, size=(n + 400, 6)), rng.randint(n_classes, size=n + 400)
+        model = MetricClassifier(metric).fit(X[:n], y[:n])
+        P = model.predict_proba(X[n:])
+        losses.append([model.log_loss_, log_loss(y[n:], P, labels=model.classes_)])
+    return np.mean(losses, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_classes", "draws"), [(30, 2, 15), (100, 2, 8), (300, 2, 3), (60, 4, 6)]
+)
+def test_of_pure_noise_no_less_is_expected_than_new_points_show(n, n_classes, draws):
+    expected, found = expected_and_found(PCA(3), n, draws, n_classes)
+    assert abs(expected - found) < (0.04 if n < 100 else 0.015)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("n", "draws"), [(30, 100), (100, 40), (300, 15)])
+def test_a_kernel_chosen_by_its_points_expects_no_less_of_noise(n, draws):
+    expected, found = expected_and_found(None, n, draws)
+    assert abs(expected - found) < (0.05 if n < 100 else 0.015)
+
+
+@pytest.mark.parametrize("n_folds", [1, 2, 4])
+def test_what_judges_a_point_was_not_chosen_on_it(n_folds):
+    rng = np.random.RandomState(0)
+    truth = rng.standard_normal(40)
+    votes = {(k, t): np.abs(rng.standard_normal((2, 40))) for k in (5, 10) for t in (0.1, 1.0)}
+    lines = {ridge: truth + rng.standard_normal(40) for ridge in (0.1, 1.0)}
+    rows = np.arange(40)
+    folds = [Fold(rows, rows, rows, test) for test in np.split(rows, n_folds)]
+    parts = parts_of(folds)
+    assert sorted(np.concatenate([own for _, own in parts])) == list(rows)
+    before = _HeldOut(truth, votes, lines, None).ratios(parts)
+    others, own = parts[-1]
+    assert not set(others) & set(own)
+    assert len(others) + len(own) == 40
+    moved = truth.copy()
+    moved[own[0]] += 100.0
+    after = _HeldOut(moved, votes, lines, None).ratios(parts)
+    np.testing.assert_array_equal(after[own[1:]], before[own[1:]])
+    assert after[own[0]] > before[own[0]]
+    assert not np.allclose(after[others], before[others])  # for them it did choose
+
+
 def test_only_as_many_folds_are_fitted_as_hold_a_thousand_points_out():
     X = np.arange(4000.0)[:, None]
     y = (X[:, 0] % 2).astype(int)
@@ -195,7 +246,9 @@ def test_only_as_many_folds_are_fitted_as_hold_a_thousand_points_out():
         assert Counting.fits == 1 + fits
 
 
-def test_a_kernel_is_chosen_once(monkeypatch):
+@pytest.mark.parametrize(("few", "times"), [(59, 1), (60, 4)])
+def test_a_kernel_is_chosen_once_unless_points_are_few(monkeypatch, few, times):
+    monkeypatch.setattr("kernelmetric.prediction._base.FEW", few)
     calls = []
     bind = LeaveOneOutRidge.bind
     monkeypatch.setattr(
@@ -203,7 +256,7 @@ def test_a_kernel_is_chosen_once(monkeypatch):
     )
     X, y, _ = uncertain(60, 0)
     MetricClassifier(Kernelized(LDA()), cv=3).fit(X, y)
-    assert len(calls) == 1
+    assert len(calls) == times
 
 
 def test_what_a_metric_chose_is_settled_wherever_it_stands():
@@ -355,11 +408,37 @@ def test_intervals_hold_what_they_promise_over_many_draws():
     held = []
     for seed in range(12):
         X, y, _ = wavy(60, seed)
-        model = MetricRegressor(PCA(3), cv=3).fit(X, y)
+        model = MetricRegressor(PCA(3)).fit(X, y)  # of fewer folds, more than it promises
         new, truth, _ = wavy(500, seed + 100)
         low, high = model.predict_interval(new, 0.8).T
         held.append(np.mean((low <= truth) & (truth <= high)))
     assert abs(np.mean(held) - 0.8) < 0.05
+
+
+def covered(metric, n, d, draws):
+    """Part of new points within intervals of 0.8 and of 0.9, where d features tell little."""
+    held = []
+    for seed in range(draws):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-2, 2, size=(n + 400, d))
+        y = np.sin(2 * X[:, 0]) + X[:, 1] / 2 + 0.3 * rng.standard_normal(n + 400)
+        model = MetricRegressor(metric).fit(X[:n], y[:n])
+        for coverage in (0.8, 0.9):
+            low, high = model.predict_interval(X[n:], coverage).T
+            held.append(np.mean((low <= y[n:]) & (y[n:] <= high)))
+    return np.reshape(held, (draws, 2)).mean(axis=0)
+
+
+@pytest.mark.parametrize(("n", "d", "draws"), [(30, 20, 15), (100, 3, 8), (300, 3, 4)])
+def test_what_was_chosen_on_points_does_not_shorten_intervals(n, d, draws):
+    assert np.all(covered(PCA(3), n, d, draws) > np.array([0.8, 0.9]) - 0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("n", "d", "draws"), [(30, 20, 100), (100, 3, 40), (300, 3, 15)])
+def test_a_kernel_chosen_by_its_points_does_not_shorten_intervals(n, d, draws):
+    assert np.all(covered(None, n, d, draws) > np.array([0.8, 0.9]) - 0.015)
 
 
 def test_intervals_are_wider_where_neighbours_disagree():

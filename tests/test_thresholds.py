@@ -41,6 +41,7 @@ def true_threshold(wanted):
     return grid[np.argmax(true_precision(grid) >= wanted)]
 
 
+@pytest.mark.filterwarnings("ignore:.* too few for it")  # one draw of them
 def test_intervals_cover_the_truth_although_pairs_share_records():
     wanted, hits = 0.9, []
     truth = true_threshold(wanted)
@@ -114,6 +115,60 @@ def test_no_error_seen_is_no_proof_that_there_is_none():
     assert few.threshold.high == np.inf
     one = np.column_stack([np.zeros(2 * n, int), np.arange(1, 2 * n + 1)])
     assert threshold_for(scores, scores > 0.5, one, precision=0.9).precision.low < 0.5
+
+
+def balanced(rng, n, apart=2.4):
+    """Independent pairs, half of which match."""
+    same = rng.permutation(np.arange(n) % 2 == 0)
+    return apart * same + rng.standard_normal(n), same, np.arange(2 * n).reshape(-1, 2)
+
+
+DRAWS = [40, pytest.param(500, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("draws", DRAWS)
+@pytest.mark.parametrize(("n", "share"), [(30, None), (100, None), (300, None), (300, 0.2)])
+@pytest.mark.filterwarnings("ignore:.* too few for it")
+def test_new_pairs_have_the_precision_that_was_asked_for(n, share, draws):
+    wanted, odds = {"precision": 0.9, "match_share": share}, 4.0 if share else 1.0
+    found = []
+    for seed in range(draws):
+        threshold = threshold_for(*balanced(np.random.RandomState(seed), n), **wanted)
+        t, f = (norm.sf(threshold.threshold.value, apart) for apart in (2.4, 0.0))
+        found.append(t / (t + odds * f))
+    assert np.mean(found) > 0.89
+
+
+@pytest.mark.parametrize("draws", DRAWS)
+@pytest.mark.parametrize("n_records", [40, 60])
+@pytest.mark.filterwarnings("ignore:.* too few for it")
+def test_pairs_that_share_records_have_that_precision_too(n_records, draws):
+    wanted = {"precision": 0.9, "two_tables": True}
+    found = [
+        threshold_for(*drawn(np.random.RandomState(seed), n_records), **wanted).threshold.value
+        for seed in range(draws)
+    ]
+    assert true_precision(np.array(found)).mean() > 0.89
+
+
+@pytest.mark.parametrize("draws", DRAWS)
+@pytest.mark.parametrize("n", [30, 100, 300])
+def test_new_matches_have_the_recall_that_was_asked_for(n, draws):
+    found = [
+        threshold_for(*balanced(np.random.RandomState(seed), n), recall=0.9).threshold.value
+        for seed in range(draws)
+    ]
+    assert 0.89 < norm.sf(np.array(found), 2.4).mean() < 0.9 + 2 / n
+
+
+def test_pairs_too_few_for_a_promise_say_what_to_expect():
+    scores, same, pairs = drawn(np.random.RandomState(0), 6)
+    with pytest.warns(UserWarning, match="6 matches and 24 others are too few for it: expect 0"):
+        found = threshold_for(scores, same, pairs, precision=0.9, two_tables=True)
+    assert found.threshold.value > scores[~same].max()
+    with pytest.warns(UserWarning, match=r"Got recall=0\.9, but .* expect 0\.857"):
+        found = threshold_for(scores, same, pairs, recall=0.9, two_tables=True)
+    assert found.recall.value == 1
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,20 @@ where the last term is there since every pair is seen from both of its records. 
 the variance of independent pairs says how many independent pairs the given ones are worth, and
 Wilson's interval is taken for so many.
 
+A threshold that was chosen on pairs looks better there than on new ones. So precision counts one
+more false match than was seen, and recall one more match [2]_: a new pair comes beside the given
+ones, and may be the worst of them.
+
 References
 ----------
 .. [1] Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data", Political
    Analysis 2015.
+.. [2] Angelopoulos, Bates, Fisch, Lei and Schuster, "Conformal risk control", ICLR 2024.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -51,8 +57,9 @@ class Threshold:
         below its lower end the wanted recall, as far as the confidence goes. An end is infinite
         where the labelled pairs are too few to be certain at any score.
     precision, recall : Estimate
-        At the threshold. Recall is the part of the true matches among the pairs that can be
-        accepted at all, the candidates.
+        At the threshold, counted on the given pairs. They chose it, so that the value of what was
+        wanted is a little better than on new pairs. Recall is the part of the true matches among
+        the pairs that can be accepted at all, the candidates.
     match_share : float
         The share of matches for which precision holds.
     """
@@ -93,9 +100,13 @@ def threshold_for(
     pairs : array-like of shape (n_pairs, 2)
         The two records of each pair, by number: pairs that share one are not independent.
     precision : float, default=None
-        Wanted part of the accepted pairs that match: the lowest threshold that reaches it.
+        Wanted part of the accepted pairs that match: the lowest threshold from which that many of
+        new pairs are expected to. It is expected with one false match more than was seen. Where
+        the pairs are too few for that, a warning says so, and none known to differ is accepted.
     recall : float, default=None
-        Wanted part of the matches that are accepted: the highest threshold that reaches it.
+        Wanted part of the matches that are accepted: the highest threshold from which that many of
+        new ones are expected to be. Where the pairs are too few, a warning says so, and all
+        known matches are accepted.
     cost : float, default=None
         How many missed matches one false match costs: the threshold of the least cost. Of
         precision, recall and cost exactly one is given.
@@ -213,18 +224,38 @@ def _rates(sample: _Sample) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _for_precision(sample: _Sample, wanted: float) -> float:
     cuts, tpr, fpr = _rates(sample)
     true, false = sample.share * tpr, (1 - sample.share) * fpr
-    reached = np.flatnonzero(true >= (1 - 1e-12) * wanted * (true + false))  # 9 of 10 is 0.9
-    if not len(reached):
+    seen = true / (true + false)
+    if np.max(seen) < (1 - 1e-12) * wanted:
         raise ValueError(
-            f"Got precision={wanted}, but no threshold reaches it: the best is "
-            f"{np.max(true / (true + false)):.3g}."
+            f"Got precision={wanted}, but no threshold reaches it: the best is {np.max(seen):.3g}."
         )
-    return _below(cuts, reached[-1])
+    expected = true / (true + false + (1 - sample.share) / np.sum(~sample.same))
+    reached = np.flatnonzero(expected >= (1 - 1e-12) * wanted)  # 9 of 10 is 0.9
+    if len(reached):
+        return _below(cuts, reached[-1])
+    clean = np.flatnonzero(fpr == 0)
+    last = clean[-1] if len(clean) else np.argmax(expected)
+    _warn_of_few("precision", wanted, sample, expected[last])
+    return _below(cuts, last)
 
 
 def _for_recall(sample: _Sample, wanted: float) -> float:
     cuts, tpr, _ = _rates(sample)
-    return _below(cuts, np.flatnonzero(tpr >= (1 - 1e-12) * wanted)[0])
+    n = np.sum(sample.same)
+    expected = tpr * n / (n + 1)
+    reached = np.flatnonzero(expected >= (1 - 1e-12) * min(wanted, expected[-1]))
+    if expected[-1] < (1 - 1e-12) * wanted:
+        _warn_of_few("recall", wanted, sample, expected[-1])
+    return _below(cuts, reached[0])
+
+
+def _warn_of_few(name: str, wanted: float, sample: _Sample, expected: float) -> None:
+    matches = int(np.sum(sample.same))
+    warnings.warn(
+        f"Got {name}={wanted}, but {matches} matches and {len(sample.same) - matches} others are "
+        f"too few for it: expect {expected:.3g} of new ones, or try more labelled pairs.",
+        stacklevel=4,
+    )
 
 
 def _for_cost(sample: _Sample, cost: float) -> float:

@@ -53,7 +53,8 @@ class PairVerifier(BaseEstimator):
     threshold_ : float
         The largest distance taken for the same.
     criterion_value_ : float
-        What the criterion reached on the calibration pairs.
+        What the criterion reached on the calibration pairs, which chose the threshold: a little
+        more than on new pairs.
     tpr_, tnr_ : float
         The part of same pairs recognized, and of different pairs told apart, there.
     calibrator_ : estimator

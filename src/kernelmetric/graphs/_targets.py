@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from kernelmetric.compute import (
     coded_labels,
+    is_sparse,
     repeated_rows,
     rows_of,
     take_rows,
@@ -103,8 +104,9 @@ def _is_continuous(y: np.ndarray, n_values: int) -> bool:
 def spread_rows(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
     """An order of rows in which any evenly spaced ones resemble all, and one of targets.
 
-    Rows go along a fixed direction within each class, and classes in the order of their first
-    points there: neither the order of rows nor the names of classes change a bit of the result.
+    Rows go along the sum of the standardized features within each class, and classes in the order
+    of their first points there. Neither the order of rows nor the names of classes change a bit of
+    the result, and the order of columns only that of rows whose sums are equal.
 
     Parameters
     ----------
@@ -122,9 +124,21 @@ def spread_rows(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np
     columns : ndarray of shape (n_columns,)
         Columns of targets.
     """
-    along = X @ np.random.RandomState(0).standard_normal(X.shape[1])
+    along, among_equals = _sums(X), X @ np.random.RandomState(0).standard_normal(X.shape[1])
     if key.dtype.kind != "i":
-        return np.lexsort((along, key)), np.arange(n_columns)
+        return np.lexsort((among_equals, along, key)), np.arange(n_columns)
     first = np.full(n_columns, np.inf)
     np.minimum.at(first, key, along)
-    return np.lexsort((along, key, np.bincount(key)[key], first[key])), np.argsort(first)
+    rows = np.lexsort((among_equals, along, key, np.bincount(key)[key], first[key]))
+    return rows, np.lexsort((np.arange(n_columns), first))
+
+
+def _sums(X: Any) -> np.ndarray:
+    """Sums of the standardized features of each row, rounded, so that columns may change places."""
+    if is_sparse(X):
+        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        sums = X @ (1.0 / np.sqrt(np.where(squares > 0, squares, 1.0)))
+    else:
+        spread = X.std(axis=0)
+        sums = np.sum((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), axis=1)
+    return np.round(sums / max(float(np.max(np.abs(sums))), np.finfo(float).tiny), 9)

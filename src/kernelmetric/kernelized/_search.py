@@ -111,7 +111,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     best_params_ : dict
         Its kernel and n_components.
     best_score_ : float
-        Its mean score.
+        Its mean score. It is the best of many on the same folds, so new points score a little
+        less; for an estimate, cross-validate the search.
     best_estimator_ : Kernelized
         The metric, learned from all points. Only with ``refit``, as all that follows.
     estimator_ : estimator
@@ -345,7 +346,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         numbers = getattr(self.learner, "learns_from", "labels") == "targets"
         if y is not None and is_estimator(self.learner):
             takes_both = get_tags(self.learner).target_tags.multi_output
-            numbers |= takes_both and type_of_target(y).startswith("continuous")
+            numbers |= takes_both and type_of_target(y, input_name="y").startswith("continuous")
         return KNeighborsRegressor(1) if numbers else KNeighborsClassifier(1)
 
     @property

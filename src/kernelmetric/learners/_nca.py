@@ -134,7 +134,8 @@ class NCA(GradientLearner):
         Whether ``tol`` was reached, or the points held out ended the fit.
     validation_scores_ : list of float or None
         Share of the points held out whose nearest neighbour is of their class: before the first
-        iteration, and after every one. None where no points were held out.
+        iteration, and after every one; the best of them chose the map, and is a little too good
+        for new points. None where no points were held out.
     n_features_in_ : int
         Number of features seen in fit.
 

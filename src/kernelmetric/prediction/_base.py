@@ -38,6 +38,7 @@ from kernelmetric.prediction._novelty import (
     usual_kernel_distance,
 )
 
+FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _LARGEST = 1e150  # of a target: sums of squares of larger ones overflow
 
 
@@ -170,8 +171,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ) -> list[Fold]:
         """Fit the metric on all points; coordinates of points that metrics have not seen.
 
-        Of classes a kernel is chosen once. Intervals promise something, so for numbers it is
-        chosen in every fold again.
+        Of classes a kernel is chosen once, unless points are few. Intervals promise something, so
+        for numbers it is chosen in every fold again.
         """
         (X,) = indexable(X)
         if not classes and np.max(np.abs(y)) > _LARGEST:
@@ -187,7 +188,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         n_given = self.__dict__.pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
         splits = splits_of(self.cv, X, y, self.random_state, classes=classes, kept=kept)
-        fresh = settled(metric) if classes else clone(metric)
+        fresh = settled(metric) if classes and len(y) > FEW else clone(metric)
         folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Callable
+from functools import cache
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -22,7 +26,7 @@ from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import LMNN
 from kernelmetric.prediction._base import MetricPredictor, found_in, require_points
 from kernelmetric.prediction._combined import Combination, log_odds
-from kernelmetric.prediction._cross_fit import Fold, embedded
+from kernelmetric.prediction._cross_fit import Fold, embedded, parts_of
 from kernelmetric.prediction._linear import RIDGES, LinearScores, linear_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
@@ -89,9 +93,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     coef_, intercept_ : ndarray of shape (n_components, n_classes) and (n_classes,)
         Ridge regression on the learned coordinates; classes are coded ±1.
     log_loss_ : float
-        Mean log-loss on the points held out, by metrics that had not seen them; NaN where none
-        could be. An automatic kernel is chosen once, with all points, so that it is a little too
-        good where points are few.
+        Mean log-loss on the points held out, by metrics that had not seen them and by numbers that
+        the other folds chose: what to expect of new points. NaN where none could be held out.
     usual_distance_ : float
         What :meth:`score_samples` divides by.
     n_features_in_ : int
@@ -106,8 +109,9 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
 
     Notes
     -----
-    A fit takes about 1 + 4/5 times ``cv`` fits of the metric, less what choosing its kernel takes,
-    which is done once. Another order of rows makes other folds. Predictions are NumPy arrays.
+    A fit takes about 1 + 4/5 times ``cv`` fits of the metric. Above 500 points it is less what
+    choosing the kernel takes, which is done once, with all of them. Another order of rows makes
+    other folds. Predictions are NumPy arrays.
 
     Examples
     --------
@@ -161,14 +165,13 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             codes = self._codes
             self._mass = None if weights is None else weights.shares
             folds = self._learn(X, codes, classes=True, sample_weight=w)
-            found = found_in(folds)
-            truth = np.concatenate([codes[:0], *(codes[fold.test] for fold in folds)])
-            self.n_neighbors_, self.temperature_ = self._best_votes(folds, found, truth)
-            ridge, combined = self._best_scores(folds, found, truth)
-            linear = linear_scores(self.embedding_, self._signs(codes), ridge, self._mass)
+            held_out = self._held_out(folds)
+            choice = held_out.choose()
+            self.n_neighbors_, self.temperature_ = choice.vote
+            linear = linear_scores(self.embedding_, self._signs(codes), choice.ridge, self._mass)
             self.coef_, self.intercept_ = linear
-            self.weights_, self.biases_ = combined.weights, combined.biases
-            self.log_loss_ = combined.loss
+            self.weights_, self.biases_ = choice.combined.weights, choice.combined.biases
+            self.log_loss_ = held_out.loss(choice, parts_of(folds))
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -248,56 +251,87 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     ) -> np.ndarray:
         return np.log(class_shares(found, self._votes_of(found, k, width, rows), codes, priors))
 
-    def _held_out_votes(
-        self, folds: list[Fold], found: list[Neighbors], k: int, temperature: float
-    ) -> np.ndarray:
-        """Logarithms of votes on the points held out."""
-        parts = []
-        for fold, near in zip(folds, found, strict=True):
-            codes = self._codes[fold.train]
-            width = temperature * spread(fold.E)
-            priors = self._priors(self._codes)
-            parts.append(self._votes(near, k, width, codes, priors, fold.train))
-        return np.concatenate(parts)
+    def _held_out(self, folds: list[Fold]) -> _HeldOut:
+        """What every choice says of the points held out."""
+        codes, found = self._codes, found_in(folds)
+        priors = self._priors(codes)
+        most = min([len(codes), *(fold.E.shape[0] for fold in folds)])
+        truth = np.concatenate([codes[:0], *(codes[fold.test] for fold in folds)])
+        at = np.arange(len(truth)), truth
 
-    def _best_votes(
-        self, folds: list[Fold], found: list[Neighbors], truth: np.ndarray
-    ) -> tuple[int, float]:
-        """Number of neighbours and temperature with the least log-loss on the points held out."""
-        most = min([len(self._codes), *(fold.E.shape[0] for fold in folds)])
+        def votes(vote: tuple[int, float]) -> np.ndarray:
+            parts = [np.empty((0, len(priors)))]
+            for fold, near in zip(folds, found, strict=True):
+                k, width = vote[0], vote[1] * spread(fold.E)
+                parts.append(self._votes(near, k, width, codes[fold.train], priors, fold.train))
+            return np.concatenate(parts)
+
+        # Our folds all have the classes as frequent as the points held out: what each point then
+        # tells of its own class is taken away.
+        alone = np.zeros(len(truth))
+        if isinstance(self.cv, Integral) and self.class_weight != "balanced":
+            alone = np.log1p(-1.0 / np.bincount(codes)[truth])
         numbers = sorted({min(k, most) for k in NUMBERS})
-        if not folds:
-            return numbers[0], 0.25
-        at, mass = (np.arange(len(truth)), truth), self._held_out_mass(folds)
-        losses = {
-            (k, t): -np.average(self._held_out_votes(folds, found, k, t)[at], weights=mass)
-            for k in numbers
-            for t in TEMPERATURES
-        }
-        return min(losses, key=lambda choice: losses[choice])
-
-    def _best_scores(
-        self, folds: list[Fold], found: list[Neighbors], truth: np.ndarray
-    ) -> tuple[float, Combination]:
-        """Ridge and weights with the least log-loss on the points held out, and that loss."""
-        if not folds:
-            return RIDGES[0], Combination(_USUAL, np.zeros(len(self.classes_)), np.nan)
-        votes = self._held_out_votes(folds, found, self.n_neighbors_, self.temperature_)
-        choices, mass = [], self._held_out_mass(folds)
+        hits = {vote: votes(vote)[at] for vote in itertools.product(numbers, TEMPERATURES)}
+        lines = {}
         for ridge in RIDGES:
-            scores = []
+            scores = [np.empty((0, len(priors)))]
             for fold in folds:
-                signs = self._signs(self._codes[fold.train])
                 own = None if self._mass is None else self._mass[fold.train]
-                scores.append(linear_scores(fold.E, signs, ridge, own)(fold.E_new))
-            linear = np.concatenate(scores)
-            combined = log_odds(_stacked(votes, linear), truth, _USUAL, mass)
-            P = _probabilities(votes, linear, combined.weights, combined.biases)
-            hits = np.log(P[np.arange(len(truth)), truth])
-            loss = float(-np.average(hits, weights=mass))
-            choices.append((combined.loss, ridge, combined._replace(loss=loss)))
-        _, ridge, combined = min(choices, key=lambda choice: choice[0])
-        return ridge, combined
+                line = linear_scores(fold.E, self._signs(codes[fold.train]), ridge, own)
+                scores.append(line(fold.E_new))
+            lines[ridge] = np.concatenate(scores)
+        return _HeldOut(truth, cache(votes), hits, lines, self._held_out_mass(folds), alone)
+
+
+class _Choice(NamedTuple):
+    """What was chosen on some points held out."""
+
+    vote: tuple[int, float]
+    ridge: float
+    combined: Combination
+
+
+class _HeldOut(NamedTuple):
+    """Points held out: classes, log-votes and those of their own class, linear scores, masses.
+
+    ``alone`` is added to the score of its own class where a point is judged.
+    """
+
+    truth: np.ndarray
+    votes: Callable[[tuple[int, float]], np.ndarray]
+    hits: dict[tuple[int, float], np.ndarray]
+    lines: dict[float, np.ndarray]
+    mass: np.ndarray | None
+    alone: np.ndarray
+
+    def choose(self, rows: Any = slice(None), near: Combination | None = None) -> _Choice:
+        """What predicts some of the points best; the search for weights begins near some."""
+        truth, mass = self.truth[rows], None if self.mass is None else self.mass[rows]
+        if not len(truth):
+            usual = Combination(_USUAL, np.zeros(self.lines[RIDGES[0]].shape[1]), np.nan)
+            return _Choice((min(self.hits)[0], 0.25), RIDGES[0], usual)
+        vote = max(self.hits, key=lambda each: np.average(self.hits[each][rows], weights=mass))
+        votes = self.votes(vote)[rows]
+        odds = {
+            ridge: log_odds(_stacked(votes, line[rows]), truth, _USUAL, mass, near)
+            for ridge, line in self.lines.items()
+        }
+        ridge = min(odds, key=lambda each: odds[each].loss)
+        return _Choice(vote, ridge, odds[ridge])
+
+    def loss(self, choice: _Choice, parts: list[tuple[np.ndarray, np.ndarray]]) -> float:
+        """Log-loss on the points, each as the other parts chose; near what all of them chose."""
+        if not parts:
+            return np.nan
+        logs = np.empty(len(self.truth))
+        for others, own in parts:
+            vote, ridge, combined = self.choose(others, choice.combined)
+            scores = _stacked(self.votes(vote)[own], self.lines[ridge][own]) @ combined.weights
+            at = np.arange(len(own)), self.truth[own]
+            scores[at] += self.alone[own]
+            logs[own] = log_softmax(scores + combined.biases, axis=1)[at]
+        return float(-np.average(logs, weights=self.mass))
 
 
 def _stacked(votes: np.ndarray, linear: np.ndarray) -> np.ndarray:

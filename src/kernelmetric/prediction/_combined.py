@@ -28,7 +28,11 @@ class Combination(NamedTuple):
 
 
 def log_odds(
-    scores: np.ndarray, codes: np.ndarray, usual: np.ndarray, mass: np.ndarray | None = None
+    scores: np.ndarray,
+    codes: np.ndarray,
+    usual: np.ndarray,
+    mass: np.ndarray | None = None,
+    near: Combination | None = None,
 ) -> Combination:
     r"""Weights w and biases b of the most likely :math:`p_c \propto \exp(\sum_f w_f s_{cf} + b_c)`.
 
@@ -46,6 +50,8 @@ def log_odds(
         Weights to begin with.
     mass : ndarray of shape (n,), default=None
         What the points count.
+    near : Combination, default=None
+        Where the search begins, for speed; the usual weights without it.
 
     Returns
     -------
@@ -66,7 +72,8 @@ def log_odds(
         return float(-logs[hit].sum() + 0.5 * away @ away), slope + away
 
     bounds = [(0.0, None)] * f + [(None, None)] * c
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    first = start if near is None else np.concatenate([near.weights, near.biases])
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds)
     return Combination(found.x[:f], found.x[f:], float(found.fun))
 
 

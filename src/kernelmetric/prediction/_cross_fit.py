@@ -200,6 +200,18 @@ def splits_of(
     return splits
 
 
+def parts_of(folds: list[Fold]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Places among the points held out: those that choose for a part, and the part they judge.
+
+    Parts are the folds. Of a single fold they are fifths.
+    """
+    sizes = [len(fold.test) for fold in folds]
+    own = np.repeat(np.arange(len(sizes)), sizes)
+    if len(sizes) == 1:
+        own = np.arange(sizes[0]) % 5
+    return [(np.flatnonzero(own != part), np.flatnonzero(own == part)) for part in np.unique(own)]
+
+
 def splits_among(splits: Any, kept: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Splits of all rows as splits of those that were kept, counted anew.
 

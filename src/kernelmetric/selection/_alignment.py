@@ -54,7 +54,8 @@ class AlignedSum(Sum):
     weights_ : ndarray of shape (m,)
         γ of eq. (12) of [1]_: weights of the base kernels scaled to norm one, with γᵀb = 1.
     alignment_ : float
-        Alignment of the sum with the ideal kernel, between 0 and 1.
+        Alignment of the sum with the ideal kernel, between 0 and 1, on the points that chose the
+        weights.
     alignment_error_ : float
         Standard error of ``alignment_`` where it was estimated from a sample of the rows; 0.0
         where all rows were used.

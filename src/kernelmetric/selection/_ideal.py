@@ -80,7 +80,7 @@ def weighted_by(kernel: Any, X: Any, ideal: Block) -> Block:
 def _centred_numbers(y: Any, X: Any) -> np.ndarray:
     t = np.asarray(column_or_1d(to_numpy(y)))
     check_consistent_length(X, t)
-    if t.dtype.kind not in "fiub" or not np.all(np.isfinite(t)) or np.ptp(t) == 0:
+    if t.dtype.kind not in "fiub" or not np.all(np.isfinite(t)) or np.all(t == t[:1]):
         raise ValueError(
             "Got y that is constant, not finite or not numeric, but target='regression' expected "
             "numbers that differ: try target='classes' for labels."

@@ -113,7 +113,7 @@ class LeaveOneOutRidge(Kernel):
     ``effective_dimension_`` is the sum of w / (w + λ) over the eigenvalues w of K + 1 on the rows
     looked at: so many directions carry the prediction. Of more than 4,000 points in classes,
     ``loo_mistakes_`` is the share of these rows that is given another class when left out, NaN
-    otherwise.
+    otherwise. All these errors chose the kernel, so those of new points are a little larger.
 
     Examples
     --------
