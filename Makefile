@@ -10,6 +10,9 @@ WORKERS ?= auto
 ARGS ?=
 # Places at which `make test-mutation` plants a fault.
 FAULTS ?= 400
+# Cases that `make fuzz` draws, and their seed.
+CASES ?= 5000
+SEED ?= 0
 
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/kernelmetric/__init__.py 2>/dev/null)
 STAMP := .stamp-$(VERSION)
@@ -28,7 +31,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format typecheck docstrings pytest test-oldest test-torch test-peers test-paper \
-	test-slow test-mutation test-browser reproduce bench bench-quick import-time docs wheel release-check hooks clean
+	test-all fuzz test-slow test-mutation test-browser reproduce bench bench-quick import-time docs wheel release-check hooks clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +73,11 @@ test-paper: $(DEV) ## Reproduce the papers' numbers that are tests (reads KERNEL
 	@test -n "$$KERNELMETRIC_DATA" || echo "KERNELMETRIC_DATA is not set: cells whose data" \
 		"is found nowhere else are listed below as SKIPPED."
 	$(PYTEST_ENV) $(BIN)/python $(PYTEST) -m paper $(ARGS)
+
+test-all: test test-slow fuzz ## All of it: what CI runs, the tests that take minutes, and the fuzzer
+
+fuzz: $(DEV) ## Fit drawn estimators to drawn data with drawn parameters (CASES=5000, SEED=0)
+	$(PYTEST_ENV) $(BIN)/python tools/fuzz.py --cases $(CASES) --seed $(SEED) $(ARGS)
 
 test-slow: $(DEV) ## Run the tests that take minutes
 	MPLBACKEND=Agg $(BIN)/python -m pytest -m slow $(ARGS)

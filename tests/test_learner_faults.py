@@ -166,9 +166,7 @@ def test_a_truncated_map_has_the_nearest_matrix():
 def test_the_spread_is_measured_about_the_mean_of_every_feature():
     far = np.array([[1e160, 0.0], [1e160, 1.0]])
     check_spread(far)
-    with pytest.raises(
-        ValueError, match=r"spread over 2e\+160, in column 0, .* but expected squares"
-    ):
+    with pytest.raises(ValueError, match=r"spread over 2e\+160, in column 0.*, but expected"):
         check_spread(np.array([[1e160, 0.0], [5e160, 0.0]]))
     with pytest.raises(ValueError, match="Got 2 identical points, but expected"):
         check_spread(far[[0, 0]])

@@ -116,7 +116,7 @@ def test_a_function_is_never_given_numbers_made_of_a_table():
 def test_what_is_said_of_texts_works():
     metric = Kernelized(LFDA(1, shrinkage=0.3), kernel="precomputed")
     old = metric.fit(shared(WORDS, WORDS), KINDS).transform(shared(WORDS, WORDS))
-    new = metric.transform(shared(["fight", "mater"], WORDS))
+    new = metric.transform(shared(["fight", "meter"], WORDS))
     nearest = np.argmin(np.abs(new - old.T), axis=1)
     assert [KINDS[i] for i in nearest] == [0, 1]
 

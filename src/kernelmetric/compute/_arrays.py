@@ -284,7 +284,21 @@ def label_column(y: Any) -> np.ndarray:
     """Labels as an array of one dimension, from whatever scikit-learn takes for that."""
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub":
         return y  # as scikit-learn would leave it, after a search for data frames
-    return column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+    y = column_or_1d(to_numpy(y) if is_array_api_obj(y) else y, warn=True)
+    _refuse_unsorted(y)
+    return y
+
+
+def _refuse_unsorted(y: np.ndarray) -> None:
+    """Refuse objects as labels of which one is neither before nor after another."""
+    try:
+        sorted(set(y.tolist() if y.dtype.kind == "O" else ()))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        raise ValueError(
+            f"Got labels of type {' and '.join(kinds)} in y, but expected labels that can be "
+            "sorted: try y.astype(str)."
+        ) from None
 
 
 def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -304,11 +318,9 @@ def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
-    whole = y.dtype.kind in "iub"  # these are classes, however many; scikit-learn warns of many
-    if not whole:
-        check_classification_targets(y)
     classes, _, codes = coded_labels(y)
-    if whole and 2 * len(classes) > len(y):
+    # Whole numbers are classes, however many; scikit-learn warns of many.
+    if y.dtype.kind not in "iub" or 2 * len(classes) > len(y):
         check_classification_targets(y)
     return classes, codes
 
@@ -321,7 +333,7 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Parameters
     ----------
     y : ndarray of shape (n,)
-        Labels that can be sorted.
+        Labels; those that cannot be sorted are refused.
 
     Returns
     -------
@@ -332,6 +344,7 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     codes : ndarray of shape (n,), dtype intp
         Numbers of classes.
     """
+    _refuse_unsorted(y)
     starts = range(0, len(y), _LABELS_AT_ONCE)
     if len(starts) < 2:
         return np.unique(y, return_index=True, return_inverse=True)

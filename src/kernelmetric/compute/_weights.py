@@ -150,7 +150,7 @@ def with_classes(
     empty = np.setdiff1d(np.arange(len(classes)), kept)
     if len(empty):
         raise ValueError(
-            f"Got sample_weight of zero for all rows of class {classes[empty[0]].item()!r}, but "
+            f"Got sample_weight of zero for all rows of class {classes.tolist()[empty[0]]!r}, but "
             "expected some weight in every class: give it some, or leave its rows out."
         )
     if class_weight is None:

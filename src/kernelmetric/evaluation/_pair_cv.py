@@ -193,7 +193,7 @@ def _scorer(scoring: Any) -> Scorer:
 
 def _share_that_holds(metric: Any, X: Any, tuples: IndexTuples, scoring: str) -> float:
     """Of comparisons, those whose near pair is nearer than the far one."""
-    if scoring not in ("roc_auc", "accuracy"):
+    if not isinstance(scoring, str) or scoring not in ("roc_auc", "accuracy"):
         raise ValueError(
             f"Got scoring={scoring!r} with {tuples.kind}s, but expected 'accuracy', the share of "
             "them that holds."
@@ -204,7 +204,7 @@ def _share_that_holds(metric: Any, X: Any, tuples: IndexTuples, scoring: str) ->
 
 def _folds(cv: Any, by: str, pairs: Pairs | IndexTuples, random_state: Any) -> Iterable[Any]:
     """Positions of training and test points, or pairs."""
-    if by not in ("point", "pair"):
+    if not isinstance(by, str) or by not in ("point", "pair"):
         raise ValueError(f"Got by={by!r}, but expected 'point' or 'pair'.")
     if isinstance(cv, Integral):
         whole = by == "point" or isinstance(pairs, IndexTuples)

@@ -239,11 +239,14 @@ class PairVerifier(BaseEstimator):
             )
 
     def _check_parameters(self) -> None:
-        if self.criterion not in CRITERIA:
+        if not isinstance(self.criterion, str) or self.criterion not in CRITERIA:
             raise ValueError(
                 f"Got criterion={self.criterion!r}, but expected one of {', '.join(CRITERIA)}."
             )
-        if self.calibration not in ("logistic", "isotonic"):
+        if not isinstance(self.calibration, str) or self.calibration not in (
+            "logistic",
+            "isotonic",
+        ):
             raise ValueError(
                 f"Got calibration={self.calibration!r}, but expected 'logistic' or 'isotonic'."
             )

@@ -96,7 +96,7 @@ class Pairs:
                 f"Got n_samples={n_samples!r}, but expected the number of rows of X: "
                 "Pairs(similar, dissimilar, n_samples=len(X))."
             )
-        if faults not in ("raise", "drop"):
+        if not isinstance(faults, str) or faults not in ("raise", "drop"):
             raise ValueError(f"Got faults={faults!r}, but expected 'raise' or 'drop'.")
         n = int(n_samples)
         S, D = check_rows(similar, "similar", n), check_rows(dissimilar, "dissimilar", n)
@@ -358,7 +358,7 @@ class Pairs:
         """
         check_count("n_neighbors", n_neighbors)
         X = points_of(X, self.n_samples)
-        if metric not in ("euclidean", "precomputed"):
+        if not isinstance(metric, str) or metric not in ("euclidean", "precomputed"):
             raise ValueError(f"Got metric={metric!r}, but expected 'euclidean' or 'precomputed'.")
         distances = pair_distances(X, self.rows, precomputed=metric == "precomputed")
         if not np.all(np.isfinite(distances)):

@@ -56,14 +56,26 @@ def coded_targets(y: Any, X: Any) -> Targets:
     check_consistent_length(X, y)
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
+    if not y.size:
+        raise ValueError(f"Got y of shape {y.shape}, but expected a label or number per row of X.")
     table = y.reshape(len(y), -1)
     classes, first, codes = coded_labels(table[:, 0])
     if table.shape[1] > 1 or _is_continuous(table[:, 0], len(classes)):
-        table = table.astype(np.float64)
+        table = _numbers(table)
         spread = table.std(axis=0)
         scaled = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         return Targets(table[:, 0], scaled)
     return Targets(np.argsort(np.argsort(first))[codes], None)
+
+
+def _numbers(table: np.ndarray) -> np.ndarray:
+    try:
+        return table.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Got {table.shape[1]} columns of type {table.dtype} as y, but expected numbers: a "
+            "class for every row goes into one column."
+        ) from None
 
 
 def _is_continuous(y: np.ndarray, n_values: int) -> bool:

@@ -43,7 +43,7 @@ class IndexTuples:
                 f"Got n_samples={n_samples!r}, but expected the number of rows of X: "
                 f"{name}(rows, n_samples=len(X))."
             )
-        if faults not in ("raise", "drop"):
+        if not isinstance(faults, str) or faults not in ("raise", "drop"):
             raise ValueError(f"Got faults={faults!r}, but expected 'raise' or 'drop'.")
         R = check_rows(rows, self.kind, int(n_samples), self.width)
         found, kept = self._faults(R, int(n_samples))

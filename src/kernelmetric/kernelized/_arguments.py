@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.metrics._scorer import _PassthroughScorer
+from sklearn.model_selection import PredefinedSplit
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
@@ -164,7 +165,8 @@ def counted_rows(
     if len(rows) == _num_samples(X):
         return None
     if get_tags(search).input_tags.pairwise or not (
-        isinstance(search.cv, Integral | None) or hasattr(search.cv, "split")
+        isinstance(search.cv, Integral | None)
+        or (hasattr(search.cv, "split") and not isinstance(search.cv, PredefinedSplit))
     ):
         raise ValueError(
             "Got sample_weight of zero with a precomputed kernel, or with folds that are row "

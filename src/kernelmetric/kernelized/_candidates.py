@@ -101,19 +101,32 @@ def listed_folds(
     plain = cv is None or isinstance(cv, Integral) or (hasattr(cv, "split") and callable(cv.split))
     if plain and not isinstance(cv, str | bytes):
         splitter = check_cv(cv, y, classifier=is_classifier(judge))
-        folds = list(splitter.split(X, y, **split_params))
-    else:
-        try:
-            folds = [(np.asarray(train), np.asarray(test)) for train, test in cv]
-        except (TypeError, ValueError):
-            folds = []
-    sizes = [min(np.size(train), np.size(test)) for train, test in folds]
-    if not folds or min(sizes) == 0:
+        return checked_folds(cv, list(splitter.split(X, y, **split_params)), n_samples)
+    return checked_folds(cv, cv, n_samples)
+
+
+def checked_folds(cv: Any, folds: Any, n_samples: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds as row numbers of so many points, refused where they are none of these."""
+    try:
+        found = [(_numbers(train, n_samples), _numbers(test, n_samples)) for train, test in folds]
+    except (TypeError, ValueError):
+        found = []
+    if not found or any(len(rows) == 0 for fold in found for rows in fold):
         raise ValueError(
-            f"Got cv={cv!r}, but expected at least one pair (train, test) of row numbers, neither "
-            "of them empty: try cv=3."
+            f"Got cv={cv!r}, but expected at least one pair (train, test) of row numbers below "
+            f"{n_samples}, neither of them empty: try cv=3."
         )
-    return folds
+    return found
+
+
+def _numbers(rows: Any, n_samples: int) -> np.ndarray:
+    """Row numbers, also from a mask."""
+    rows = np.asarray(rows)
+    if rows.dtype.kind == "b" and rows.shape == (n_samples,):
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not np.all(rows < n_samples):
+        raise ValueError("Got something else than row numbers.")
+    return rows
 
 
 def check_search(search: Any, judge: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 from sklearn.utils import get_tags
@@ -80,7 +81,8 @@ def check_learner(owner: Any) -> None:
                 f"coordinates cannot hold its distances. Expected it to be the learner itself, or "
                 "psd='solve' or 'clip'."
             )
-    if any(bool(params[name]) for name in params if name.split("__")[-1] == "warm_start"):
+    warm = [params[name] for name in params if name.split("__")[-1] == "warm_start"]
+    if any(isinstance(flag, bool | Integral) and flag for flag in warm):  # fit refuses others
         raise ValueError(
             f"Got learner={learner!r}, but {outer} begins every fit afresh: the coordinates of "
             "another fit are another basis, in which the last map means nothing. Expected "

@@ -125,6 +125,8 @@ class Kernel(BaseEstimator):
         """
         if is_table(X) or (is_frame(X) and reads_columns(self)):
             return self._bind_table(X, y)
+        if isinstance(X, np.ndarray | list) or is_frame(X):
+            X, _ = self._check_blocks(X, None)
         known, params = self._from_data(X, y), self.get_params(deep=False)
         others = {name: params[name] for name in params if name not in known}
         return type(self)(**known, **clone(others, safe=False))

@@ -136,10 +136,15 @@ def column_names(X: Any) -> list[str]:
     list of str
         As text, whatever the frame has them as.
     """
-    if isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray) and X.ndim == 2:
         return [f"x{j}" for j in range(X.shape[1])]
     if hasattr(X, "collect"):
         raise TypeError("Got a lazy frame, but expected its rows: try X.collect().")
+    if not is_frame(X):
+        raise TypeError(
+            f"Got X of type {type(X).__name__}, but expected a table: try a data frame, or "
+            "numpy.array(X, dtype=object) with two dimensions."
+        )
     found = getattr(X, "column_names", None) or X.columns  # those of pyarrow's columns are data
     names = [str(name) for name in found]
     refuse_twins(names)

@@ -150,6 +150,11 @@ class PairwiseKernel(Kernel):
                 f"Got metric={self.metric!r}, but expected one of "
                 f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}."
             )
+        if not (self.params is None or isinstance(self.params, dict)):
+            raise ValueError(
+                f"Got params={self.params!r}, but expected a dict of keyword arguments of the "
+                "kernel: try {'gamma': 0.5}."
+            )
         if not isinstance(A, np.ndarray):
             raise TypeError(
                 f"Got {type(A).__name__}, but scikit-learn's kernel {self.metric!r} expected NumPy "

@@ -56,9 +56,10 @@ class Laplacian(Kernel):
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         if isinstance(self.gamma, Real):
             return {"gamma": check_number("gamma", self.gamma)}
-        if self.gamma in (None, "auto"):
+        word = "auto" if self.gamma is None else self.gamma if isinstance(self.gamma, str) else ""
+        if word == "auto":
             return {"gamma": 1.0 / X.shape[1]}
-        if self.gamma == "median":
+        if word == "median":
             return {"gamma": 1.0 / _median_l1(X, unweighed(y)[1])}
         raise ValueError(
             f"Got gamma={self.gamma!r}, but expected a number, 'auto' or 'median': "

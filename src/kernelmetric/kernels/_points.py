@@ -26,8 +26,8 @@ def as_block(A: Any, kernel: Any) -> Any:
             )
         A = A.tocsr()
         return A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
-    if not is_array_api_obj(A):
-        A = np.asarray(A)
+    if not is_array_api_obj(A) or isinstance(A, np.ndarray):
+        A = _as_numbers(A)
     xp = namespace(A)
     if A.ndim != 2:
         raise ValueError(
@@ -38,6 +38,25 @@ def as_block(A: Any, kernel: Any) -> Any:
         return A
     refuse_unsaid(A if isinstance(A, np.ndarray) else to_numpy(A), "X")
     return xp.astype(A, xp.float64)
+
+
+def _as_numbers(A: Any) -> np.ndarray:
+    """An array of NumPy's, refused where it hides something, or has no numbers to give."""
+    refuse_unsaid(A, "X")
+    try:
+        A = np.asarray(A)
+        A = A.astype(np.float64) if A.dtype.kind in "OUS" else A
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"Got points of type {type(A).__name__} that are no rows of numbers, but expected "
+            "these: try Columns() and a data frame, or kernel='precomputed'."
+        ) from None
+    if A.dtype.kind not in "fiub" or (A.ndim == 2 and not A.shape[1]):
+        raise ValueError(
+            f"Got an array of shape {A.shape} and type {A.dtype}, but expected real numbers, at "
+            "least one for each point."
+        )
+    return A
 
 
 def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:

@@ -98,16 +98,17 @@ class RBF(RadialKernel):
                 f"Got gamma={self.gamma!r} and sigma={self.sigma!r}, but expected one of them: "
                 "each of the two sets the width."
             )
+        word = "median" if self.gamma is None else self.gamma if isinstance(self.gamma, str) else ""
         if self.sigma is not None:
             sigma = check_number("sigma", self.sigma, positive=True)
             gamma = _inverse_square("sigma", sigma, 2.0 * X.shape[1])
         elif isinstance(self.gamma, Real):
             gamma = check_number("gamma", self.gamma)
-        elif self.gamma in (None, "median"):
+        elif word == "median":
             gamma = _inverse(median_distance(X, unweighed(y)[1]))
-        elif self.gamma == "scale":
+        elif word == "scale":
             gamma = _inverse(X.shape[1] * _variance(X, unweighed(y)[1]))
-        elif self.gamma == "auto":
+        elif word == "auto":
             gamma = 1.0 / X.shape[1]
         else:
             raise ValueError(

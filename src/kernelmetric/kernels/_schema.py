@@ -73,7 +73,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
         The other names that were there.
     limits_ : ndarray of shape (n_columns, 2)
         Where the numbers of a column end, for one of which a few cells are 100 times as far from
-        the median as all others, such as 9999: cells beyond are read as missing. Else the largest numbers that there are.
+        the median as all others, such as 9999: cells beyond are read as missing. Else the largest
+        numbers that there are.
     gaps_ : list of bool
         Whether values were missing.
     groups_ : ndarray of int of shape (n_features_out,)

@@ -81,6 +81,7 @@ class Learner(Metric, BaseEstimator):
         int
             An estimate, within a factor of two; of learners from pairs, for pairs from labels.
         """
+        self._check_parameters()  # before anything is computed from them
         return int(self._fit_bytes(n_samples, n_features))
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
@@ -126,11 +127,16 @@ class Learner(Metric, BaseEstimator):
             "reduce the features first (PCA, or a space of lower rank), or set n_components.",
         )
 
+    def _check_parameters(self) -> None:
+        """Refuse absurd parameters, before the data are looked at."""
+        check_flags(self)
+        if getattr(self, "n_components", None) is not None:
+            check_number(self, "n_components", Integral, low=1)
+
     def _check_n_components(self, n_features: int) -> int:
         r = self.n_components
         if r is None:
             return n_features
-        check_number(self, "n_components", Integral, low=1)
         if r > n_features:
             raise ValueError(
                 f"Got n_components={r}, but expected at most {n_features}, the number of features."
@@ -157,7 +163,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fit)
     def whole(self: Any, *args: Any, **options: Any) -> Any:
-        check_flags(self)
+        self._check_parameters()
         last, interrupted = vars(self).get("components_"), None
         with unchanged_on_failure(self):
             self.__dict__.pop("_location", None)

@@ -50,7 +50,7 @@ def check_number(
     value: Any = getattr(estimator, name)
     good = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
     if good:
-        number = float(value)
+        number = as_float(value)
         good = (low < number if above else low <= number) and number <= high and number < np.inf
     if not good:
         bound = f"{'>' if above else '>='} {low:g}" + (f" and <= {high:g}" if high < np.inf else "")
@@ -58,6 +58,14 @@ def check_number(
             f"Got {name}={value!r}, but {type(estimator).__name__} expected "
             f"{'an integer' if kind is Integral else 'a number'} {bound}."
         )
+
+
+def as_float(value: Any) -> float:
+    """A number as a float; infinity for an integer that no float can hold."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 def check_choice(estimator: Any, name: str, choices: Sequence[str]) -> None:

@@ -113,7 +113,6 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
         object
             The fitted metric.
         """
-        self._check_parameters()
         X, y, given = as_rows(self, X, y, {"triplets": triplets, "quadruplets": quadruplets})
         X, Z, basis = self._learned_on(X, y, given)
         self.tuples_ = self._check_tuples(Z, y, given)

@@ -59,6 +59,7 @@ class IterativeLearner(CallbackSupportMixin, Learner):
     max_iter: Any
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number(self, "max_iter", Integral, low=1)
         check_number(self, "tol", Real, low=0)
 
@@ -107,7 +108,6 @@ class GradientLearner(IterativeLearner):
         return self._fit(X, y, gram, sample_weight)
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
-        self._check_parameters()
         if weights is not None:
             options["weights"] = weights
         X, targets = self._check_training(X, y)

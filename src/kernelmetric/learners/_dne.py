@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,6 @@ class SignedEmbedding(SpectralLearner):
         SignedEmbedding
             The fitted learner.
         """
-        self._check_parameters()
         X, codes = self._check_training(X, y)
         rank = self._check_n_components(X.shape[1])
         gram = as_gram(gram)
@@ -86,9 +85,6 @@ class SignedEmbedding(SpectralLearner):
                 f"{self._advice}, or set n_components."
             )
         return max(negative, 1)
-
-    def _check_parameters(self) -> None:
-        check_number(self, "n_neighbors", Integral, low=1)
 
     @property
     def _shift(self) -> float:

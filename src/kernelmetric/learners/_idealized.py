@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import like, warn
 from kernelmetric.graphs import IndexTuples, Pairs
-from kernelmetric.learners._checks import LARGEST, check_choice, check_number
+from kernelmetric.learners._checks import LARGEST, as_float, check_choice, check_number
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairCounts
@@ -260,7 +260,7 @@ class IdealizedKernel(SpaceLearner):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number(self, "n_neighbors", Integral, low=1)
-        if not isinstance(self.nu, Real) or not 0 < float(self.nu) <= 1:
+        if not isinstance(self.nu, Real) or not 0 < as_float(self.nu) <= 1:
             raise ValueError(
                 f"Got nu={self.nu!r}, but expected 0 < nu <= 1: the fraction of dissimilar pairs "
                 "that may be in error."
@@ -276,7 +276,7 @@ class IdealizedKernel(SpaceLearner):
             value = getattr(self, name)
             if self._chooses_C() if name == "C" else value is None:
                 continue
-            if not isinstance(value, Real) or not 1 / LARGEST <= float(value) <= LARGEST:
+            if not isinstance(value, Real) or not 1 / LARGEST <= as_float(value) <= LARGEST:
                 kinds = "'auto' or a positive number" if name == "C" else "a positive number"
                 raise ValueError(
                     f"Got {name}={value!r}, but expected {kinds} from {1 / LARGEST:g} to "

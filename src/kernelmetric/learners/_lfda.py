@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.learners._base import BLOCK_BYTES, as_gram
-from kernelmetric.learners._checks import check_elsewhere, check_number
+from kernelmetric.learners._checks import check_elsewhere
 from kernelmetric.learners._spectral import (
     SpectralLearner,
     about_centres,
@@ -135,7 +134,6 @@ class LFDA(SpectralLearner):
         LFDA
             The fitted learner.
         """
-        check_number(self, "n_neighbors", Integral, low=1)
         check_shrinkage(self.shrinkage)
         X, codes = self._check_training(X, y)
         rank = self._check_n_components(X.shape[1])

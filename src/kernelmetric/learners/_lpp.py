@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import heat_graph, laplacian
 from kernelmetric.learners._base import as_gram
-from kernelmetric.learners._checks import check_elsewhere, check_number
+from kernelmetric.learners._checks import check_elsewhere
 from kernelmetric.learners._spectral import (
     SpectralLearner,
     check_shrinkage,
@@ -116,7 +115,6 @@ class LPP(SpectralLearner):
         LPP
             The fitted learner.
         """
-        check_number(self, "n_neighbors", Integral, low=1)
         check_shrinkage(self.shrinkage)
         X = self._check_points(X)
         codes = None if y is None else check_labels(y, X)

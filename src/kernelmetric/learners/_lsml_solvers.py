@@ -238,7 +238,8 @@ class _Seen(NamedTuple):
                 after = seen(problem, L, F, grown, wrong)
                 return after if after.value < self.value else None
             low, high = (t, high) if there < 0 else (low, t)
-            ahead = t - there * (t - before[0]) / (there - before[1])
+            rise = there - before[1]  # none: then the middle is tried
+            ahead = t - there * (t - before[0]) / rise if rise else np.nan
             before = t, there
             t = ahead
             if not low < t < high:

@@ -237,7 +237,7 @@ def descend_batches(
     """
     rng = check_random_state(random_state)
     n = len(problem.codes)
-    per_pass = max(1, n // batch_size)
+    per_pass = max(1, n // int(batch_size))  # NumPy's small integers have no room for what follows
     passes = -(-_LEAST_BATCHES // per_pass)
     step = _STEP * float(np.sqrt(np.mean(L * L)))
     mean, square, count, halved, best = np.zeros_like(L), np.zeros_like(L), 0, 0, np.inf

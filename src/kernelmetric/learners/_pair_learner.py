@@ -197,7 +197,6 @@ class PairLearner(TupleLearner):
         object
             The fitted metric.
         """
-        self._check_parameters()
         given = {"pairs": pairs, "similar": similar, "dissimilar": dissimilar}
         X, y, given = as_rows(self, X, y, given)
         return self._fit_pairs(X, y, tuple(given.values()), sample_weight)

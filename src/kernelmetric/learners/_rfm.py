@@ -147,9 +147,6 @@ class RFM(Learner):
         RFM
             The fitted learner.
         """
-        check_choice(self, "regression", tuple(KERNELS))
-        check_number(self, "max_iter", Integral, low=1)
-        check_number(self, "max_samples", Integral, low=_LEAST_ROWS)
         weights = sample_weight
         X = self._check_points(X)
         targets = _checked_targets(y, X)
@@ -185,6 +182,12 @@ class RFM(Learner):
         L = fits[-1].L
         L = L if rank >= Z.shape[1] else square_root(L.T @ L, rank)
         return fits[-1].gamma ** width * L
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice(self, "regression", tuple(KERNELS))
+        check_number(self, "max_iter", Integral, low=1)
+        check_number(self, "max_samples", Integral, low=_LEAST_ROWS)
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         m, d = min(n_samples, int(self.max_samples)), n_features

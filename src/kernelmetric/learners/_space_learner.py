@@ -69,7 +69,6 @@ class SpaceLearner(TakesComparisons, PairLearner):
         object
             The fitted metric.
         """
-        self._check_parameters()
         given = {"pairs": pairs, "similar": similar, "dissimilar": dissimilar}
         compared = {"triplets": triplets, "quadruplets": quadruplets}
         X, y, given = as_rows(self, X, y, given | compared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import linalg
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernelmetric.learners._base import BLOCK_BYTES, Learner
+from kernelmetric.learners._checks import as_float, check_number
 from kernelmetric.solvers import column_signs
 from kernelmetric.spaces import Coordinates
 
@@ -31,6 +32,11 @@ class SpectralLearner(Learner):
         blocks = self._blocks * min(BLOCK_BYTES, n_samples**2) if k else 0
         return 8 * (arrays + 20 * n_samples * k) + blocks  # and edges of a graph
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if hasattr(self, "n_neighbors"):
+            check_number(self, "n_neighbors", Integral, low=1)
+
     def _keep(self, V: np.ndarray, coordinates: Coordinates, X: Any) -> None:
         """Store the directions, given in columns, as a map on the coordinates of X."""
         L = coordinates.leave(V.T)
@@ -41,7 +47,7 @@ def check_shrinkage(shrinkage: Any) -> None:
     """Refuse what is neither 'auto' nor a share."""
     good = isinstance(shrinkage, str) and shrinkage == "auto"
     if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool | np.bool_):
-        good = 0 <= float(shrinkage) <= 1
+        good = 0 <= as_float(shrinkage) <= 1
     if not good:
         raise ValueError(
             f"Got shrinkage={shrinkage!r}, but expected 'auto' or a number between 0 and 1."

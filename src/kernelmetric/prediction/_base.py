@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from kernelmetric.prediction._cross_fit import (
     embedded,
     learned_coordinates,
     settled,
-    splits_among,
     splits_of,
 )
 from kernelmetric.prediction._neighbors import (
@@ -41,6 +39,7 @@ from kernelmetric.prediction._novelty import (
 )
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
+_LARGEST = 1e150  # of a target: sums of squares of larger ones overflow
 
 
 class MetricPredictor(CollectionsMixin, BaseEstimator):
@@ -56,6 +55,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     n_neighbors_: int
     temperature_: float
     _kept: np.ndarray | None
+    _n_given: int
 
     def __init__(self, metric=None, *, cv=5, index=None, random_state=0):
         self.metric = metric
@@ -160,7 +160,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ) -> tuple[np.ndarray | None, Weights | None, np.ndarray | None]:
         """The rows with weight, None for all; their weights; and the same as a metric gets them."""
         rows, weights = weigh(sample_weight, X)
-        self._kept = rows
+        self._kept, self._n_given = rows, _num_samples(X)
         if sample_weight is None:
             return rows, weights, None
         w = checked_weights(sample_weight, _num_samples(X))
@@ -175,15 +175,19 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         for numbers it is chosen in every fold again.
         """
         (X,) = indexable(X)
+        if not classes and np.max(np.abs(y)) > _LARGEST:
+            raise ValueError(
+                f"Got y with numbers up to {np.max(np.abs(y)):.3g}, but expected at most "
+                f"{_LARGEST:g}, whose squares are in range: use a larger unit."
+            )
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
             X = np.asarray(X)  # of a Gram matrix, folds take columns too
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
-        cv = self.cv
-        if self._kept is not None and not (isinstance(cv, Integral) or hasattr(cv, "split")):
-            cv = splits_among(cv, self._kept)
-        splits = splits_of(cv, X, y, self.random_state, classes=classes)
+        n_given = self.__dict__.pop("_n_given")  # rows without weight among them
+        kept = None if self._kept is None else (self._kept, n_given)
+        splits = splits_of(self.cv, X, y, self.random_state, classes=classes, kept=kept)
         fresh = settled(metric) if classes and len(y) > FEW else clone(metric)
         folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit

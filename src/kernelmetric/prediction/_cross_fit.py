@@ -11,7 +11,8 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn import config_context, get_config
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import PredefinedSplit, check_cv
+from sklearn.model_selection._split import _CVIterableWrapper
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import _safe_split
@@ -19,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.kernelized import Kernelized, KernelizedCV
+from kernelmetric.kernelized._candidates import checked_folds
 from kernelmetric.transductive import TransductiveDistance
 
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
@@ -107,7 +109,19 @@ def embedded(metric: Any, X: Any) -> np.ndarray:
 
 def _plain(E: Any) -> np.ndarray:
     E = E.toarray() if hasattr(E, "toarray") else to_numpy(E)
-    return np.ascontiguousarray(E, dtype=np.float64)
+    try:
+        E = np.ascontiguousarray(E, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "Got learned coordinates that are no numbers, but expected a row of numbers for every "
+            "point: try Kernelized(LMNN()), which takes names and dates."
+        ) from None
+    if E.ndim != 2 or not E.shape[1] or not np.all(np.isfinite(E)):
+        raise ValueError(
+            f"Got learned coordinates of shape {E.shape}, with NaN or infinity or without columns, "
+            "but expected a row of finite numbers for every point: try another metric."
+        )
+    return E
 
 
 def settled(metric: Any) -> Any:
@@ -129,7 +143,13 @@ def settled(metric: Any) -> Any:
 
 
 def splits_of(
-    cv: Any, X: Any, y: np.ndarray, random_state: Any, *, classes: bool
+    cv: Any,
+    X: Any,
+    y: np.ndarray,
+    random_state: Any,
+    *,
+    classes: bool,
+    kept: tuple[np.ndarray, int] | None = None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Training and held-out rows.
 
@@ -145,6 +165,8 @@ def splits_of(
         For the folds.
     classes : bool
         Whether folds have the classes in proportion.
+    kept : tuple of ndarray and int, default=None
+        The rows that X and y hold, and of how many, where others without weight were left out.
 
     Returns
     -------
@@ -153,8 +175,12 @@ def splits_of(
         held out; there are no splits where all are alone.
     """
     if not isinstance(cv, Integral) or isinstance(cv, bool):
-        given = check_cv(cv, y, classifier=classes).split(X, y)
-        return [(_numbers(train), _numbers(test)) for train, test in given]
+        given = check_cv(cv, y, classifier=classes)
+        by_rows = isinstance(given, PredefinedSplit | _CVIterableWrapper)
+        listed = given.cv if isinstance(given, _CVIterableWrapper) else list(given.split(X, y))
+        if kept is not None and by_rows:
+            return splits_among(checked_folds(cv, listed, kept[1]), kept[0])
+        return checked_folds(cv, listed, len(y))
     if cv < 2:
         raise ValueError(
             f"Got cv={cv!r}, but expected at least 2 folds, or a splitter of scikit-learn's: try 5."
@@ -192,24 +218,19 @@ def splits_among(splits: Any, kept: np.ndarray) -> list[tuple[np.ndarray, np.nda
     Parameters
     ----------
     splits : iterable of (train, test)
-        Row numbers, or masks, of all rows.
+        Row numbers of all rows.
     kept : ndarray of int
         The rows that were kept, ascending.
 
     Returns
     -------
     list of (train, test)
-        Places among the kept rows.
+        Places among the kept rows; a split of which one side has none is left out.
     """
 
-    def among(rows: Any) -> np.ndarray:
-        rows = _numbers(rows)
+    def among(rows: np.ndarray) -> np.ndarray:
         place = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
         return place[kept[place] == rows]
 
-    return [(among(train), among(test)) for train, test in splits]
-
-
-def _numbers(rows: Any) -> np.ndarray:
-    rows = np.asarray(rows)
-    return np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
+    found = [(among(train), among(test)) for train, test in splits]
+    return [(train, test) for train, test in found if len(train) and len(test)]

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import check_labels, to_numpy
+from kernelmetric.compute import check_labels, label_column, to_numpy
 
 Block = Callable[[slice, slice], np.ndarray]
 
@@ -41,7 +41,7 @@ def ideal_kernel(
     callable
         From two slices to a block of values.
     """
-    if target not in ("classes", "same", "regression"):
+    if not isinstance(target, str) or target not in ("classes", "same", "regression"):
         raise ValueError(f"Got target={target!r}, but expected 'classes', 'same' or 'regression'.")
     if y is None:
         raise ValueError(
@@ -52,7 +52,7 @@ def ideal_kernel(
     if target == "regression":
         t = _centred_numbers(y, X, weights)[chosen]
         return lambda i, j: np.outer(t[i], t[j])
-    labels = np.asarray(to_numpy(y))
+    labels = label_column(y)
     unknown = labels.dtype.kind == "f" and not np.all(np.isfinite(labels))  # check_labels says so
     if not unknown and type_of_target(labels) == "continuous":
         raise ValueError(
@@ -88,7 +88,7 @@ def weighted_by(kernel: Any, X: Any, ideal: Block) -> Block:
 def _centred_numbers(y: Any, X: Any, weights: np.ndarray | None) -> np.ndarray:
     t = np.asarray(column_or_1d(to_numpy(y)))
     check_consistent_length(X, t)
-    if t.dtype.kind not in "fiub" or not np.all(np.isfinite(t)) or np.ptp(t) == 0:
+    if t.dtype.kind not in "fiub" or not np.all(np.isfinite(t)) or np.all(t == t[:1]):
         raise ValueError(
             "Got y that is constant, not finite or not numeric, but target='regression' expected "
             "numbers that differ: try target='classes' for labels."

@@ -181,6 +181,7 @@ class RidgeKPCA(Space):
     @property
     def most_rank(self) -> int:
         """The most coordinates that there may be."""
+        self._check_parameters()
         return int(self.n_components) + _MOST_DIRECTIONS
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:

@@ -316,7 +316,7 @@ def check_n_components(value: Any) -> None:
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if value is None or (whole and int(value) >= 1):
         return
-    if isinstance(value, Real) and 0 < float(value) < 1:
+    if isinstance(value, Real) and not whole and 0 < float(value) < 1:
         return
     raise ValueError(
         f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "

@@ -121,7 +121,13 @@ def candidate_graphs(
     if name not in ("auto", "neighbors") or by_hand:
         size = min(n_neighbors, n - 1) if by_hand and name in ("auto", "neighbors") else None
         graph = "neighbors" if name == "auto" else graph
-        yield Graph("neighbors" if size else name, size, as_graph(graph, points, size or 1))
+        W = as_graph(graph, points, size or 1)
+        if not W.sum():
+            raise ValueError(
+                "Got a graph without any weight between points, but expected some: try "
+                "graph='neighbors'."
+            )
+        yield Graph("neighbors" if size else name, size, W)
         return
     nearest = nearest_neighbors(there(points), min(max(NEIGHBORS), n - 1))[0]
     sizes = sorted({min(k, n - 1) for k in NEIGHBORS})
