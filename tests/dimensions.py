@@ -382,9 +382,9 @@ def as_input(case: Case, X: np.ndarray, anchors: np.ndarray | None) -> Any:
     if kind in ("frame", "table"):
         frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
         if kind == "table":
-            which = (X[:, 0] > np.median(X[:, 0])) + np.arange(len(X)) % 3
-            frame["name"] = np.array(["a", "b", "c", "d"])[which]
-            frame.loc[frame.index[::7], "c1"] = np.nan
+            digits = np.floor(100 * np.abs(X)).astype(int)  # what a row holds, wherever it stands
+            frame["name"] = np.array(["a", "b", "c"])[digits[:, 0] % 3]
+            frame.loc[digits[:, 1] % 7 == 0, "c1"] = np.nan
         return frame
     if kind == "columns first":
         return np.asfortranarray(X)

@@ -215,7 +215,7 @@ def test_an_automatic_kernel_serves_regression():
         (np.ones(30), "Got the same target for all points"),
         (np.ones(20), r"inconsistent numbers of samples: \[30, 20\]"),
         (np.full(30, np.nan), "Input y contains NaN"),
-        (np.array(["a", "b", "c"] * 10), "could not convert string to float"),
+        (np.array(["a", "b", "c"] * 10), "Got y with text, such as 'a', but expected numbers"),
     ],
 )
 def test_targets_without_meaning_are_refused(y, match, labelled):

@@ -1,5 +1,6 @@
 """Dirty tables of numbers: what is learned from them is as good, or they are refused by column."""
 
+import re
 import warnings
 
 import numpy as np
@@ -96,7 +97,12 @@ DAMAGES = {
     "an offset of 1e9": plus(ALL, 1e9),
     "an offset of 1e12 in a column": plus(0, 1e12),
 }
-CELLS = ("9999 in one cell", "-9999 in a hundredth of the cells", "1e18 in one cell")
+CELLS = (
+    "9999 in one cell",
+    "-9999 in a hundredth of the cells",
+    "1e18 in one cell",
+    "1e300 in one cell",
+)
 
 
 # --- what is fitted ------------------------------------------------------------------------------
@@ -119,7 +125,7 @@ def by_ridge_regression(kernel, X, y, X_new):
 
 
 def search():
-    return KernelizedCV(LDA(), kernels=["auto"], n_components=[2], cv=2, random_state=0)
+    return KernelizedCV(LDA(), kernels=["auto"], cv=2, random_state=0)
 
 
 CLASSIFIERS = {
@@ -152,14 +158,8 @@ def score(name, X, codes, numbers):
 # The graph of TransductiveDistance is that of Euclidean distances, whatever the labels say: a wide
 # column of noise makes the table another one.
 OTHER_TABLE = [("TransductiveDistance", f"a {draw} column") for draw in ("Cauchy", "lognormal")]
-# A row that is like no other has a place amid all others in the coordinates of the kernel, and a
-# mean over neighbours there does not know better; the warning names the column.
-POINTS = {
-    ("MetricRegressor", "-9999 in a hundredth of the cells"): 0.08,
-    ("Kernelized(MLKR)", "-9999 in a hundredth of the cells"): 0.08,
-    ("Kernelized(MLKR)", "9999 in one cell"): 0.04,
-    ("Kernelized(MLKR)", "1e18 in one cell"): 0.04,
-}
+# A tenth of the rows have lost a cell there, and the nearest of all is one of them at times.
+POINTS = {("Kernelized(MLKR)", "-9999 in a hundredth of the cells"): 0.02}
 _CLEAN: dict[str, float] = {}
 
 
@@ -174,12 +174,13 @@ def is_as_good_or_refused(name, damage):
         try:
             found = score(name, X, codes, numbers)
         except ValueError as refusal:
-            assert ("column " if damage.startswith("all") else "column 0") in str(refusal)
+            named = ["column "] if damage.startswith("all") else ["column 0", "column 'x0'"]
+            assert any(name in str(refusal) for name in named)
             return
     assert found >= _CLEAN[name] - POINTS.get((name, damage), A_POINT)
     told = [str(w.message) for w in said if issubclass(w.category, FarCellWarning)]
     if damage in CELLS:
-        assert any("olumn 0 holds" in sentence for sentence in told)
+        assert any(re.search(r"olumn (0|'x0') holds", sentence) for sentence in told)
     elif damage != "a Cauchy column":
         assert not told
 
@@ -361,7 +362,10 @@ def test_integers_that_float64_does_not_tell_apart_are_refused(make, form):
     if form == "frame":
         pd = pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
         points = pd.DataFrame(X, columns=["0", "1", "2"])
-    with pytest.raises(ValueError, match=r"column '?1'?, of whose"):
+    if form == "frame" and make is not LDA:  # a schema subtracts the median first
+        assert make().fit(points, y).n_features_in_ == 3
+        return
+    with pytest.raises(ValueError, match=r"column '?1'?, that 64-bit floats cannot hold"):
         make().fit(points, y)
 
 

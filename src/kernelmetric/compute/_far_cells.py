@@ -67,7 +67,8 @@ def far_columns(X: Any) -> list[tuple[int, float]]:
     list of (int, float)
         Place and value.
     """
-    if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiu" or len(X) < _LEAST_CELLS:
+    plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "fiu"  # without a mask
+    if not plain or len(X) < _LEAST_CELLS or not X.shape[1]:
         return []
     X = X[:: -(-len(X) // _MOST_ROWS)]
     with np.errstate(over="ignore", invalid="ignore"):

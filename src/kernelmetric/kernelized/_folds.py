@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import time
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import (
+    FarCellWarning,
     Weighed,
     block_budget,
     silent_about_far_cells,
@@ -151,15 +154,18 @@ class Trial:
         state = fold.random_state
         metric = Kernelized(clone(self.learner), kernel, space, random_state=state)
         X, y, X_new, y_new = parts
-        return self._judged(metric, X, y, X_new, y_new, fold, time.perf_counter())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FarCellWarning)  # the fit on all points says it
+            return self._judged(metric, X, y, X_new, y_new, fold, time.perf_counter())
 
     def _judged(
         self, metric: Any, Z: Any, y: Any, Z_new: Any, y_new: Any, fold: Fold, started: float
     ) -> Outcome:
         """The outcome of a metric that is still to be fitted."""
         counts = {} if fold.weights is None else {"sample_weight": fold.weights}
+        quiet = nullcontext() if isinstance(metric, Kernelized) else silent_about_far_cells()
         try:
-            with config_context(transform_output="default"), silent_about_far_cells():
+            with config_context(transform_output="default"), quiet:
                 metric.fit(Z, y, **fold.fit_params)
                 E = to_numpy(metric.transform(Z))
                 estimator = judged_by(self.estimator, E, y, fold.fit_params.get("sample_weight"))

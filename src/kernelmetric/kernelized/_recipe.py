@@ -32,11 +32,11 @@ class Recipe(BaseEstimator):
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel, bound to the training points.
-    space : Space
+    kernel : Kernel or None
+        The kernel, bound to the training points. None leaves it to be chosen, as None does below.
+    space : Space or None
         The space, not fitted and without a kernel.
-    learner : estimator
+    learner : estimator or None
         The learner, not fitted, with its parameters resolved.
     schema : TableSchema, default=None
         What the columns of the table are, where X was one. Scales of features in the kernel belong
@@ -125,7 +125,7 @@ def check_recipe(recipe: Any) -> None:
 def _kernel(kernel: Any, known: Recipe | None) -> tuple[Kernel, str]:
     """The kernel that a parameter stands for: what the data decide comes from a known recipe."""
     meant = automatic_kernel(kernel)
-    if known is not None and not meant.is_bound:
+    if known is not None and known.kernel is not None and not meant.is_bound:
         return clone(known.kernel), _FROM_RECIPE
     if is_auto(kernel):
         return meant, "without labels, the RBF of median width"
@@ -138,7 +138,7 @@ def _space(
     """The space that a parameter stands for, without a kernel."""
     if not is_auto(metric.space):
         return given_space(metric.space, metric.kernel), _GIVEN
-    if metric.recipe is not None:
+    if metric.recipe is not None and metric.recipe.space is not None:
         return clone(metric.recipe.space), _FROM_RECIPE
     return space_for(
         kernel,

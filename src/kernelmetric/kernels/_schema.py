@@ -37,7 +37,6 @@ _GAP = "(missing)"
 _HERE = 0.5**0.5  # two names differ in two features: their squared distance is one
 _UNUSED = ""  # kind of a column without features
 _SHOWN = 3
-_NO_LIMIT = float(np.finfo(np.float64).max)
 _BEYOND = 10.0  # times as far from the median as all but a few cells: a gap, where some are farther
 
 
@@ -73,8 +72,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
         The other names that were there.
     limits_ : ndarray of shape (n_columns, 2)
         Where the numbers of a column end, for one of which a few cells are 100 times as far from
-        the median as all others, such as 9999: cells beyond are read as missing. Else the largest
-        numbers that there are.
+        the median as all others, such as 9999: cells beyond are read as missing. Two zeros
+        where there are no such cells.
     gaps_ : list of bool
         Whether values were missing.
     groups_ : ndarray of int of shape (n_features_out,)
@@ -121,7 +120,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
         names = column_names(X)
         self.kinds_, self.names_, self.rare_, self.gaps_, self.notes_ = [], [], [], [], []
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
-        self.limits_ = np.tile([-_NO_LIMIT, _NO_LIMIT], (len(names), 1))
+        self.limits_ = np.zeros((len(names), 2))
         for j, column in enumerate(read_columns(X, names)):
             kind, kept, why = column.kind, list(column.levels), ""
             rare: list[str] = []
@@ -161,7 +160,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
             )
         self.groups_ = self.groups()
         if self.notes_:
-            far = np.any(np.abs(self.limits_) < _NO_LIMIT)
+            far = np.any(self.limits_[:, 0] < self.limits_[:, 1])
             category = FarCellWarning if far else UserWarning
             warnings.warn(" ".join(self.notes_), category, stacklevel=2)
         return self
@@ -334,7 +333,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
     def _within(self, j: int, column: Column) -> Column:
         """A column whose cells far beyond all others of fit are gaps."""
         limits = vars(self).get("limits_")  # files of older versions lack them
-        if limits is None or limits[j, 1] == _NO_LIMIT:
+        if limits is None or not limits[j, 0] < limits[j, 1]:
             return column
         low, high = limits[j]
         inside = (column.values >= low) & (column.values <= high)

@@ -16,6 +16,7 @@ from kernelmetric.learners._spectral import (
     about_centres,
     check_shrinkage,
     shrinkage_of,
+    signed,
 )
 from kernelmetric.learners._streamed import scatter_of
 from kernelmetric.solvers import right_singular
@@ -150,7 +151,7 @@ class LDA(SpectralLearner):
         ridge = max(share, _LEAST_SHRINKAGE) / rest * float(np.trace(S)) / len(S)
         _, V = linalg.eigh(scatter.total - S, S + ridge * np.eye(len(S)))
         V = V[:, ::-1][:, : int(codes.max())][:, :rank] / np.sqrt(rest)
-        self._store(V.T / scatter.size, X)
+        self._store(signed(V.T / scatter.size), X)
         self.loss_ = float(np.trace(V.T @ (S - scatter.total) @ V))
         return self
 

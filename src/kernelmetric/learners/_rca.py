@@ -17,6 +17,7 @@ from kernelmetric.learners._spectral import (
     check_shrinkage,
     shrinkage_of,
     shrunk,
+    signed,
 )
 from kernelmetric.learners._streamed import scatter_of
 from kernelmetric.spaces import orthonormal
@@ -144,7 +145,7 @@ class RCA(SpectralLearner):
         values = np.maximum(values, np.finfo(np.float64).eps)  # round-off may leave none
         self.eigenvalues_, V = values[::-1], V[:, ::-1]
         if streamed(X):
-            self._store(V[:, :rank].T / size, X)
+            self._store(signed(V[:, :rank].T / size), X)
         else:
             self._keep(V[:, :rank], coordinates, X)
         self.loss_ = -0.5 * float(np.sum(np.log(self.eigenvalues_[:rank])))

@@ -39,8 +39,12 @@ class SpectralLearner(Learner):
 
     def _keep(self, V: np.ndarray, coordinates: Coordinates, X: Any) -> None:
         """Store the directions, given in columns, as a map on the coordinates of X."""
-        L = coordinates.leave(V.T)
-        self._store(column_signs(L.T)[:, None] * L, X)  # those of eigenvectors are arbitrary
+        self._store(signed(coordinates.leave(V.T)), X)
+
+
+def signed(L: np.ndarray) -> np.ndarray:
+    """A map whose rows have the signs of a rule: those of eigenvectors are arbitrary."""
+    return column_signs(L.T)[:, None] * L
 
 
 def check_shrinkage(shrinkage: Any) -> None:

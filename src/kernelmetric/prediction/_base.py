@@ -22,6 +22,7 @@ from kernelmetric.prediction._cross_fit import (
     learned_coordinates,
     settled,
     splits_of,
+    unsettled,
 )
 from kernelmetric.prediction._neighbors import (
     MOST,
@@ -188,7 +189,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         n_given = self.__dict__.pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
         splits = splits_of(self.cv, X, y, self.random_state, classes=classes, kept=kept)
-        fresh = settled(metric) if classes and len(y) > FEW else clone(metric)
+        fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
         folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X

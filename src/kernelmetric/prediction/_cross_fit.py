@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import has_fit_parameter
 
 from kernelmetric.compute import take_rows, to_numpy
-from kernelmetric.kernelized import Kernelized, KernelizedCV
+from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
 from kernelmetric.transductive import TransductiveDistance
 
@@ -140,6 +140,14 @@ def settled(metric: Any) -> Any:
     if isinstance(metric, TransductiveDistance) and metric.graph_ != "points":
         return fresh.set_params(lam=metric.lam_)  # with it, points would not stay where they are
     return fresh.set_params(**getattr(metric, "_resolved", dict)())
+
+
+def unsettled(metric: Any) -> Any:
+    """An unfitted clone of a fitted metric that chooses anew, but reads columns as that one did."""
+    schema = vars(metric).get("schema_")
+    if schema is None or metric.recipe is not None:
+        return clone(metric)
+    return clone(metric).set_params(recipe=Recipe(None, None, None, schema=schema))
 
 
 def splits_of(

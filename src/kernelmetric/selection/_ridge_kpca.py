@@ -103,8 +103,8 @@ class RidgeKPCA(Space):
     rows : {'auto', 'all', 'boundary'}, default='auto'
         Which rows ridge regression takes of more than 4,000. 'auto' is 'boundary' where
         :class:`LeaveOneOutRidge` gave another class to at most one in a hundred points left out,
-        its ``loo_mistakes_``. Sparse points, Gram matrices, kernels without a ridge and more than a
-        hundred classes take all rows in any case.
+        its ``loo_mistakes_``. Sparse points, Gram matrices, kernels without a ridge, numbers and
+        more than a hundred classes take all rows in any case.
     random_state : int, RandomState or None, default=0
         For the start of the eigensolver, and the landmarks.
 
@@ -203,8 +203,9 @@ class RidgeKPCA(Space):
                 "RidgeKPCA requires y to be passed, but the target y is None: expected labels or "
                 "numbers, one for each point; without them try KPCA(32)."
             )
-        Y = coded_targets(y, X).columns()
-        few_classes = LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
+        targets = coded_targets(y, X)
+        Y = targets.columns()
+        few_classes = targets.values is None and LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
         Y = _few_columns(Y)
         for name in _OF_ONE_FIT:
             self.__dict__.pop(name, None)
