@@ -90,6 +90,7 @@ class Case(NamedTuple):
         name = repr(self.estimator)
         cut = isinstance(self.estimator, LMNN) and self.estimator.n_components
         chosen = "LeaveOneOut" in name or ("Kernelized(" in name and "kernel=" not in name)
+        chosen |= "MetricRegressor" in name  # folds may choose other widths of their intervals
         return LESS_CLOSE if cut or chosen or "AlignedScales" in name else CLOSE
 
     def compared(self, model, data):
@@ -186,7 +187,8 @@ def test_a_little_more_weight_changes_little(case, data, whole):
     expected = case.compared(case.fit(data, w), data)
     for nearly in (w * (1 + 1e-6), w + 1e-6 * rng.uniform(size=60)):
         found = case.compared(case.fit(data, nearly), data)
-        np.testing.assert_allclose(found, expected, atol=case.close * np.max(np.abs(expected)))
+        size = max(np.max(np.abs(expected)), 1e-3)  # an objective may be next to nothing
+        np.testing.assert_allclose(found, expected, atol=case.close * size)
 
 
 def test_nearly_ones_are_nearly_no_weights(case, data):

@@ -46,6 +46,7 @@ _MORE = 4
 _JUDGED_AGAIN = 800
 _IN_THE_RACE = 1.05  # families whose error is within this factor are compared to the end
 _LEAST_ROWS = 40  # for learning scales: a third of them must still say something
+_LEAST_BYTES = 2**19  # of small arrays
 _FEWEST_ROWS = 8  # for choosing anything at all
 
 
@@ -219,7 +220,7 @@ class LeaveOneOutRidge(Kernel):
             An estimate, within a factor of two.
         """
         m = max(min(n_samples, self._most_rows()), self._rows_again(n_samples))
-        return 8 * m * (7 * m + 5 * n_features)
+        return 8 * m * (7 * m + 5 * n_features) + _LEAST_BYTES
 
     def _most_rows(self) -> int:
         most = self.max_samples
