@@ -50,9 +50,10 @@ from kernelmetric import (
     RandomFeatures,
     Triplets,
 )
+from kernelmetric.kernelized import _arguments
 from kernelmetric.kernels import Columns, Delta
 from kernelmetric.learners import _margin, _nca
-from kernelmetric.selection import RidgeKPCA, _ridge_kpca
+from kernelmetric.selection import RidgeKPCA, _ridge_kpca, _ridge_solution
 from kernelmetric.spaces import _automatic, _kpca
 
 N, D = 48, 4
@@ -89,6 +90,7 @@ DIMENSIONS: dict[str, list[str]] = {
     "rows": ["plain", "copies", "constant", "offset", "rare class"],
     "size": ["exact", "single", "landmarks", "boundary"],
     "input": ["float64", "float32", "sparse", "frame", "table", "columns first", "list"],
+    "neighbors": ["feature", "input"],
     "route": ["alone", "Kernelized", "search", "classifier", "regressor", "pipeline"],
 }
 
@@ -126,6 +128,7 @@ def _takes(learner: str, argument: str) -> bool:
 NOT_ROWS = ("pairs", "row numbers", "triplets")  # y is None then
 PREDICTS = ("search", "classifier", "regressor")
 INSIDE = ("Kernelized", "pipeline", *PREDICTS)
+HAS_NEIGHBORS = ("Kernelized", "pipeline", "classifier", "regressor")  # a parameter of that name
 WEIGHTED = ("ones", "whole", "fractions", "some zero")
 FREQUENCIES = ("rbf", "aligned")  # kernels with random features
 TARGETS = ("MLKR", "RFM")  # learners from numbers
@@ -236,6 +239,27 @@ REFUSALS = [
         ),
     ),
     Refusal(
+        "looks for no neighbours",
+        ("learner", "neighbors", "route"),
+        lambda learner, neighbors, route: (
+            neighbors == "input" and not _takes(learner, "neighbors") and route in HAS_NEIGHBORS
+        ),
+    ),
+    Refusal(
+        "no input space to look in",
+        ("kernel", "neighbors", "route"),
+        lambda kernel, neighbors, route: (
+            neighbors == "input" and kernel == "gram" and route in HAS_NEIGHBORS
+        ),
+    ),
+    Refusal(
+        "neighbors.*expected one of them|Got triplets and neighbors",
+        ("told", "neighbors", "route"),
+        lambda told, neighbors, route: (
+            neighbors == "input" and told == "triplets" and route in HAS_NEIGHBORS
+        ),
+    ),
+    Refusal(
         "[Ss]parse",
         ("input", "route"),
         lambda input, route: input == "sparse" and route == "alone",
@@ -317,6 +341,22 @@ def _completed(
     return None if allowed and refusals(case) else case
 
 
+def triples() -> list[Case]:
+    """Cases in which three options meet that part a fit of many rows: size, weights and copies."""
+    common = {"kernel": "with a ridge", "space": "auto", "told": "labels", "neighbors": "feature"}
+    common |= {"input": "float64", "route": "Kernelized"}
+    found = itertools.product(
+        ["LDA", "LMNN"],
+        ["whole", "fractions", "some zero", "classes"],
+        ["single", "landmarks", "boundary"],
+        ["plain", "copies"],
+    )
+    options = [
+        dict(zip(("learner", "weights", "size", "rows"), each, strict=True)) for each in found
+    ]
+    return [Case({name: (common | own)[name] for name in DIMENSIONS}) for own in options]
+
+
 # --- the parts of a case --------------------------------------------------------------------------
 
 
@@ -343,8 +383,9 @@ def shrunk(monkeypatch: Any, size: str) -> None:
     monkeypatch.setattr(_automatic, "LOW_RANK_ROWS", 20)
     monkeypatch.setattr(_automatic, "LANDMARKS", 16)
     if size == "boundary":
-        monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (14, 10))
-        monkeypatch.setattr(_ridge_kpca, "LEAST_OF_CLASS", 5)
+        monkeypatch.setattr(_ridge_kpca, "EASY_ROWS", (18, 10))
+        for module in (_ridge_kpca, _ridge_solution, _arguments):
+            monkeypatch.setattr(module, "LEAST_OF_CLASS", 5)
         monkeypatch.setattr(RidgeKPCA, "_easy", property(lambda self: self.rows != "all"))
 
 
@@ -360,7 +401,7 @@ def points(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     elif case["rows"] == "constant":
         X[:, 2] = X_new[:, 2] = 3.0
     elif case["rows"] == "offset":
-        X, X_new = X + 1e3, X_new + 1e3
+        X, X_new = X + 1e2, X_new + 1e2
     elif case["rows"] == "rare class":
         codes = np.where(codes == 2, 0, codes)
         codes[:4] = 2
@@ -384,6 +425,7 @@ def as_input(case: Case, X: np.ndarray, anchors: np.ndarray | None) -> Any:
         if kind == "table":
             digits = np.floor(100 * np.abs(X)).astype(int)  # what a row holds, wherever it stands
             frame["name"] = np.array(["a", "b", "c"])[digits[:, 0] % 3]
+            frame.loc[digits[:, 2] % 20 == 4, "name"] = "d"  # of which a part of the rows has none
             frame.loc[digits[:, 1] % 7 == 0, "c1"] = np.nan
         return frame
     if kind == "columns first":
@@ -459,12 +501,12 @@ def estimator(case: Case) -> Any:
     learner = clone(LEARNERS[case["learner"]])
     if case["weights"] == "classes" and "class_weight" in learner.get_params():
         learner.set_params(class_weight="balanced")
-    metric = Kernelized(learner, kernel(case), space(case), random_state=0)
+    metric = Kernelized(learner, kernel(case), space(case), case["neighbors"], random_state=0)
     route = case["route"]
     if route == "alone":
         return learner
     if route == "search":
-        return KernelizedCV(learner, [kernel(case)], 2, space=space(case), random_state=0)
+        return KernelizedCV(learner, [kernel(case)], 3, space=space(case), random_state=0)
     if route == "classifier":
         balanced = "balanced" if case["weights"] == "classes" else None
         return MetricClassifier(metric, cv=2, class_weight=balanced)

@@ -11,6 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 
 from dimensions import (
     DIMENSIONS,
@@ -20,14 +24,18 @@ from dimensions import (
     as_input,
     cases,
     estimator,
+    kernel,
     points,
     refusals,
     shrunk,
     target,
+    triples,
 )
-from kernelmetric import learners, load, save
+from kernelmetric import KPCA, RBF, learners, load, save
+from kernelmetric.kernelized import Recipe
+from kernelmetric.selection import automatic_kernel
 
-CASES = cases()
+CASES = [*cases(), *triples()]
 SPECTRAL = ("DNE", "DLA", "LDA", "LFDA", "LPP", "RCA", "scikit-learn's PCA")
 BY_ROWS = ("labels", "names", "numbers")
 EXACT_SPACES = ("KPCA", "low rank", "trick")
@@ -99,8 +107,9 @@ def test_any_two_options_meet(number, monkeypatch, tmp_path):
     names_rows_that_count(case, first)
     keeps_its_own(case, first)
     is_restored(case, first, tmp_path)
-    checks = [check for check, when in FURTHER if when(case)]
-    checks[number % len(checks)](case, first)
+    for check, when in FURTHER:
+        if when(case):
+            check(case, first)
 
 
 def names_rows_that_count(case, first):
@@ -162,13 +171,106 @@ def ones_are_no_weights(case, first):
 
 def recipe_is_the_same(case, first):
     """What was chosen, given again, is not chosen again, and gives the same."""
+    model = clone(estimator(case).set_params(recipe=first.model.recipe_))
+    again = fitted(case, model=model)
+    np.testing.assert_allclose(again.where, first.where, rtol=1e-9, atol=1e-9)
+    if not automatic_kernel(kernel(case)).is_bound:
+        assert again.model.recipe_.reasons["kernel"] == "from the recipe that was given"
+
+
+def recipe_leaves_what_is_written(case, first):
+    """Of a recipe that does not fit, only what is "auto" is taken."""
+    foreign = Recipe(RBF(gamma=0.123), KPCA(3), first.model.learner_)
+    model = fitted(case, model=estimator(case).set_params(recipe=foreign)).model
+    if case["space"] != "auto":
+        assert type(model.space_) is type(first.model.space_)
+    if automatic_kernel(kernel(case)).is_bound:
+        assert repr(model.kernel_) == repr(first.model.kernel_)
+
+
+def columns_are_those_of_the_recipe(case, first):
+    """Some rows of a table, some of whose names are gone, have the features of all."""
+    X, _, _ = points(case)
+    model = clone(estimator(case).set_params(recipe=first.model.recipe_))
+    kept = np.flatnonzero(as_input(case, X, None)["name"] != "d")
+    part = fitted(case, keep=kept, model=model)
+    assert part.model.space_.n_features_in_ == first.model.space_.n_features_in_
+
+
+def kernel_knows_its_table(case, first):
+    """A kernel of columns takes the features of these columns."""
+    params = first.model.kernel_.get_params(deep=True)
+    schemas = [value for name, value in params.items() if name.endswith("schema")]
+    assert schemas
+    assert all(schema is not None for schema in schemas)
+
+
+def learner_is_that_of_its_coordinates(case, first):
+    """What the learner learned is what it learns from the coordinates of its space alone."""
     X, codes, _ = points(case)
-    anchors = X if case["kernel"] == "gram" else None
-    model = estimator(case).set_params(recipe=first.model.recipe_)
+    model, w = first.model, arguments(case, codes).get("sample_weight")
+    rows = np.arange(len(X)) if w is None else np.flatnonzero(w > 0)
+    boundary = getattr(model.space_, "boundary_rows", None)
+    inputs = case["neighbors"] == "input"
+    if boundary is not None and case["learner"] in ("LMNN", "LMCA") and not inputs:
+        rows = rows[boundary]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(as_input(case, X, anchors), target(case, codes), **arguments(case, codes))
-    np.testing.assert_allclose(places(case, model, first.A_new), first.where, rtol=1e-9, atol=1e-9)
+        inside = model._checked(as_input(case, X[rows], gram_of(case, X)))
+        Z = model.space_.transform(inside)
+        given = {} if w is None else {"sample_weight": w[rows]}
+        if getattr(model.space_, "gram_", None) is not None:
+            given["gram"] = model.space_.gram_
+        if inputs:
+            given["neighbors"] = inside.toarray() if hasattr(inside, "toarray") else inside
+        again = clone(model.recipe_.learner).fit(Z, target(case, codes)[rows], **given)
+        a, b = (distances(np.asarray(m.transform(Z), float)) for m in (again, model.learner_))
+    descent = case["learner"] in DESCENTS  # along which the last bits grow
+    loose = 2e-2 if descent or case["input"] == "float32" else 1e-5
+    np.testing.assert_allclose(a, b, rtol=0, atol=loose * max(b.max(), 1e-12))
+
+
+def gram_of(case, X):
+    """The points with which kernel values are computed, where the kernel is precomputed."""
+    return X if case["kernel"] == "gram" and case["route"] != "alone" else None
+
+
+def whole_weights_are_repeated_rows(case, first):
+    """Where objectives are sums over rows, a row of weight two stands for two."""
+    X, codes, _ = points(case)
+    rows = np.repeat(np.arange(len(X)), arguments(case, codes)["sample_weight"].astype(int))
+    model = estimator(case)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(as_input(case, X[rows], None), target(case, codes)[rows])
+    found = SimpleNamespace(where=places(case, model, first.A_new))
+    assert_near(found, first, 2e-2 if case["input"] == "float32" else 1e-6)
+
+
+def keeps_its_precision(case, first):
+    """Single precision in, single precision out."""
+    assert np.asarray(first.model.transform(first.A_new)).dtype == np.float32
+
+
+def a_search_is_its_metric(case, first):
+    """With one candidate, a search ends in the metric that Kernelized is."""
+    plain = fitted(Case({**case.values, "route": "Kernelized", "neighbors": "feature"}))
+    assert type(plain.model.space_) is type(first.model.best_estimator_.space_)
+    np.testing.assert_allclose(plain.where, first.where, rtol=1e-6, atol=1e-6)
+
+
+def a_search_scores_as_folds_do(case, first):
+    """The score of a candidate is that of a nearest neighbour in folds."""
+    X, codes, _ = points(case)
+    inside = Case({**case.values, "route": "Kernelized", "neighbors": "feature"})
+    model = make_pipeline(estimator(inside), KNeighborsClassifier(1))
+    A = as_input(case, X, gram_of(case, X))
+    A = np.asarray(A) if case["input"] in ("list", "frame") else A
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = cross_val_score(model, A, target(case, codes), cv=3)
+    found = first.model.cv_results_["mean_test_score"][0]
+    assert found == pytest.approx(scores.mean(), abs=2.1 / len(X))  # the last bits of K may grow
 
 
 def another_order_is_the_same(case, first):
@@ -193,7 +295,82 @@ def takes_weights(case):
     return "sample_weight" in inspect.signature(LEARNERS[case["learner"]].fit).parameters
 
 
+SUMS = ("LDA", "RCA")
+FIXED = ("rbf", "with a ridge", "linear", "poly", "columns")
+DESCENTS = ("LMNN", "LMCA", "NCA", "MCML")
+
 FURTHER = [
+    (
+        recipe_leaves_what_is_written,
+        lambda case: (
+            case["route"] == "Kernelized"
+            and case["input"] != "table"
+            and case["kernel"] not in ("gram", "columns")
+            and case["space"] not in ("trick", "random features")
+            and case["told"] in BY_ROWS
+        ),
+    ),
+    (
+        columns_are_those_of_the_recipe,
+        lambda case: (
+            case["route"] == "Kernelized" and case["input"] == "table" and case["told"] in BY_ROWS
+        ),
+    ),
+    (
+        kernel_knows_its_table,
+        lambda case: (
+            case["route"] == "Kernelized"
+            and case["input"] == "table"
+            and case["kernel"] == "columns"
+        ),
+    ),
+    (
+        learner_is_that_of_its_coordinates,
+        lambda case: (
+            case["route"] == "Kernelized"
+            and case["told"] in BY_ROWS
+            and case["learner"] in (*SPECTRAL, *DESCENTS)
+            # of copies, in single precision, rounding says which is the nearer
+            and not (case["rows"] == "copies" and case["size"] == "single")
+        ),
+    ),
+    (
+        whole_weights_are_repeated_rows,
+        lambda case: (
+            case["learner"] in SUMS
+            and case["weights"] == "whole"
+            and case["told"] in ("labels", "names")
+            and case["input"] != "table"  # whose medians and spreads count rows alike
+            and (
+                case["route"] == "alone"
+                or (
+                    case["route"] == "Kernelized"
+                    and case["kernel"] in FIXED
+                    and case["space"] in ("KPCA", "low rank")
+                )
+            )
+        ),
+    ),
+    (
+        keeps_its_precision,
+        lambda case: (
+            case["input"] == "float32"
+            and case["route"] in ("alone", "Kernelized", "search")
+            and not case["learner"].startswith("scikit")
+        ),
+    ),
+    (
+        a_search_is_its_metric,
+        lambda case: case["route"] == "search" and case["told"] in ("labels", "names"),
+    ),
+    (
+        a_search_scores_as_folds_do,
+        lambda case: (
+            case["route"] == "search"
+            and case["told"] in ("labels", "names")
+            and case["weights"] in ("none", "classes")
+        ),
+    ),
     (a_second_fit_forgets_the_first, lambda case: case["route"] != "search"),
     (is_repeated, lambda case: case["route"] == "search"),
     (
@@ -237,7 +414,7 @@ def test_pairs_that_may_meet_are_met_in_a_fit():
 
 def _always_refused(values):
     """Whether no choice of three further dimensions makes these values fit."""
-    names = ("learner", "told", "route", "kernel", "space", "weights", "input", "size")
+    names = ("learner", "told", "route", "kernel", "space", "weights", "input", "size", "neighbors")
     left = [name for name in names if name not in values]
 
     def reachable(chosen, rest):

@@ -37,16 +37,70 @@ class Fault(NamedTuple):
 
 FAULTS = [
     Fault(
+        "weights x full-rank space",
+        "spaces/_kpca.py",
+        "            weights=weights,\n",
+        "            weights=None,\n",
+    ),
+    Fault(
+        "zero weights x weights of the others",
+        "kernelized/_arguments.py",
+        'kept["sample_weight"] = checked_weights(sample_weight, _num_samples(X))[rows]',
+        'kept["sample_weight"] = checked_weights(sample_weight, _num_samples(X))[: len(rows)]',
+    ),
+    Fault(
+        "kernel trick x learner",
+        "kernelized/_arguments.py",
+        'arguments["gram"] = gram',
+        "pass",
+    ),
+    Fault(
+        "neighbours of the input x learner",
+        "kernelized/_arguments.py",
+        'arguments["neighbors"] = X.toarray() if hasattr(X, "toarray") else X',
+        "pass",
+    ),
+    Fault(
+        "zero weights x points of a search",
+        "kernelized/_search.py",
+        "X, y, points, labels = (rows_of(part, rows) for part in (X, y, points, labels))",
+        "X, y, labels = (rows_of(part, rows) for part in (X, y, labels))",
+    ),
+    Fault(
+        "gram x columns of a fold",
+        "prediction/_cross_fit.py",
+        "return take_rows(part.T, seen).T if get_tags(metric).input_tags.pairwise else part",
+        "return part",
+    ),
+    Fault(
+        "zero weights x rows of a prediction",
+        "prediction/_regressor.py",
+        "X, y = rows_of(X, rows), y if rows is None else y[rows]",
+        "X, y = rows_of(X, rows), y if rows is None else y[: len(rows)]",
+    ),
+    Fault(
+        "names of classes x weights of classes",
+        "prediction/_classifier.py",
+        "X, self._codes = rows_of(X, rows), codes if rows is None else codes[rows]",
+        "X, self._codes = rows_of(X, rows), codes",
+    ),
+    Fault(
+        "frame x order of its columns",
+        "kernels/_schema.py",
+        "columns = read_columns(X, [known[j] for j in used])",
+        "columns = read_columns(X, [known[j] for j in used[::-1]])",
+    ),
+    Fault(
+        "float32 x coordinates",
+        "spaces/_base.py",
+        "Z = namespace(Z).astype(Z, X.dtype, copy=False)",
+        "pass",
+    ),
+    Fault(
         "weights x space",
         "kernelized/_supervision.py",
         "return labels if self.weights is None or not weighs else Weighed(labels, self.weights)",
         "return labels",
-    ),
-    Fault(
-        "tuples x labels of points",
-        "kernelized/_supervision.py",
-        "labels = self.y if self.tuples is None else None",
-        "labels = self.y",
     ),
     Fault(
         "pairs x automatic space",
@@ -81,8 +135,8 @@ FAULTS = [
     Fault(
         "recipe x kernel",
         "kernelized/_recipe.py",
-        "if known is not None and not meant.is_bound:",
-        "if known is not None and False:",
+        "if known is not None and known.kernel is not None and not meant.is_bound:",
+        "if False:",
     ),
     Fault(
         "recipe x rows",
@@ -121,12 +175,6 @@ FAULTS = [
         "return there(TableSchema().fit(X).transform(X))",
     ),
     Fault(
-        "second fit x folded map",
-        "kernelized/_kernelized.py",
-        "            self._folded = FoldedMap()\n        if interrupted",
-        "        if interrupted",
-    ),
-    Fault(
         "search x spaces of kernels",
         "kernelized/_search.py",
         "space = space_for(meant, self.learner, n_samples, self.random_state)[0]",
@@ -157,12 +205,6 @@ FAULTS = [
         "pass",
     ),
     Fault(
-        "caller's array x embedding",
-        "prediction/_base.py",
-        "self.metric_, self.embedding_ = metric, E.copy()",
-        "self.metric_, self.embedding_ = metric, E",
-    ),
-    Fault(
         "caller's array x targets",
         "prediction/_regressor.py",
         "self.targets_ = y.copy()",
@@ -187,18 +229,6 @@ FAULTS = [
         "some = weights",
     ),
     Fault(
-        "second fit x boundary rows",
-        "selection/_ridge_kpca.py",
-        "            self.__dict__.pop(name, None)\n",
-        "            pass\n",
-    ),
-    Fault(
-        "weights x path of a search",
-        "selection/_path.py",
-        "Z = space._fit_checked(space._checked(blocks[0]), Weighed(None, weights))",
-        "Z = space._fit_checked(space._checked(blocks[0]), Weighed(self.y, weights))",
-    ),
-    Fault(
         "caller's array x anchors",
         "spaces/_base.py",
         "return namespace(points).asarray(points, copy=True)",
@@ -221,18 +251,6 @@ FAULTS = [
         "learners/_checks.py",
         "kept[name] = found.subset(rows)",
         "kept[name] = found",
-    ),
-    Fault(
-        "class weights x kernelized learner",
-        "kernelized/_arguments.py",
-        'class_weight = vars(learner).get("class_weight") if ours else None',
-        "class_weight = None",
-    ),
-    Fault(
-        "rescaled features x sparse rows",
-        "kernels/_rescaled.py",
-        "return A.multiply(scales[None, :]).tocsr() if is_sparse(A) else A * scales[None, :]",
-        "return A if is_sparse(A) else A * scales[None, :]",
     ),
     Fault(
         "float32 x learners that widen",
