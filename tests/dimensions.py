@@ -342,19 +342,55 @@ def _completed(
 
 
 def triples() -> list[Case]:
-    """Cases in which three options meet that part a fit of many rows: size, weights and copies."""
-    common = {"kernel": "with a ridge", "space": "auto", "told": "labels", "neighbors": "feature"}
-    common |= {"input": "float64", "route": "Kernelized"}
-    found = itertools.product(
-        ["LDA", "LMNN"],
-        ["whole", "fractions", "some zero", "classes"],
-        ["single", "landmarks", "boundary"],
-        ["plain", "copies"],
-    )
-    options = [
-        dict(zip(("learner", "weights", "size", "rows"), each, strict=True)) for each in found
+    """Cases in which three or four options meet that have to do with each other."""
+    usual = {name: values[0] for name, values in DIMENSIONS.items()}
+    usual |= {"learner": "LDA", "route": "Kernelized"}
+    many = [
+        {
+            "kernel": "with a ridge",
+            "learner": learner,
+            "weights": weights,
+            "size": size,
+            "rows": rows,
+        }
+        for learner, weights, size, rows in itertools.product(
+            ["LDA", "LMNN"],
+            ["whole", "fractions", "some zero", "classes"],
+            ["single", "landmarks", "boundary"],
+            ["plain", "copies"],
+        )
     ]
-    return [Case({name: (common | own)[name] for name in DIMENSIONS}) for own in options]
+    repeated = [
+        {"learner": learner, "kernel": kernel, "space": space, "weights": "whole"}
+        for learner, kernel, space in itertools.product(
+            ["LDA", "RCA"], ["rbf", "linear", "with a ridge"], ["KPCA", "low rank"]
+        )
+    ]
+    tables = [
+        {"learner": learner, "kernel": kernel, "input": "table"}
+        for learner, kernel in itertools.product(["LDA", "LMNN"], ["auto", "rbf", "columns"])
+    ]
+    searches = [
+        {"learner": learner, "kernel": kernel, "weights": weights, "route": "search"}
+        for learner, kernel, weights in itertools.product(
+            ["LDA", "NCA"], ["auto", "with a ridge", "rbf", "gram"], ["none", "some zero"]
+        )
+        if (kernel, weights) != ("gram", "some zero")
+    ]
+    predictions = [
+        {"learner": learner, "told": told, "weights": "some zero", "route": route, "kernel": "rbf"}
+        for learner, told, route in [
+            ("LDA", "labels", "classifier"),
+            ("LDA", "labels", "regressor"),
+            ("MLKR", "numbers", "regressor"),
+        ]
+    ]
+    elsewhere = [
+        {"learner": "LMNN", "kernel": "with a ridge", "size": size, "neighbors": "input"}
+        for size in ("exact", "boundary")
+    ]
+    drawn = [*many, *repeated, *tables, *searches, *predictions, *elsewhere]
+    return [Case(usual | own) for own in drawn]
 
 
 # --- the parts of a case --------------------------------------------------------------------------
@@ -425,7 +461,7 @@ def as_input(case: Case, X: np.ndarray, anchors: np.ndarray | None) -> Any:
         if kind == "table":
             digits = np.floor(100 * np.abs(X)).astype(int)  # what a row holds, wherever it stands
             frame["name"] = np.array(["a", "b", "c"])[digits[:, 0] % 3]
-            frame.loc[digits[:, 2] % 20 == 4, "name"] = "d"  # of which a part of the rows has none
+            frame.loc[digits[:, 3] % 8 == 4, "name"] = "d"  # of which a part of the rows has none
             frame.loc[digits[:, 1] % 7 == 0, "c1"] = np.nan
         return frame
     if kind == "columns first":

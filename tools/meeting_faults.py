@@ -91,12 +91,6 @@ FAULTS = [
         "columns = read_columns(X, [known[j] for j in used[::-1]])",
     ),
     Fault(
-        "float32 x coordinates",
-        "spaces/_base.py",
-        "Z = namespace(Z).astype(Z, X.dtype, copy=False)",
-        "pass",
-    ),
-    Fault(
         "weights x space",
         "kernelized/_supervision.py",
         "return labels if self.weights is None or not weighs else Weighed(labels, self.weights)",
