@@ -10,12 +10,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from kernelmetric import (
+    ITML,
     KPCA,
     LDA,
     LMNN,
+    LSML,
     MLKR,
     NCA,
     RBF,
@@ -23,6 +25,7 @@ from kernelmetric import (
     Kernelized,
     KernelizedCV,
     MetricClassifier,
+    MetricRegressor,
     Nystroem,
     load,
     save,
@@ -237,3 +240,36 @@ def test_behind_steps_that_are_fitted_anew_everything_is_chosen_anew(rare_names)
     assert settled(fitted)[-1].recipe is None
     model = MetricClassifier(steps).fit(frame[["b", "c"]], y)
     assert np.isfinite(model.predict_proba(frame[["b", "c"]])).all()
+
+
+# --- what must not decide -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", [ITML(max_pairs=300), LSML(max_tuples=300)], ids=repr)
+def test_the_order_of_rows_does_not_decide_which_pairs_are_drawn(curved, learner):
+    X, y = curved
+    order = np.random.RandomState(1).permutation(len(X))
+    first, other = clone(learner).fit(X, y), clone(learner).fit(X[order], y[order])
+    M, N = first.get_mahalanobis_matrix(), other.get_mahalanobis_matrix()
+    np.testing.assert_allclose(M, N, atol=1e-6 * np.abs(M).max())
+
+
+def test_the_order_of_columns_does_not_decide_the_kernel(curved):
+    X, y = curved
+    order = np.array([2, 0, 3, 1])
+    first, other = Kernelized(LDA()).fit(X, y), Kernelized(LDA()).fit(X[:, order], y)
+    new = np.random.RandomState(2).standard_normal((20, 4))
+    d, e = first.pairwise_distances(new), other.pairwise_distances(new[:, order])
+    np.testing.assert_allclose(d, e, atol=1e-3 * d.max())
+
+
+def test_a_predictor_owns_what_it_keeps(curved):
+    X, y = np.array(curved[0]), np.array(curved[1])
+    model = MetricClassifier(FunctionTransformer()).fit(X, y)
+    numbers = y + 0.5
+    other = MetricRegressor(FunctionTransformer()).fit(X, numbers)
+    new = np.random.RandomState(2).standard_normal((20, 4))
+    before = model.predict_proba(new), other.predict(new)
+    X[:], numbers[:] = 0.0, 7.0
+    np.testing.assert_array_equal(model.predict_proba(new), before[0])
+    np.testing.assert_array_equal(other.predict(new), before[1])

@@ -36,7 +36,7 @@ from kernelmetric.graphs._point_tuples import (
     points_of_tuples,
     signed_pairs,
 )
-from kernelmetric.graphs._targets import Targets, coded_targets, spread_rows
+from kernelmetric.graphs._targets import Targets, coded_targets, rows_by_place, spread_rows
 from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets, count_triplets
 from kernelmetric.graphs._weights import (
     check_graph,
@@ -72,6 +72,7 @@ __all__ = [
     "patch_graph",
     "points_of_tuples",
     "read_pairs",
+    "rows_by_place",
     "signed_pairs",
     "spread_rows",
     "target_neighbors",

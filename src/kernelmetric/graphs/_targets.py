@@ -115,6 +115,11 @@ def spread_rows(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np
     return np.lexsort((along, key, np.bincount(key)[key], first[key])), np.argsort(first)
 
 
+def rows_by_place(X: np.ndarray) -> np.ndarray:
+    """Rows in an order that goes by their points alone, for draws that rows may not decide."""
+    return np.argsort(X @ _direction(X), kind="stable")
+
+
 def _direction(X: Any) -> np.ndarray:
     """A direction that goes with the columns: they take its entries by their kurtosis and skewness.
 

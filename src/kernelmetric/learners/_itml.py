@@ -188,7 +188,7 @@ class ITML(LogDetLearner, PairLearner):
         return pairs + 8 * (6 * N + 2 * n_samples * d + 25 * d * d)
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        return all_or_random_pairs(codes, self.max_pairs, self.random_state)
+        return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
     def _bounds_of(self, Y: np.ndarray, weights: Weights | None) -> tuple[float, float]:
         if self.bounds is None and weights is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import within_budget
-from kernelmetric.graphs import IndexTuples, Triplets, count_triplets
+from kernelmetric.graphs import IndexTuples, Triplets, count_triplets, rows_by_place
 from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._comparison_learner import ComparisonLearner
 from kernelmetric.learners._log_det import LogDetLearner
@@ -133,7 +133,8 @@ class LSML(LogDetLearner, ComparisonLearner):
         if count_triplets(codes) <= self.max_tuples:
             return Triplets.from_labels(codes)
         rng, each = check_random_state(self.random_state), max(1, self.max_tuples // len(codes))
-        found = Triplets.from_labels(codes, per_point=each, random_state=rng)
-        if len(found) <= self.max_tuples:
-            return found
-        return found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
+        rows = rows_by_place(Z)  # so that their order does not decide which are drawn
+        found = Triplets.from_labels(codes[rows], per_point=each, random_state=rng)
+        if len(found) > self.max_tuples:
+            found = found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
+        return Triplets(rows[found.rows], len(codes))

@@ -160,7 +160,7 @@ class MMC(PairLearner):
         return 8 * (N * (d + 6) + 4 * n_samples * d + 25 * d * d)
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        return all_or_random_pairs(codes, self.max_pairs, self.random_state)
+        return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
     def _whitening(self, Z: np.ndarray, counts: PairCounts | None) -> np.ndarray:
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""

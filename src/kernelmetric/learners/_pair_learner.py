@@ -13,6 +13,7 @@ from kernelmetric.graphs import (
     are_tuples,
     as_pairs,
     points_of_tuples,
+    rows_by_place,
     signed_pairs,
     warn_unlabelled,
 )
@@ -242,12 +243,17 @@ class PairLearner(TupleLearner):
         raise NotImplementedError
 
 
-def all_or_random_pairs(codes: np.ndarray, most: int, random_state: Any) -> Pairs:
-    """All pairs of labelled points while they are at most so many, else random ones."""
+def all_or_random_pairs(Z: np.ndarray, codes: np.ndarray, most: int, random_state: Any) -> Pairs:
+    """All pairs of labelled points while they are at most so many, else some of them.
+
+    Which are drawn goes by the points, so that the order of rows does not matter.
+    """
     n = len(codes)
     if n * (n - 1) // 2 <= most:
         return Pairs.from_labels(codes)
-    return Pairs.from_labels(codes, per_point=max(1, most // (2 * n)), random_state=random_state)
+    rows, each = rows_by_place(Z), max(1, most // (2 * n))
+    drawn = Pairs.from_labels(codes[rows], per_point=each, random_state=random_state)
+    return Pairs(rows[drawn.similar], rows[drawn.dissimilar], n)
 
 
 def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:

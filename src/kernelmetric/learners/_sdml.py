@@ -138,7 +138,7 @@ class SDML(LogDetLearner, PairLearner):
         return 8 * (6 * N + 3 * min(N, 16384) * d + 4 * n_samples * d + 16 * d * d)
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        return all_or_random_pairs(codes, self.max_pairs, self.random_state)
+        return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
     def _learn(
         self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
