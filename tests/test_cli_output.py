@@ -378,3 +378,16 @@ def test_files_that_can_be_written_pass(tmp_path, monkeypatch):
     # A device is written to where it is: nothing is made in its folder, which only root may do.
     monkeypatch.setattr("tempfile.TemporaryFile", None)
     require_outputs({"--out": Path(os.devnull)})
+
+
+def test_a_note_on_a_small_class_is_a_line_and_no_traceback(run, tmp_path):
+    rng = np.random.RandomState(0)
+    path = tmp_path / "few.csv"
+    labels = ["a"] * 14 + ["b"] * 14 + ["c"] * 2
+    rows = [
+        f"{a:.3f},{b:.3f},{name}" for (a, b), name in zip(rng.randn(30, 2), labels, strict=True)
+    ]
+    path.write_text("\n".join(["x,z,kind", *rows]), encoding="utf-8")
+    result = run("fit", path, "--label", "kind")
+    assert result.exit_code == 0
+    assert "Traceback" not in result.output + result.stderr
