@@ -24,6 +24,7 @@ from kernelmetric.kernels import TableSchema
 from kernelmetric.selection import AlignedScales, LeaveOneOutRidge
 from kernelmetric.selection._far_columns import units_of
 from kernelmetric.selection._relevance import relevances
+from kernelmetric.solvers import _ridge_grid
 from kernelmetric.spaces import KPCA
 
 N_TRAIN, N_NEW, N_FEATURES = 200, 2000, 6
@@ -381,3 +382,18 @@ def test_a_list_of_integers_is_bound_like_an_array():
     y = (X[:, 0] > 4).astype(int)
     kernels = [LeaveOneOutRidge().bind(points, y) for points in (X.tolist(), X.astype(float))]
     np.testing.assert_array_equal(kernels[0](X), kernels[1](X))
+
+
+def test_where_single_precision_fails_double_precision_decides(monkeypatch):
+    X, codes, _ = clean()
+    expected = LeaveOneOutRidge().bind(X[:N_TRAIN], codes[:N_TRAIN])
+    factor = _ridge_grid.cholesky_factor
+
+    def fails_in_single(K, ridge):
+        if K.dtype == np.float32:
+            raise np.linalg.LinAlgError("rounding")
+        return factor(K, ridge)
+
+    monkeypatch.setattr(_ridge_grid, "cholesky_factor", fails_in_single)
+    found = LeaveOneOutRidge().bind(X[:N_TRAIN], codes[:N_TRAIN])
+    assert found.candidates_["RBF"] == pytest.approx(expected.candidates_["RBF"], rel=1e-3)

@@ -138,7 +138,11 @@ class Grid:
                 tell = 8 * len(self._Y) * np.finfo(np.float32).eps < RIDGES[j]
                 if of != (i, tell):
                     K, of = self._gram(i, self._D32 if tell else self._D), (i, tell)
-                found = left_out(K, self._Y, RIDGES[j], self._judged, self._roots)
+                how = self._Y, RIDGES[j], self._judged, self._roots
+                try:
+                    found = left_out(K, *how)
+                except linalg.LinAlgError:  # rounding of single precision beyond the ridge
+                    found = left_out(self._gram(i, self._D), *how)
                 self.errors[i, j], self.dimensions[i, j] = found
         return self
 
