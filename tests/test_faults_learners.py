@@ -13,6 +13,7 @@ import kernelmetric
 import kernelmetric.solvers
 from kernelmetric import ITML, LMNN, LPP, MMC, RCA, IdealizedKernel, Pairs
 from kernelmetric.compute import sampled_squared_distances
+from kernelmetric.graphs import rows_by_place
 from kernelmetric.learners import _idealized_choice as choice
 from kernelmetric.learners import _margin as margin
 from kernelmetric.learners._checks import check_elsewhere
@@ -405,16 +406,19 @@ def test_where_C_only_scales_the_metric_nothing_is_solved_for_a_larger_one(monke
 
 def test_all_pairs_are_taken_while_they_are_few():
     codes = np.arange(20) % 4
-    assert len(all_or_random_pairs(codes, 190, 0)) == 190
-    some = all_or_random_pairs(codes, 189, 0)
+    Z = np.random.RandomState(0).standard_normal((20, 2))
+    rows = rows_by_place(Z)
+
+    def drawn(each):
+        found = Pairs.from_labels(codes[rows], per_point=each, random_state=0)
+        return Pairs(rows[found.similar], rows[found.dissimilar], 20).rows
+
+    assert len(all_or_random_pairs(Z, codes, 190, 0)) == 190
+    some = all_or_random_pairs(Z, codes, 189, 0)
     assert len(some) < 190
-    np.testing.assert_array_equal(
-        some.rows, Pairs.from_labels(codes, per_point=4, random_state=0).rows
-    )
-    np.testing.assert_array_equal(  # one for each point at the least
-        all_or_random_pairs(codes, 3, 0).rows,
-        Pairs.from_labels(codes, per_point=1, random_state=0).rows,
-    )
+    np.testing.assert_array_equal(some.rows, drawn(4))
+    # one for each point at the least
+    np.testing.assert_array_equal(all_or_random_pairs(Z, codes, 3, 0).rows, drawn(1))
 
 
 # --- words --------------------------------------------------------------------------------------

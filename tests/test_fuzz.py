@@ -17,7 +17,9 @@ from kernelmetric import (
     KPCA,
     LFDA,
     LMNN,
+    LPP,
     LSML,
+    MLKR,
     NCA,
     RBF,
     RFM,
@@ -386,3 +388,11 @@ def test_lsml_goes_on_where_a_slope_does_not_change():
     learner = LSML(max_iter=8, max_tuples=5, tol=1e-5)
     metric = Kernelized(learner, "laplacian").fit(X, y, sample_weight=w)
     assert np.isfinite(metric.transform(X)).all()
+
+
+def test_what_speaks_of_rows_must_speak_of_all():
+    X, w = np.arange(12.0).reshape(6, 2) ** 1.5, np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="Got neighbors of 2 rows, but expected 6"):
+        LPP().fit(X, neighbors=np.ones((2, 2)), sample_weight=w)
+    with pytest.raises(ValueError, match="Got y of 3 rows, but expected 6"):
+        MLKR().fit(X, "nan", sample_weight=w)

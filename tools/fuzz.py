@@ -57,7 +57,7 @@ _MEMORY = 6 * 2**30  # bytes of address space for one process
 _ROOMS = tuple(str(Path(package.__file__).parent) for package in (kernelmetric, sklearn))
 _CHECKS = os.path.join(_ROOMS[1], "utils")  # noqa: PTH118 (compared with names of files)
 _ERRORS = (ValueError, TypeError, NotFittedError, NotImplementedError, ImportError, MemoryError)
-_WORDS = 4  # at least, in a sentence
+_WORDS = 3  # at least, in a sentence
 
 
 class Outcome(NamedTuple):

@@ -203,7 +203,10 @@ def weighted_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> n
     def mean(share: float) -> float:
         start = (ends[-1] - width) * share
         inside = np.minimum(ends, start + width) - np.maximum(ends - counts, start)
-        return float(np.average(values, weights=np.maximum(inside, 0.0)))
+        inside = np.maximum(inside, 0.0)
+        if not inside.any():  # counts of which one is next to all
+            return float(values[min(np.searchsorted(ends, start), len(values) - 1)])
+        return float(np.average(values, weights=inside))
 
     return np.vectorize(mean, otypes=[np.float64])(shares)
 

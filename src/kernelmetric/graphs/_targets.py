@@ -116,8 +116,14 @@ def spread_rows(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np
 
 
 def rows_by_place(X: np.ndarray) -> np.ndarray:
-    """Rows in an order that goes by their points alone, for draws that rows may not decide."""
-    return np.argsort(X @ _direction(X), kind="stable")
+    """Rows in an order that goes by distances alone, for draws that rows may not decide.
+
+    They go from the mean outwards; of rows equally far, those near the farthest come first.
+    """
+    apart = X - X.mean(axis=0)
+    outwards = np.einsum("ij,ij->i", apart, apart)
+    from_farthest = np.square(X - X[np.argmax(outwards)]).sum(axis=1)
+    return np.lexsort((from_farthest, outwards))
 
 
 def _direction(X: Any) -> np.ndarray:

@@ -145,6 +145,12 @@ def weights_of_classes(
 def kept_rows(given: dict[str, Any], X: Any, y: Any, rows: np.ndarray) -> dict[str, Any]:
     """The arguments of a fit that speak of rows, of some rows alone."""
     n = _num_samples(X)
+    for name in ("y", "chunks", "neighbors"):
+        if given.get(name) is not None and _num_samples(given[name]) != n:
+            raise ValueError(
+                f"Got {name} of {_num_samples(given[name])} rows, but expected {n}, one for each "
+                "row of X."
+            )
     kept: dict[str, Any] = {
         name: rows_of(given[name], rows) for name in ("X", "y", "chunks") if name in given
     }

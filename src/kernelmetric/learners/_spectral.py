@@ -75,11 +75,12 @@ def shrinkage_of(
         share = float(ledoit_wolf_shrinkage(points, assume_centered=True))
     else:
         # The same formula with sums over rows that count more than once.
-        n, p, squares = float(np.sum(counts)), points.shape[1], points**2
-        fourth = float(counts @ np.sum(squares, axis=1) ** 2) / n
-        norm = float(np.sum((scatter / n) ** 2))
-        noise, spread = (fourth - norm) / n, norm - (float(np.trace(scatter)) / n) ** 2 / p
-        share = min(noise / spread, 1.0) if spread > 0 and noise > 0 else 0.0
+        n, p = np.sum(counts), points.shape[1]
+        with np.errstate(all="ignore"):  # what overflows asks for no shrinkage
+            fourth = counts @ np.sum(points**2, axis=1) ** 2 / n
+            norm = np.sum((scatter / n) ** 2)
+            noise, spread = (fourth - norm) / n, norm - (np.trace(scatter) / n) ** 2 / p
+        share = float(min(noise / spread, 1.0)) if spread > 0 and noise > 0 else 0.0
     inside = np.bincount(codes, weights=counts)
     left_out = LeftOut(scatter, inside, share)
     return left_out.share(left_out.losses(points, inside[codes], counts), float(np.sum(counts)))
