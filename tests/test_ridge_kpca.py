@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from kernelmetric import KPCA, LDA, LMNN, NCA, Kernelized, Nystroem, load, save
 from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_checkerboard
-from kernelmetric.kernels import RBF, Delta, Rescaled
+from kernelmetric.kernels import RBF, Delta, Linear, Rescaled
 from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca, has_ridge
 from kernelmetric.selection._ridge_kpca import without_ridge
 from kernelmetric.selection._ridge_solution import telling_rows
@@ -582,3 +582,9 @@ def test_easy_classes_that_are_many_take_all_points(many_easy_points, monkeypatc
     space = RidgeKPCA(8, kernel=LeaveOneOutRidge(max_samples=40)).fit(X, y)
     assert space.kernel_.loo_mistakes_ <= 0.01
     assert len(space.anchors_) == 400
+
+
+def test_kernel_values_beyond_all_products_are_refused(problem):
+    X, y, _, _ = problem
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="try rescaling the features"):
+        RidgeKPCA(kernel=Linear()).fit(1e100 * X, y)

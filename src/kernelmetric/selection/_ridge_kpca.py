@@ -380,6 +380,12 @@ class RidgeKPCA(Space):
 
     def _principal(self, G: np.ndarray, image: np.ndarray, total: float, rank: int) -> np.ndarray:
         """From a basis with Gram matrix G to the principal axes of the points within its span."""
+        if not np.all(np.isfinite(G)):
+            raise ValueError(
+                "Got points whose kernel values are too large to be multiplied, but expected "
+                "products within the range of float64: try rescaling the features, for instance "
+                "with StandardScaler."
+            )
         values, Q = linalg.eigh(G)
         kept = values > _RELATIVE_CUT * max(values[-1], 0.0)
         if not kept.any():
