@@ -180,6 +180,12 @@ def test_a_recipe_changes_only_what_is_auto(curved):
     assert other.learner_.reg == 0.3 and other.learner_.early_stopping is False
 
 
+def test_a_recipe_with_another_formula_leaves_the_kernel_that_was_written(curved):
+    first = Kernelized(LDA(), kernel="laplacian").fit(*curved)
+    other = Kernelized(LDA(), kernel="rbf", recipe=first.recipe_).fit(*curved)
+    assert repr(other.kernel_) == repr(Kernelized(LDA(), kernel="rbf").fit(*curved).kernel_)
+
+
 def test_what_a_learner_chose_is_in_the_recipe(curved):
     X, y = curved
     metric = Kernelized(IdealizedKernel(), kernel="rbf", space=KPCA(5)).fit(X[:60], y[:60])

@@ -129,7 +129,7 @@ FAULTS = [
     Fault(
         "recipe x kernel",
         "kernelized/_recipe.py",
-        "if known is not None and known.kernel is not None and not meant.is_bound:",
+        "if there is not None and (type(meant).is_bound is False or type(there) is type(meant)):",
         "if False:",
     ),
     Fault(

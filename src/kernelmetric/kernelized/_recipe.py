@@ -125,8 +125,10 @@ def check_recipe(recipe: Any) -> None:
 def _kernel(kernel: Any, known: Recipe | None) -> tuple[Kernel, str]:
     """The kernel that a parameter stands for: what the data decide comes from a known recipe."""
     meant = automatic_kernel(kernel)
-    if known is not None and known.kernel is not None and not meant.is_bound:
-        return clone(known.kernel), _FROM_RECIPE
+    # kernels that learn are never bound; of a formula, only the class that was written fits
+    there = None if known is None or meant.is_bound else known.kernel
+    if there is not None and (type(meant).is_bound is False or type(there) is type(meant)):
+        return clone(there), _FROM_RECIPE
     if is_auto(kernel):
         return meant, "without labels, the RBF of median width"
     return meant, _GIVEN
