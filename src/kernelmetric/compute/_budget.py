@@ -100,18 +100,7 @@ def block_budget(n_bytes: int) -> Iterator[int]:
 
 @contextmanager
 def working_on(device: Any) -> Iterator[None]:
-    """Count the memory of a device too, inside the ``with`` block.
-
-    Parameters
-    ----------
-    device : torch.device or None
-        Where the work is done. For None, and for all but CUDA, nothing changes.
-
-    Yields
-    ------
-    None
-        Once.
-    """
+    """Count the free memory of a CUDA device too, inside the ``with`` block."""
     if device is None:
         yield
         return
@@ -174,23 +163,7 @@ def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) ->
 
 
 def tile_rows(X: Any, n_columns: int, cache_bytes: int) -> int:
-    """Rows of a block of ``n_columns`` columns that suits where X lives.
-
-    Parameters
-    ----------
-    X : array
-        Of the library and dtype of the block.
-    n_columns : int
-        Columns of the block.
-    cache_bytes : int
-        For NumPy, whose elementwise steps reread the block: what should stay in the cache. A
-        device wants few large steps instead.
-
-    Returns
-    -------
-    int
-        At least 32.
-    """
+    """Rows (32 or more) of a block of ``n_columns`` columns: within the cache for NumPy arrays."""
     return max(32, tile_bytes(X, cache_bytes) // (max(n_columns, 1) * itemsize_of(X)))
 
 

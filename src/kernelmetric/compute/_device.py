@@ -115,18 +115,7 @@ def there(X: Any) -> Any:
 
 
 def matrix_there(A: Any) -> Any:
-    """A matrix, sparse or dense, on the device in use; as it is where none is.
-
-    Parameters
-    ----------
-    A : sparse CSR array, ndarray or anything else
-        What is neither stays as it is.
-
-    Returns
-    -------
-    object
-        What vectors on the device can be multiplied with.
-    """
+    """A matrix, sparse or dense, on the device in use; as it is where none is."""
     if _DEVICE.get() is None or not sparse.issparse(A):
         return there(A)
     torch = import_module("torch")

@@ -40,24 +40,7 @@ def is_collection(*values: Any) -> bool:
 
 
 def on_cluster(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Call a method of an estimator with Dask collections.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Ours.
-    method : str
-        Its name.
-    args : tuple
-        Its positional arguments.
-    options : dict
-        Its named arguments.
-
-    Returns
-    -------
-    object
-        The estimator for ``fit``; a Dask array that nothing has computed yet for the others.
-    """
+    """Call a method of an estimator with Dask collections: ``fit`` runs, others stay lazy."""
     backend = import_module("kernelmetric.compute.backends.dask")
     return backend.call(estimator, method, args, options)
 

@@ -34,19 +34,9 @@ _FLOPS_OF_ONE = 10.0  # what takes as long as an operation on a number that come
 
 @contextmanager
 def run_elsewhere(cluster: Any) -> Iterator[None]:
-    """Let others run the tiles of what is inside.
+    """Let a cluster run the tiles of what is inside; None is this process alone.
 
-    Parameters
-    ----------
-    cluster : object or None
-        Its ``share(work, items, flops, take)`` does what :func:`in_threads` does, or returns False
-        where that is not worth the way there. Its ``sum_rows`` and ``map_rows`` return None where
-        the rows are here. None: nobody but this process.
-
-    Yields
-    ------
-    None
-        Once.
+    Its ``share`` returns False, and its ``sum_rows`` and ``map_rows`` None, where work stays here.
     """
     token = _ELSEWHERE.set(cluster)
     try:
@@ -170,23 +160,9 @@ def sum_rows(
 def over_tiles(
     work: Callable[[Item], Result], tiles: Sequence[Item], *, flops: float, host: bool = True
 ) -> list[Result]:
-    """What a tile function gives for every tile, in their order.
+    """Results of a tile function, in the order of the tiles; ``work`` only writes what it made.
 
-    Parameters
-    ----------
-    work : callable
-        From a tile to a result; it writes into nothing that it did not make.
-    tiles : sequence
-        What there is to do.
-    flops : float
-        Floating-point operations of all together, to judge what threads are worth.
-    host : bool, default=True
-        False for arrays whose library has threads or a device of its own: one tile after another.
-
-    Returns
-    -------
-    list
-        One result a tile.
+    ``flops`` is the cost of all tiles, ``host`` False where the library has threads of its own.
     """
     results: list[Result] = []
     if host:
@@ -208,28 +184,8 @@ def sum_tiles(
 ) -> tuple[Any, ...]:
     """The sums of what a function gives for groups of tiles.
 
-    Parameters
-    ----------
-    work : callable
-        From a list of tiles to their sums, a tuple of numbers and arrays that it made.
-    tiles : sequence
-        At least one. How they are grouped depends on them and on ``flops`` alone.
-    flops : float
-        Floating-point operations of all together, to judge what threads are worth.
-    entries : float
-        Numbers in the sums, which every group has to itself for a while.
-    cost : callable, default=None
-        What a tile costs, for groups of equal cost.
-    host : bool, default=True
-        As in :func:`over_tiles`.
-    once : callable, default=None
-        Makes what ``work`` gets before the list of tiles. Each process makes it for itself: arrays
-        that take longer on the way than to make.
-
-    Returns
-    -------
-    tuple
-        The sums.
+    How tiles are grouped depends on them and on ``flops`` alone, so that sums are reproducible.
+    ``once`` makes a first argument of ``work`` in each process, cheaper to make than to send.
     """
     if not (host and worth_threads(flops)):
         n_groups = 1
@@ -330,10 +286,7 @@ def _added(total: tuple[Any, ...], parts: tuple[Any, ...]) -> tuple[Any, ...]:
 def _equal_shares(
     items: Sequence[Item], cost: Callable[[Item], float], n_shares: int
 ) -> list[list[Item]]:
-    """The dearest item first, each to the share that has the least so far; then as they came.
-
-    The dearest share comes first, for threads to begin with.
-    """
+    """Items in shares of about equal cost, the dearest share first, for threads to begin with."""
     costs = [cost(item) for item in items]
     shares: list[list[int]] = [[] for _ in range(min(n_shares, len(items)))]
     totals = [0.0] * len(shares)

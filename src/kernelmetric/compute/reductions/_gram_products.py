@@ -202,7 +202,7 @@ def _by_weights(
 ) -> GramProducts:
     """The same as :func:`_scaled`, of sums by weights.
 
-    Of the triples of a sample that are pairs, the third weight is taken for the mean one.
+    Of sampled triples that are pairs, the third weight is taken for the mean one.
     """
     n = len(weights)
     every, two, three = _multiples(n, N)

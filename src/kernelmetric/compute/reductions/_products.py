@@ -112,18 +112,7 @@ class BlockProduct:
         self._A = matrix_there(A) if far else A
 
     def __call__(self, V: Any) -> Any:
-        """Multiply a block of vectors.
-
-        Parameters
-        ----------
-        V : ndarray of shape (n, p)
-            The vectors, in columns.
-
-        Returns
-        -------
-        ndarray of shape (n, p)
-            ``A @ V`` in the chosen precision.
-        """
+        """``A @ V`` for a block of vectors (n, p), in the chosen precision."""
         if not isinstance(V, np.ndarray):
             return self._A @ V
         if not (is_sparse(self._A) or isinstance(self._A, np.ndarray)):
