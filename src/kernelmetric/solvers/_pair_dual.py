@@ -36,16 +36,10 @@ _PRODUCT_BYTES = 2.5e6  # products of their coordinates kept too: more would lea
 
 @dataclass
 class Certificate:
-    """What a point of the dual is worth.
+    """Values of dual and primal at a point of the dual, their relative gap, and the best margin γ.
 
-    Attributes
-    ----------
-    dual, primal : float
-        Values of the two problems; the optimum lies between them.
-    gap : float
-        Their difference, relative to the largest of both, of ½‖M‖² and of 1e-9 Σ u d².
-    gamma : float
-        The margin γ that is best for the metric: the multiplier of the sum constraint.
+    The optimum lies between both values. The gap is relative to the largest of both, of ½‖M‖² and
+    of 1e-9 Σ u d².
     """
 
     dual: float

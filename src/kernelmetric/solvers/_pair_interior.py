@@ -346,8 +346,6 @@ def _best_multiple(problem: PairDual, metric: np.ndarray) -> np.ndarray:
 def _inwards(products: Any, target: float) -> Any:
     """How products far from their target, or eigenvalues of a matrix of them, shall change [1]_.
 
-    References
-    ----------
     .. [1] Gondzio, "Multiple centrality corrections in a primal-dual method for linear
        programming", Computational Optimization and Applications 6, 1996.
     """
