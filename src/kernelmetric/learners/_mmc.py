@@ -200,19 +200,7 @@ class MMC(PairLearner):
 
 
 class FarApart:
-    """Mean distance of pairs under a factor of norm one, and how far from the best that is.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, r)
-        Points, whitened.
-    rows : ndarray of shape (n_pairs, 2)
-        Dissimilar pairs.
-    diagonal : bool
-        Whether the factor is a vector of weights.
-    counts : ndarray of shape (n_pairs,), default=None
-        What the pairs count.
-    """
+    """Mean distance of pairs of whitened points under a factor of norm one, and its gap."""
 
     def __init__(
         self,
