@@ -44,20 +44,8 @@ def visible(text: Any, *, most: int | None = None, keep: str = "") -> str:
 
 
 def html_text(text: Any, *, most: int | None = None, keep: str = "") -> str:
-    """Text of a user for an HTML file, also between the quotes of an attribute.
+    """A user's text for HTML, also in an attribute: no tags, quotes or control characters.
 
-    Parameters
-    ----------
-    text : object
-        Whatever the user named.
-    most : int, default=None
-        Characters; what is longer ends in an ellipsis.
-    keep : str, default=""
-        Control characters that may stay.
-
-    Returns
-    -------
-    str
-        The text, without tags, quotes or anything that steers.
+    What is longer than ``most`` ends in an ellipsis; control characters in ``keep`` stay.
     """
     return escape(visible(text, most=most, keep=keep))
