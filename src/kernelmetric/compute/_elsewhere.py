@@ -24,18 +24,7 @@ _METHODS = (
 
 
 def is_collection(*values: Any) -> bool:
-    """Whether one of some values is a Dask collection: an array or a data frame in chunks.
-
-    Parameters
-    ----------
-    *values : object
-        Arguments of a method.
-
-    Returns
-    -------
-    bool
-        Told by the types alone.
-    """
+    """Whether the type of one of some values is a Dask collection."""
     return any(type(value).__module__.partition(".")[0] in _LIBRARIES for value in values)
 
 
@@ -57,18 +46,7 @@ class CollectionsMixin:
 
 
 def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that takes Dask collections too, and no masked arrays.
-
-    Parameters
-    ----------
-    method : callable
-        Of an estimator.
-
-    Returns
-    -------
-    callable
-        The same for all other arguments.
-    """
+    """A method that takes Dask collections too, and refuses masked arrays."""
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:

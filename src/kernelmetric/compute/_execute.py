@@ -48,23 +48,9 @@ def run_elsewhere(cluster: Any) -> Iterator[None]:
 def over_rows(
     work: Callable[[slice], Result], n_rows: int, bytes_per_row: float, *, most: int | None = None
 ) -> list[Result]:
-    """What some work gives for each block of rows, in their order.
+    """A list of what ``work`` gives for each slice of rows; a row gives the same in any block.
 
-    Parameters
-    ----------
-    work : callable
-        From a slice of rows to a result. It must give the same for a row in whatever block.
-    n_rows : int
-        Number of rows.
-    bytes_per_row : float
-        Working memory that one row of a block takes, all temporaries together.
-    most : int, default=None
-        Upper bound on the rows of a block, for work that should stay in the cache.
-
-    Returns
-    -------
-    list
-        One result a block.
+    ``bytes_per_row`` counts all temporaries; ``most`` bounds the rows of a block.
     """
     return [work(rows) for rows in row_blocks(n_rows, bytes_per_row, most=most)]
 
@@ -72,23 +58,9 @@ def over_rows(
 def map_rows(
     work: Callable[[slice], Any], n_rows: int, bytes_per_row: float, *, most: int | None = None
 ) -> Any:
-    """One array from a function of blocks of rows that gives an array of as many rows.
+    """One array from a function of a slice of rows that gives an array of as many rows.
 
-    Parameters
-    ----------
-    work : callable
-        From a slice of rows to an array with a row for each.
-    n_rows : int
-        Number of rows.
-    bytes_per_row : float
-        Working memory that one row of a block takes, all temporaries together.
-    most : int, default=None
-        Upper bound on the rows of a block.
-
-    Returns
-    -------
-    array
-        The rows together, in the library of the blocks.
+    ``bytes_per_row`` counts all temporaries; ``most`` bounds the rows of a block.
     """
     cluster = _ELSEWHERE.get()
     rows_elsewhere = None if cluster is None else cluster.map_rows(work)
@@ -117,26 +89,10 @@ def sum_rows(
     most: int | None = None,
     flops: float = 0.0,
 ) -> Any:
-    """The sum, over blocks of rows, of what a function gives for them.
+    """The sum, over slices of rows, of a number, an array, or a tuple of these.
 
-    Parameters
-    ----------
-    work : callable
-        From a slice of rows to a number or an array, or to a tuple of these.
-    n_rows : int
-        Number of rows.
-    bytes_per_row : float
-        Working memory that one row of a block takes, all temporaries together.
-    most : int, default=None
-        Upper bound on the rows of a block.
-    flops : float, default=0
-        Floating-point operations of all together. Threads share the blocks of much work, where
-        memory allows: the blocks and the order of the sum are the same.
-
-    Returns
-    -------
-    number, array or tuple
-        The sum, of each part of a tuple by itself.
+    Threads share the blocks where ``flops``, of all together, are many; the blocks and the order of
+    the sum are the same.
     """
     cluster = _ELSEWHERE.get()
     sums_elsewhere = None if cluster is None else cluster.sum_rows(work, bytes_per_row, most)
@@ -234,20 +190,8 @@ def sum_entries(
 ) -> tuple[Any, ...]:
     """The sums of what a function gives for blocks of the entries of long vectors.
 
-    Parameters
-    ----------
-    work : callable
-        From a slice to a tuple of numbers and small arrays that it made. It may write into these
-        entries of vectors: no other block looks at them.
-    n_entries : int
-        Of a vector, at least one. How entries are grouped depends on their number alone.
-    operations : float
-        Floating-point operations on each, to judge what threads are worth.
-
-    Returns
-    -------
-    tuple
-        The sums.
+    ``work`` gives a tuple of numbers and small arrays it made, and may write into its own entries.
+    Blocks depend on ``n_entries`` alone.
     """
     flops = _FLOPS_OF_ONE * operations * n_entries
     if n_entries <= _CACHED and not worth_threads(flops):
@@ -299,34 +243,10 @@ def _equal_shares(
 
 
 def worth_keeping(n_bytes: float, *, share: float = 1.0) -> bool:
-    """Whether an array may be kept that only saves time, as it can be computed again.
-
-    Parameters
-    ----------
-    n_bytes : float
-        What it takes.
-    share : float, default=1.0
-        The share of the memory budget that it may have.
-
-    Returns
-    -------
-    bool
-        True where it fits.
-    """
+    """Whether an array that can be computed again fits a share of the memory budget."""
     return n_bytes <= share * current_budget()
 
 
 def within_budget(n_bytes: float) -> float:
-    """What an array that is cut into blocks takes at most, for estimates of memory.
-
-    Parameters
-    ----------
-    n_bytes : float
-        What it would take in one piece.
-
-    Returns
-    -------
-    float
-        That, or the memory budget if that is less.
-    """
+    """The bytes of an array that is cut into blocks: the memory budget at most."""
     return min(n_bytes, float(current_budget()))

@@ -40,13 +40,7 @@ _WORTH_THREADS = 2e8  # floating-point operations: some milliseconds, many times
 def one_thread() -> Iterator[None]:
     """Keep what is inside on one thread: BLAS, OpenMP, and ours.
 
-    On a few hundred rows the threads of a BLAS wait for each other, and where other programs run
-    too that takes many times longer than the work.
-
-    Yields
-    ------
-    None
-        What was before is restored at the end, once nobody else wants a single thread.
+    On a few hundred rows, threads of a BLAS wait for each other many times longer than they work.
     """
     with _alone(openmp=True):
         yield
@@ -58,18 +52,7 @@ def alone() -> bool:
 
 
 def available_threads(flops: float = math.inf) -> int:
-    """Threads that a reduction would use, each with a tile of its own.
-
-    Parameters
-    ----------
-    flops : float, default=inf
-        Floating-point operations of the reduction.
-
-    Returns
-    -------
-    int
-        At least one.
-    """
+    """Threads that a reduction of so many operations would use, each with a tile of its own."""
     return 1 if _ALONE.get() or not worth_threads(flops) else _BLAS.available()
 
 
@@ -79,38 +62,15 @@ def worth_threads(flops: float) -> bool:
 
 
 def calm_if_small(flops: float) -> Any:
-    """One thread for BLAS in a ``with`` block of so few operations that more would only wait.
-
-    Threads of BLAS that were busy go on spinning for a while, on the cores that the next reduction
-    needs; on a busy machine they wait for each other many times longer than they work.
-
-    Parameters
-    ----------
-    flops : float
-        Floating-point operations in the block.
-
-    Returns
-    -------
-    context manager
-        One that does nothing where the work is large.
-    """
+    """One thread for BLAS in a ``with`` block of so few operations that more would only wait."""
     return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
 
 
 def calm_blas(flops: float) -> Any:
     """One thread for BLAS in a ``with`` block, while ours may share tiles there.
 
-    Its threads spin for a while after every product, on the cores that ours need.
-
-    Parameters
-    ----------
-    flops : float
-        Floating-point operations of the largest call of BLAS in the block.
-
-    Returns
-    -------
-    context manager
-        One that does nothing where that call is worth the threads of BLAS.
+    Does nothing where ``flops``, of the block's largest BLAS call, are worth the threads of BLAS:
+    they spin for a while after every product, on the cores that ours need.
     """
     return nullcontext() if flops > _WORTH_BLAS else _calm()
 
@@ -119,17 +79,7 @@ def calm_blas(flops: float) -> Any:
 def calm_around(work: Callable[..., Result], flops: float) -> Iterator[Callable[..., Result]]:
     """Keep BLAS on one thread around the calls of a function, and leave it its threads inside.
 
-    Parameters
-    ----------
-    work : callable
-        What may be worth threads.
-    flops : float
-        Floating-point operations around one call of it. Where they are many, nothing is done.
-
-    Yields
-    ------
-    callable
-        What is to be called instead of ``work``.
+    ``flops`` are those around one call. Yields what is to be called instead of ``work``.
     """
     if _ALONE.get() or worth_threads(flops):
         yield work

@@ -25,15 +25,8 @@ _SUFFIXES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 @lru_cache(maxsize=1)
 def native() -> Any | None:
-    """The compiled library.
+    """The compiled library; None where there is none for this version and machine.
 
-    Returns
-    -------
-    ctypes.CDLL or None
-        None where there is none for this version and machine.
-
-    Examples
-    --------
     >>> from kernelmetric.compute import native
     >>> native() is None or native().kernelmetric_version() > 0
     True

@@ -66,25 +66,10 @@ def overflow_error(dtype: Any) -> ValueError:
 
 
 def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Squared distances of listed pairs, from their differences.
+    """Squared distances of the pairs ``A[i], B[j]``, from their differences, in float64.
 
-    Parameters
-    ----------
-    A : array of shape (n, d)
-        Points; sparse CSR is accepted.
-    B : array of shape (m, d)
-        Other points; may be A.
-    i : ndarray of shape (n_pairs,)
-        Rows of A.
-    j : ndarray of shape (n_pairs,)
-        Rows of B.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,), dtype float64
-        To a few units in the last place of float64, for NumPy arrays of either dtype. Refused
-        where the dtype of A cannot hold them. O(n_pairs d) time, a bounded number of differences
-        in memory.
+    To a few units in the last place for NumPy arrays of either dtype, sparse CSR too; refused where
+    the dtype of A cannot hold them. A bounded number of differences is in memory.
     """
     if is_sparse(A) or is_sparse(B):
         squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
