@@ -17,22 +17,8 @@ STEERING = re.compile(
 def visible(text: Any, *, most: int | None = None, keep: str = "") -> str:
     r"""Text of a user as one line that is shown and does nothing: ``\x1b`` instead of an escape.
 
-    Parameters
-    ----------
-    text : object
-        Names of columns and files, labels, cells, messages about them.
-    most : int, default=None
-        Characters; what is longer ends in an ellipsis.
-    keep : str, default=""
-        Control characters that may stay, such as the ends of lines.
+    What is longer than ``most`` ends in an ellipsis; control characters in ``keep`` stay.
 
-    Returns
-    -------
-    str
-        The text.
-
-    Examples
-    --------
     >>> from kernelmetric.report import visible
     >>> print(visible("a\x1b[2Jb"))
     a\x1b[2Jb
