@@ -61,16 +61,7 @@ def is_frame(X: Any) -> bool:
 def is_table(X: Any) -> bool:
     """Whether X has columns that only a schema can turn into numbers: names, dates, gaps.
 
-    Parameters
-    ----------
-    X : object
-        Anything that may hold points.
-
-    Returns
-    -------
-    bool
-        False for arrays of numbers, and for frames of numbers and booleans without gaps, unless
-        floats do not tell the numbers of a column apart.
+    Also where floats do not tell the numbers of a column apart.
     """
     if isinstance(X, np.ndarray):
         return X.ndim == 2 and X.dtype.kind in "OUS" and not _all_numbers(X)
