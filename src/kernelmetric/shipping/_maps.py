@@ -51,17 +51,7 @@ class Waves(NamedTuple):
 
 
 class MetricMap(NamedTuple):
-    """z(x) = (f(x) - c) A + b, all that ``transform`` computes.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features of x.
-    features : KernelValues, Waves or None
-        f; None where it is the identity.
-    after : Affine
-        A, b and c.
-    """
+    """z(x) = (f(x) - c) A + b, all that ``transform`` computes; f is the identity where None."""
 
     n_features: int
     features: KernelValues | Waves | None
@@ -69,19 +59,7 @@ class MetricMap(NamedTuple):
 
 
 def metric_map(metric: Any) -> MetricMap:
-    """Take a fitted metric apart.
-
-    Parameters
-    ----------
-    metric : estimator
-        A linear learner, a metric with a kernel, a space, or what scikit-learn has of that kind:
-        PCA, TruncatedSVD, LinearDiscriminantAnalysis, NeighborhoodComponentsAnalysis.
-
-    Returns
-    -------
-    MetricMap
-        In float64, whatever the metric was fitted in.
-    """
+    """Take a fitted metric, of ours or a linear one of scikit-learn's, apart, in float64."""
     check_is_fitted(metric)
     refuse_signed(metric)
     refuse_table(metric, "export")
