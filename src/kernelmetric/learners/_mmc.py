@@ -10,15 +10,9 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import like, sum_rows, warn
-from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._factors import factor
-from kernelmetric.learners._pair_learner import (
-    PairCounts,
-    PairLearner,
-    all_or_random_pairs,
-    differences,
-)
+from kernelmetric.learners._pair_learner import PairCounts, PairLearner, differences
 from kernelmetric.solvers import minimize_lbfgs
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
@@ -158,9 +152,6 @@ class MMC(PairLearner):
         d, N = n_features, min(self.max_pairs, n_samples * (n_samples - 1) // 2)
         # differences of half of the pairs, twice; their row numbers
         return 8 * (N * (d + 6) + 4 * n_samples * d + 25 * d * d)
-
-    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
     def _whitening(self, Z: np.ndarray, counts: PairCounts | None) -> np.ndarray:
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""

@@ -138,6 +138,8 @@ class PairLearner(TupleLearner):
     """A learner that takes labels, or pairs that are known to be alike or to differ."""
 
     learns_from = "pairs"
+    max_pairs: int
+    random_state: Any
     _needs_dissimilar = True
 
     def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
@@ -234,7 +236,7 @@ class PairLearner(TupleLearner):
         return found, codes, counts
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        raise NotImplementedError
+        return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
 
 def all_or_random_pairs(Z: np.ndarray, codes: np.ndarray, most: int, random_state: Any) -> Pairs:
