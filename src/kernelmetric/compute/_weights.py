@@ -81,7 +81,7 @@ def unweighed(y: Any) -> tuple[Any, Weights | None]:
 
 
 def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None]:
-    """Checked weights, and the rows that have any; None where all count one, or all have some."""
+    """Rows with a weight (None: all) and their weights (None: all count one), checked."""
     if sample_weight is None:
         return None, None
     refuse_streams(X)

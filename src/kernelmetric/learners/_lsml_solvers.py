@@ -27,9 +27,9 @@ _MOST_IN_PART, _PART_TOL, _FAR = 20, 1e-2, 0.3  # gaps that are good for it, and
 class ComparedPairs(LogDetDivergence):
     """Divergence from the identity, and squared residuals of distances in wrong order.
 
-    With x and y the squared distances of the near and the far pair, a comparison costs ``(√x -
-    √y)²`` where x > y: convex, and homogeneous, so that its value is that of its gradient, ``(1 -
-    √(y/x)) x + (1 - √(x/y)) y``. In the coordinates Y the prior is the identity.
+    With x and y the squared distances of the near and the far pair, a comparison costs
+    ``(√x - √y)²`` where x > y: convex, and homogeneous, so that its value is that of its gradient,
+    ``(1 - √(y/x)) x + (1 - √(x/y)) y``. In the coordinates Y the prior is the identity.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ def minimize_projected(
 
     The step is found by backtracking and allowed to grow again; the momentum restarts whenever it
     points uphill, which gives linear convergence where the function is strongly convex.
-    ``converged(point, value, gradient)`` stops it, and so does a true answer of ``report(point,
-    value)``. Also returns the last step, for a warm start.
+    ``converged(point, value, gradient)`` stops it, and so does a true answer of
+    ``report(point, value)``. Also returns the last step, for a warm start.
     """
     x, y, momentum = start, start, 1.0
     value_y, gradient_y = finite_or_none(objective, y)

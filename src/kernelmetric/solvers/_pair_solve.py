@@ -41,8 +41,8 @@ def solve_pairs(
 
     "auto" takes the interior-point method while a step of it takes about a second at most: up to
     some 2,000 pairs, or 100,000 pairs in 30 coordinates. ``sharp``: that method goes on to 1e-9, or
-    to 1e-6 where a step is slow. It begins near ``metric``; a true answer of ``report(n_steps, gap,
-    metric)`` stops it.
+    to 1e-6 where a step is slow. It begins near ``metric``; a true answer of
+    ``report(n_steps, gap, metric)`` stops it.
     """
     if solver not in ("auto", "interior", "first-order"):
         raise ValueError(

@@ -18,8 +18,8 @@ def solve_in_place(
 
     Conjugate gradients, preconditioned by the Cholesky factor of K in single precision: a few
     products where its smallest eigenvalue is above rounding. The factor takes one triangle of K,
-    the products the other, so that there is one n × n array. Where that does not converge, ``(K +
-    ridge I) X = B`` is solved instead. Returns X and ``K X``, both in float64.
+    the products the other, so that there is one n × n array. Where that does not converge,
+    ``(K + ridge I) X = B`` is solved instead. Returns X and ``K X``, both in float64.
     """
     diagonal = K.diagonal().copy()
     rounding = float(np.finfo(np.float32).eps * np.abs(diagonal).max())

@@ -37,9 +37,10 @@ def choose_lam(
 ) -> tuple[float, dict[float, float]]:
     """The λ under which labels that were hidden are found again, and the shares found by λ.
 
-    Every fold of the labelled points is hidden in turn, everything embedded anew by ``embed(codes,
-    lam)``, and the hidden points classified by their nearest labelled ones. The default, infinity,
-    gives way only to a λ that is better by more than one standard error of the difference.
+    Every fold of the labelled points is hidden in turn, everything embedded anew by
+    ``embed(codes, lam)``, and the hidden points classified by their nearest labelled ones. The
+    default, infinity, gives way only to a λ that is better by more than one standard error of the
+    difference.
     """
     if codes is None:
         return 2.0**HEARD / scale, {}

@@ -65,7 +65,8 @@ class ArrayAPI:
     ) -> None:
         """Put a value from column ``start[i]`` up to ``stop[i]`` of every row i, in place.
 
-        With ``own``: outside of that range, and at column ``own[i]``. ``columns`` is a slice.
+        With ``own``: outside of that range, and at column ``own[i]``. Only the columns
+        of the slice are looked at.
         """
         xp, part = array_namespace(A), A[:, columns]
         numbers = xp.arange(columns.start, columns.stop, device=device(A))[None, :]

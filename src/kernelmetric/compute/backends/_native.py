@@ -128,8 +128,9 @@ def add_listed_hinge(
 ) -> float:
     """The hinge over listed pairs; adds its slopes, and the Laplacian of their weights times E.
 
-    ``pairs`` (point, impostor) are sorted by point; an impostor violates a target nearer than its
-    entry of ``thresholds`` (n, k), in float64 like ``slopes``; ``counted`` has their weights.
+    ``pairs`` (point, impostor) are sorted by point. An impostor nearer than an entry of
+    ``thresholds`` (n, k) violates that target. Thresholds and ``slopes`` are float64; ``counted``
+    has weights of targets and impostors.
     """
     value = np.zeros(1)
     weights: list[Any] = [np.ascontiguousarray(w, np.float64) for w in counted or ()]

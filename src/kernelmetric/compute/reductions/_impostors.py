@@ -50,13 +50,13 @@ def lmnn_hinge(
 
     ``f = Σ_ij w_ij d_ij + c Σ_ijl w_ij (1 - y_il) h(1 + d_ij - d_il)``, with ``d`` the squared
     distances between rows of E, **sorted by class**, ``w_ij`` marking target neighbours
-    (``targets``, -1 where missing) and ``h`` the hinge. Where ``smoothing`` = μ > 0, ``h(t) =
-    t²/2μ`` for 0 < t < μ and ``t - μ/2`` beyond: at most μ/2 below the hinge, with a continuous
-    gradient.
+    (``targets``, -1 where missing) and ``h`` the hinge. Where ``smoothing`` = μ > 0,
+    ``h(t) = t²/2μ`` for 0 < t < μ and ``t - μ/2`` beyond: at most μ/2 below the hinge, with a
+    continuous gradient.
 
     f depends on the points through ``d`` alone, so ``df = Σ_ij ω_ij dd_ij`` with pair weights
-    ``ω``; the gradient is ``2 Lap(ω) E`` with respect to E, ``Xᵀ Lap(ω) X`` with respect to M. O(n²
-    r) time plus O(active pairs · p); one block of rows × n in memory.
+    ``ω``; the gradient is ``2 Lap(ω) E`` with respect to E, ``Xᵀ Lap(ω) X`` with respect to M.
+    O(n² r) time plus O(active pairs · p); one block of rows × n in memory.
     """
     if not backend_of(E).host:
         return hinge_there(E, V, targets, codes, c, smoothing, weighed)

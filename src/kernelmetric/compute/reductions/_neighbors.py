@@ -43,10 +43,10 @@ def nearest_neighbors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Exact k nearest neighbours among the rows of X, nearest first, and squared distances.
 
-    Without queries, of every point itself left out. Rows are -1 and squares inf where there are too
-    few. Exact means: as if computed in float64 from differences; ties go to the earlier row. O(m n
-    d) time, one block of rows × n in memory; O(m n 128) for 10,000 points or more with 256 features
-    or more, whose variance lies in few directions.
+    Without queries, those of every point, itself left out. Rows are -1 and squares inf where there
+    are too few. Exact means: as if computed in float64 from differences; ties go to the earlier
+    row. O(m n d) time, one block of rows × n in memory; O(m n 128) for 10,000 points or more with
+    256 features or more, whose variance lies in few directions.
     """
     Q = X if queries is None else queries
     if backend_of(X).host and backend_of(Q).host and 1 <= k < X.shape[0]:

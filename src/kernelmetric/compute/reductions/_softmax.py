@@ -51,9 +51,9 @@ def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tupl
     """NCA objective and its gradient (r, d), eq. (3) and (5) of [1]_; **rows sorted by class**.
 
     ``f(L) = -Σ_i Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(-|L x_i - L x_j|²)``, ``p_ii = 0``:
-    minus the expected number of points that pick a neighbour of their own class. With ``W_ij = p_ij
-    ([y_i = y_j] - p_i)`` the rows of W sum to zero, and ``∂f/∂E = 2 (diag(Wᵀ1) - W - Wᵀ) E`` for
-    the embedding ``E = X Lᵀ``.
+    minus the expected number of points that pick a neighbour of their own class. With
+    ``W_ij = p_ij ([y_i = y_j] - p_i)`` the rows of W sum to zero, and
+    ``∂f/∂E = 2 (diag(Wᵀ1) - W - Wᵀ) E`` for the embedding ``E = X Lᵀ``.
 
     O(n² r + n r d) time, one block of rows × n in memory; on a CPU, besides, as much of half the
     softmax as an eighth of the memory budget holds. With weights the softmax is computed whole.
@@ -125,8 +125,8 @@ def softmax_reduction(
 
     ``weigh(P, rows, logs) -> value, W`` gives for some rows, from ``p_ij = w_j exp(-d_ij) / s_i``,
     p_ii = 0, and ``log s_i``, their share of f and ``W_ij = ∂f/∂d_ij``; it may overwrite P. The
-    product is ``(D - W - Wᵀ) F`` with the sums of ``W + Wᵀ`` on the diagonal of D: for ``E = X
-    Lᵀ``, ``∂f/∂L = 2 productᵀ X`` with F = E, and ``∂f/∂M = Xᵀ product`` with F = X.
+    product is ``(D - W - Wᵀ) F`` with the sums of ``W + Wᵀ`` on the diagonal of D: for
+    ``E = X Lᵀ``, ``∂f/∂L = 2 productᵀ X`` with F = E, and ``∂f/∂M = Xᵀ product`` with F = X.
     """
     n = E.shape[0]
     E = E - robust_center(E)

@@ -64,9 +64,9 @@ def by_symmetry(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """``Σ_i p_i``, and ``(W + Wᵀ) [E, 1]``, from the upper half of the softmax.
 
-    With ``s_i`` the sum of row i of K, ``W_ij + W_ji = K_ij (a_i + a_j)``, where ``a`` is ``(1 - p)
-    / s`` within a class and ``-p / s`` between classes. Rows of the centred points E are sorted by
-    class. ``near`` is False for rows too far for a common shift: not in the sums.
+    With ``s_i`` the sum of row i of K, ``W_ij + W_ji = K_ij (a_i + a_j)``, where ``a`` is
+    ``(1 - p) / s`` within a class and ``-p / s`` between classes. Rows of the centred points E are
+    sorted by class. ``near`` is False for rows too far for a common shift: not in the sums.
     """
     limits = _RANGES[itemsize_of(E)]
     tiles = _Tiles(E, codes, limits)

@@ -37,8 +37,8 @@ def mine_softmax(
     """NCA objective within ``eps n``, and the pairs that a descent should watch.
 
     Points farther by ``slack`` in squared distance are listed too, for when the map moves. NaN and
-    None where lists would be longer than ``most`` on average, and for other libraries' arrays. O(n²
-    r) time for the distances, exponentials for the listed pairs alone.
+    None where lists would be longer than ``most`` on average, and for other libraries' arrays.
+    O(n² r) time for the distances, exponentials for the listed pairs alone.
     """
     if not isinstance(E, np.ndarray):
         return np.nan, None
