@@ -202,10 +202,25 @@ def ridge_solution(
 
 
 def leave_one_out_errors(K: np.ndarray, Y: np.ndarray, ridges: Any = RIDGES) -> np.ndarray:
-    """Mean squared error of ridge regression on points left out, for each ridge: O(r n³) time.
+    """Mean squared error of ridge regression on points left out, for each ridge.
 
-    The intercept is a constant added to the kernel, K + 1. Centring K instead would let the mean of
-    the other targets tell that of the point left out.
+    The intercept is a constant added to the kernel, K + 1. Centring K instead would let the mean
+    of the other targets tell that of the point left out.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    Y : ndarray of shape (n, p)
+        Targets.
+    ridges : array-like of shape (r,)
+        Ridges λ, positive.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+        Mean over points and columns. O(r n³) time; of p classes, only those of several points
+        cost more than one.
     """
     return np.array([left_out(K, Y, ridge)[0] for ridge in ridges])
 
