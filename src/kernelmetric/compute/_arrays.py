@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -122,10 +121,11 @@ def symmetric_eigenpairs(A: Any) -> tuple[np.ndarray, Any]:
     return backend_of(A).symmetric_eigenpairs(A)
 
 
-def positive_solver(A: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """What solves ``A X = B`` for columns B: the Cholesky factor of A, which may be overwritten.
+def positive_solver(A: Any) -> Any:
+    """What solves ``A X = B`` when called with B: the Cholesky factor of A.
 
-    It raises ``LinAlgError`` where A is not positive definite.
+    A may be overwritten. ``inverse_diagonal()``, the last call, is that of the inverse of A. It
+    raises ``LinAlgError`` where A is not positive definite.
     """
     return backend_of(A).positive_solver(A)
 

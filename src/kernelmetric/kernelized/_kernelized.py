@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -13,6 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import (
     anywhere,
+    checked_weights,
     home,
     require_memory,
     streamed,
@@ -64,10 +66,10 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
     space : Space or 'auto', default='auto'
         Where coordinates come from: :class:`KPCA`, :class:`Nystroem`, :class:`RandomFeatures` or
         :class:`KernelTrick`, without a kernel of its own. 'auto' is
-        :class:`~kernelmetric.selection.RidgeKPCA` where the kernel has a ridge (kernel='auto') and
-        the learner needs labels: the 32 leading components, and the directions of ridge
-        regression. Above 4,000 points with a leave-one-out error of at most 1 %, 2,000 boundary
-        points are used, by the margins of :class:`LMNN` and :class:`LMCA`, too. For
+        :class:`~kernelmetric.selection.RidgeKPCA` where the learner needs labels: what ridge
+        regression predicts, and up to 32 leading components. Training points are placed there as
+        if they had been left out. Above 4,000 points with a leave-one-out error of at most 1 %,
+        2,000 boundary points are used, by the margins of :class:`LMNN` and :class:`LMCA`, too. For
         :class:`IdealizedKernel` from pairs of 101 to 2,000 points it is
         :class:`~kernelmetric.spaces.PairKPCA`, the 24 directions that tell the pairs apart.
         Otherwise it is full-rank KPCA up to 2,000 points, KPCA of rank 256 up to 10,000, and 1,000
@@ -228,18 +230,43 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         Returns
         -------
         array of shape (n_samples, n_components)
-            As :meth:`transform` gives them, or where there is none, as the learner does; the
-            kernel is evaluated only once.
+            As :meth:`transform` gives them, or where there is none, as the learner does. In the
+            automatic space of labelled points, each row is where it would be had it not been in
+            the table, see :class:`~kernelmetric.selection.RidgeKPCA`: use these coordinates for
+            training rows, and those of :meth:`transform` for all others.
         """
         if not hasattr(self.learner, "transform"):
             refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
             return in_dtype_of(Z, E)
+        Z, E = self.fit_both(X, y, **fit_params)
+        if Z.shape[0] == _num_samples(X):
+            return E
+        placed = self.transform(X)  # rows without weight, which no fit has seen, are new points
+        weighted = checked_weights(fit_params["sample_weight"], _num_samples(X)) > 0
+        placed[np.flatnonzero(weighted)] = E
+        return placed
+
+    def fit_both(self, X: Any, y: Any, **fit_params) -> tuple[Any, Any]:
+        """Fit; the training rows that have weight in the space, and in the learned coordinates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+        y : array-like of shape (n_samples,)
+            Labels.
+        **fit_params : dict
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        tuple of array
+            What the learner learned from, and what it makes of that.
+        """
         Z, _ = self._fit(X, y, **fit_params)
-        if Z.shape[0] < _num_samples(X):  # rows without weight were left out
-            return self.transform(X)
         with config_context(transform_output="default"):
-            return in_dtype_of(Z, self.learner_.transform(Z))
+            return Z, in_dtype_of(Z, self.learner_.transform(Z))
 
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.

@@ -26,7 +26,7 @@ def coordinates_rank(space: Any, kernel: Kernel, n_samples: int, n_features: int
         elif isinstance(value, float):
             bounds.append(_FRACTION_RANK)
     if hasattr(space, "most_rank"):  # leading components, and as many more as the labels need
-        return min(n_samples, space.most_rank)
+        return min(n_samples, space.most_rank(n_samples))
     if hasattr(space, "gram_") and "singular" in params:  # the basis is that of the points
         return n_samples
     return max(1, int(min(bounds)))

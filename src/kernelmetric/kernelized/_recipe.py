@@ -16,7 +16,8 @@ from kernelmetric.kernelized._parts import is_auto, is_estimator
 from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.kernelized._tables import with_columns
 from kernelmetric.kernels import Kernel
-from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space, has_ridge
+from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space
+from kernelmetric.selection._ridge_kpca import ALL_ROWS as MOST_PAIRWISE
 
 _GIVEN = "as given"
 _FROM_RECIPE = "from the recipe that was given"
@@ -103,11 +104,12 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
     if candidates:
         errors = ", ".join(f"{name} {error:.3g}" for name, error in candidates.items())
         reasons["kernel"] = f"ridge regression on points left out has the errors {errors}"
-    elif has_ridge(space.kernel_) and not recipe.kernel.is_bound:
+    elif hasattr(space.kernel_, "ridge_"):
         reasons["kernel"] = "labels cannot choose, so the RBF of median width and a ridge"
     reasons["rows"] = f"all {n_samples:,} rows"
     if hasattr(space, "rows_"):
-        plain.set_params(rows=space.rows_)
+        n_components = min(space._n_leading(n_samples), space.rank_)
+        plain.set_params(rows=space.rows_, ridge=space.ridge_, n_components=n_components)
         if space.rows_ == "boundary":
             reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
     fresh = clone(learner).set_params(**getattr(learner, "_resolved", dict)())
@@ -157,9 +159,9 @@ def space_for(
     """The automatic space of a kernel, and why; without a learner that may see labels, by size."""
     # Only for who needs labels: others, such as clusterers, must not see them.
     labelled = learner is not None and get_tags(learner).target_tags.required
-    if labelled and has_ridge(kernel):
+    if labelled and not (kernel.pairwise and n_samples > MOST_PAIRWISE):
         seed = 0 if random_state is None else random_state
-        why = "the kernel has a ridge and the learner needs labels: components and regression"
+        why = "the learner needs labels: predictions of left-out points, and components"
         return RidgeKPCA(random_state=seed), why
     space = automatic_space(n_samples, random_state, paired=paired)
     told = "pairs of " if paired else ""

@@ -19,17 +19,21 @@ from kernelmetric.prediction._cross_fit import (
     Fold,
     cross_fitted,
     embedded,
-    learned_coordinates,
+    fitted_coordinates,
+    left_out_fold,
+    refitted,
     settled,
     splits_of,
     unsettled,
 )
+from kernelmetric.prediction._linear import left_out_scores, linear_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     Neighbors,
     faiss_index,
     nearest,
     nearest_by_faiss,
+    nearest_others,
     spread,
 )
 from kernelmetric.prediction._novelty import (
@@ -39,7 +43,8 @@ from kernelmetric.prediction._novelty import (
     usual_kernel_distance,
 )
 
-FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
+FEW = 500  # points: with so few, a map that was learned with a point knows its label
+_FOLDS = 5
 _LARGEST = 1e150  # of a target: sums of squares of larger ones overflow
 
 
@@ -58,7 +63,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     _kept: np.ndarray | None
     _n_given: int
 
-    def __init__(self, metric=None, *, cv=5, index=None, random_state=0):
+    def __init__(self, metric=None, *, cv="auto", index=None, random_state=0):
         self.metric = metric
         self.cv = cv
         self.index = index
@@ -150,6 +155,11 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
                     f"Got metric={self.metric!r}, which has no transform, but expected a metric: "
                     "try Kernelized(LMNN())."
                 )
+        if isinstance(self.cv, str) and not self._chooses_folds:
+            raise ValueError(
+                f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter of "
+                "scikit-learn's: try 'auto'."
+            )
         if self.index is not None and not isinstance(self.index, str):
             raise ValueError(
                 f"Got index={self.index!r}, but expected None for an exact search, or what "
@@ -172,8 +182,9 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ) -> list[Fold]:
         """Fit the metric on all points; coordinates of points that metrics have not seen.
 
-        Of classes a kernel is chosen once, unless points are few. Intervals promise something, so
-        for numbers it is chosen in every fold again.
+        A metric whose space leaves points out gives them by its one fit. Of 500 points or fewer the
+        learner is fitted again without some; for numbers, whose intervals promise something, all
+        of the metric is.
         """
         (X,) = indexable(X)
         if not classes and np.max(np.abs(y)) > _LARGEST:
@@ -184,19 +195,31 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
             X = np.asarray(X)  # of a Gram matrix, folds take columns too
         metric = clone(self._given_metric())
-        E = learned_coordinates(metric, X, y, sample_weight)
+        Z, E = fitted_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
         n_given = self.__dict__.pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
-        splits = splits_of(self.cv, X, y, self.random_state, classes=classes, kept=kept)
-        fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
-        folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
+        leaves_out = self._chooses_folds and Z is not None
+        if leaves_out and len(y) > FEW:
+            folds = [left_out_fold(E, self.random_state)]
+        else:
+            cv = _FOLDS if self._chooses_folds else self.cv
+            splits = splits_of(cv, X, y, self.random_state, classes=classes, kept=kept)
+            if leaves_out and classes:
+                folds = list(refitted(metric.recipe_.learner, Z, y, splits, sample_weight))
+            else:
+                fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
+                folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
         self.usual_distance_ = self._usual_distance(folds)
         if self.index is not None:
             self._faiss  # noqa: B018 (a wrong factory is refused by fit, not by predict)
         return folds
+
+    @property
+    def _chooses_folds(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "auto"
 
     def _usual_distance(self, folds: list[Fold]) -> float:
         if has_kernel_distance(self.metric_):
@@ -236,7 +259,20 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
 
 def found_in(folds: list[Fold]) -> list[Neighbors]:
     """Neighbours of the points held out, among those that their metric saw."""
-    return [nearest(fold.E, fold.E_new, MOST) for fold in folds]
+    return [
+        nearest_others(fold.E, fold.test, MOST)
+        if fold.left_out
+        else nearest(fold.E, fold.E_new, MOST)
+        for fold in folds
+    ]
+
+
+def held_out_scores(fold: Fold, Y: np.ndarray, ridge: float, mass: np.ndarray | None) -> np.ndarray:
+    """Linear scores of the points held out, by the others."""
+    own = None if mass is None else mass[fold.train]
+    if fold.left_out:
+        return left_out_scores(fold.E, Y, ridge, own)[fold.test]
+    return linear_scores(fold.E, Y[fold.train], ridge, own)(fold.E_new)
 
 
 def require_points(X: Any) -> None:

@@ -23,8 +23,13 @@ from kernelmetric.compute import (
     with_classes,
 )
 from kernelmetric.kernelized import Kernelized
-from kernelmetric.learners import LMNN
-from kernelmetric.prediction._base import MetricPredictor, found_in, require_points
+from kernelmetric.learners import NCA
+from kernelmetric.prediction._base import (
+    MetricPredictor,
+    found_in,
+    held_out_scores,
+    require_points,
+)
 from kernelmetric.prediction._combined import Combination, log_odds
 from kernelmetric.prediction._cross_fit import Fold, embedded, parts_of
 from kernelmetric.prediction._linear import RIDGES, LinearScores, linear_scores
@@ -51,19 +56,23 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
 
     .. math:: p_c \propto \exp(w_1 \log v_c + w_2 r_c + b_c).
 
-    The metric draws each training point to its own class, so training points say nothing about new
-    ones. Therefore the metric is also fitted without each of some folds, and k, the width τ, the
-    ridge and the weights are those that predict the points held out best.
+    k, the width τ, the ridge and the weights are those that predict points best which were left
+    out. The automatic space of :class:`Kernelized` places every training point as if it had been
+    left out, so one fit tells them. For other metrics, the metric is also fitted without each of
+    some folds.
 
     Parameters
     ----------
     metric : estimator, default=None
         Any metric of this library, or anything else that has ``fit(X, y)`` and ``transform``, such
-        as a pipeline that ends in one. None is ``Kernelized(LMNN())``. A metric that is not fitted
+        as a pipeline that ends in one. None is ``Kernelized(NCA())``. A metric that is not fitted
         again (``FrozenEstimator``) must not have seen X, or probabilities are too sure.
-    cv : int, splitter or list of splits, default=5
-        How points are held out. Of folds, only as many are fitted as hold 1,000 points out. Where
-        rows belong together, such as several of one patient, give splits that keep them together.
+    cv : 'auto', int, splitter or list of splits, default='auto'
+        How points are held out. 'auto' takes the places that the metric's one fit gives left-out
+        points; of up to 500 points, the learner is fitted again in five folds. Where the metric
+        has no such places, the whole metric is fitted in five folds, as it is with a number of
+        folds; of these, only as many are fitted as hold 1,000 points out. Where rows belong
+        together, such as several of one patient, give splits that keep them together.
     index : str, default=None
         None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
         learned coordinates, such as 'HNSW32', for many training points.
@@ -93,8 +102,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     coef_, intercept_ : ndarray of shape (n_components, n_classes) and (n_classes,)
         Ridge regression on the learned coordinates; classes are coded ±1.
     log_loss_ : float
-        Mean log-loss on the points held out, by metrics that had not seen them and by numbers that
-        the other folds chose: what to expect of new points. NaN where none could be held out.
+        Mean log-loss on the points left out, by numbers that the other folds chose: what to expect
+        of new points. NaN where none could be held out.
     usual_distance_ : float
         What :meth:`score_samples` divides by.
     n_features_in_ : int
@@ -109,9 +118,9 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
 
     Notes
     -----
-    A fit takes about 1 + 4/5 times ``cv`` fits of the metric. Above 500 points it is less what
-    choosing the kernel takes, which is done once, with all of them. Another order of rows makes
-    other folds. Predictions are NumPy arrays.
+    With the automatic space a fit takes little more than one fit of the metric; with folds, about
+    1 + 4/5 times ``cv`` fits, less what choosing the kernel takes above 500 points, which is done
+    once, with all of them. Another order of rows makes other folds. Predictions are NumPy arrays.
 
     Examples
     --------
@@ -126,7 +135,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     array([[0, 0, 0]])
     """
 
-    def __init__(self, metric=None, *, cv=5, index=None, random_state=0, class_weight=None):
+    def __init__(self, metric=None, *, cv="auto", index=None, random_state=0, class_weight=None):
         super().__init__(metric, cv=cv, index=index, random_state=random_state)
         self.class_weight = class_weight
 
@@ -231,7 +240,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         return self.classes_[P.argmax(axis=1)]
 
     def _default_metric(self) -> Any:
-        return Kernelized(LMNN(class_weight=self.class_weight))
+        return Kernelized(NCA(class_weight=self.class_weight))
 
     def _priors(self, codes: np.ndarray) -> np.ndarray:
         sizes = np.bincount(codes, vars(self).get("_mass"), minlength=len(self.classes_))
@@ -269,18 +278,18 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         # Our folds all have the classes as frequent as the points held out: what each point then
         # tells of its own class is taken away.
         alone = np.zeros(len(truth))
-        if isinstance(self.cv, Integral) and self.class_weight != "balanced":
+        if (
+            self._chooses_folds or isinstance(self.cv, Integral)
+        ) and self.class_weight != "balanced":
             alone = np.log1p(-1.0 / np.bincount(codes)[truth])
         numbers = sorted({min(k, most) for k in NUMBERS})
         hits = {vote: votes(vote)[at] for vote in itertools.product(numbers, TEMPERATURES)}
         lines = {}
         for ridge in RIDGES:
-            scores = [np.empty((0, len(priors)))]
-            for fold in folds:
-                own = None if self._mass is None else self._mass[fold.train]
-                line = linear_scores(fold.E, self._signs(codes[fold.train]), ridge, own)
-                scores.append(line(fold.E_new))
-            lines[ridge] = np.concatenate(scores)
+            scores = [
+                held_out_scores(fold, self._signs(codes), ridge, self._mass) for fold in folds
+            ]
+            lines[ridge] = np.concatenate([np.empty((0, len(priors))), *scores])
         return _HeldOut(truth, cache(votes), hits, lines, self._held_out_mass(folds), alone)
 
 

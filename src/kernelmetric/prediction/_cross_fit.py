@@ -21,18 +21,47 @@ from sklearn.utils.validation import has_fit_parameter
 from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
+from kernelmetric.metric import Metric
 from kernelmetric.transductive import TransductiveDistance
 
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
+MOST_JUDGES = 4000  # points of one fit that do so, each left out by itself
 
 
 class Fold(NamedTuple):
-    """Learned coordinates of the points a metric saw, and of some that it did not see."""
+    """Learned coordinates of the points a metric saw, and of some that it did not see.
+
+    Where ``left_out``, the latter are some of the former, each where it would be without itself.
+    """
 
     E: np.ndarray
     train: np.ndarray
     E_new: np.ndarray
     test: np.ndarray
+    left_out: bool = False
+
+
+def left_out_fold(E: np.ndarray, random_state: Any) -> Fold:
+    """One fit whose places know nothing of their own labels: each point is judged by the others."""
+    n = len(E)
+    rows = np.arange(n)
+    if n > MOST_JUDGES:
+        rows = np.sort(check_random_state(random_state).permutation(n)[:MOST_JUDGES])
+    return Fold(E, np.arange(n), E[rows], rows, left_out=True)
+
+
+def refitted(
+    learner: Any, Z: Any, y: np.ndarray, splits: list, sample_weight: np.ndarray | None = None
+) -> Iterator[Fold]:
+    """Fit a learner alone without some points, on coordinates that know nothing of their labels."""
+    for train, test in splits:
+        fresh = clone(learner)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight[train]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit on all points has said it
+            fresh.fit(take_rows(Z, train), y[train], **weights)
+            E, E_new = (embedded(fresh, take_rows(Z, rows)) for rows in (train, test))
+        yield Fold(E, train, E_new, test)
 
 
 def cross_fitted(
@@ -81,9 +110,20 @@ def learned_coordinates(
     metric: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> np.ndarray:
     """Fit a metric; the learned coordinates of its points in float64."""
+    return fitted_coordinates(metric, X, y, sample_weight)[1]
+
+
+def fitted_coordinates(
+    metric: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None
+) -> tuple[Any, np.ndarray]:
+    """Fit a metric; its points in its space where that leaves them out, and as it learned them."""
     weights = {} if sample_weight is None else {_name_of_weights(metric): sample_weight}
     with config_context(transform_output="default"):
-        return _plain(metric.fit_transform(X, y, **weights))
+        if type(metric) is not Kernelized:
+            return None, _plain(metric.fit_transform(X, y, **weights))
+        Z, E = metric.fit_both(X, y, **weights)
+        leaves_out = getattr(metric.space_, "knows_labels", False)
+        return (Z if leaves_out and isinstance(metric.learner_, Metric) else None), _plain(E)
 
 
 def _name_of_weights(metric: Any) -> str:

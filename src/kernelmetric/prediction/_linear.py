@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.linear_model import Ridge
 
+_LEAST_KEPT = 1e-6  # of a residual
 RIDGES = (1e-6, 1e-3, 1e-1)  # of the mean variance of a coordinate
 
 
@@ -59,3 +60,18 @@ def linear_scores(
     return LinearScores(
         np.ascontiguousarray(np.reshape(model.coef_, (p, -1)).T), np.reshape(model.intercept_, p)
     )
+
+
+def left_out_scores(
+    E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None = None
+) -> np.ndarray:
+    """What :func:`linear_scores` of all other rows would say of each row."""
+    roots = np.ones(len(E)) if mass is None else np.sqrt(mass)
+    q = roots / np.linalg.norm(roots)
+    fitted = linear_scores(E, Y, ridge, mass)(E)
+    A = E - (q * roots) @ E / np.sum(q * roots)
+    level = float(np.mean(np.var(E, axis=0))) or 1.0
+    A = roots[:, None] * A
+    G = A.T @ A + ridge * level * np.sum(roots**2) * np.eye(E.shape[1])
+    moved = np.einsum("ij,ji->i", A, np.linalg.solve(G, A.T)) + q**2
+    return Y - (Y - fitted) / np.maximum(1.0 - moved, _LEAST_KEPT)[:, None]

@@ -42,6 +42,15 @@ def nearest(E: np.ndarray, queries: np.ndarray, k: int) -> Neighbors:
     return Neighbors(*nearest_neighbors(E, min(k, len(E)), queries=queries))
 
 
+def nearest_others(E: np.ndarray, rows: np.ndarray, k: int) -> Neighbors:
+    """The exact k nearest of the other rows of E, for some of its rows."""
+    k = min(k, len(E) - 1)
+    found = nearest(E, E[rows], k + 1)
+    own = found.rows == rows[:, None]
+    own[~own.any(axis=1), -1] = True  # one of many copies may not be among them
+    return Neighbors(*(part[~own].reshape(len(rows), k) for part in found))
+
+
 class FaissIndex(NamedTuple):
     """A faiss index of learned coordinates about their middle, which float32 has digits for.
 

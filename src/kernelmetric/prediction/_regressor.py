@@ -23,7 +23,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
-from kernelmetric.prediction._base import MetricPredictor, found_in
+from kernelmetric.prediction._base import MetricPredictor, found_in, held_out_scores
 from kernelmetric.prediction._combined import Combination, sum_of_numbers
 from kernelmetric.prediction._cross_fit import Fold, embedded, parts_of
 from kernelmetric.prediction._linear import RIDGES, LinearScores, linear_scores
@@ -54,7 +54,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         Any metric of this library that learns from numbers, or anything else that has ``fit(X, y)``
         and ``transform``. None is ``Kernelized(MLKR())``. A metric that is not fitted again
         (``FrozenEstimator``) must not have seen X, or intervals are too short.
-    cv : int, splitter or list of splits, default=5
+    cv : 'auto', int, splitter or list of splits, default='auto'
         How points are held out. Of folds, only as many are fitted as hold 1,000 points out. Where
         rows belong together, such as several of one patient, give splits that keep them together.
     index : str, default=None
@@ -246,12 +246,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
                 parts.append(np.stack(weighted_moments(near, weights, y[fold.train])))
             votes[vote] = np.concatenate(parts, axis=1)
         for ridge in RIDGES:
-            scores = [np.empty(0)]
-            for fold in folds:
-                own = None if self._mass is None else self._mass[fold.train]
-                line = linear_scores(fold.E, y[fold.train, None], ridge, own)
-                scores.append(line(fold.E_new)[:, 0])
-            lines[ridge] = np.concatenate(scores)
+            scores = [held_out_scores(fold, y[:, None], ridge, self._mass)[:, 0] for fold in folds]
+            lines[ridge] = np.concatenate([np.empty(0), *scores])
         truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
         return _HeldOut(truth, votes, lines, self._held_out_mass(folds))
 

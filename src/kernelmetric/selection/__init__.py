@@ -8,8 +8,8 @@
     _leave_one_out.py   LeaveOneOutRidge: the kernel that predicts points left out best
     _learned_map.py     its map of features, where directions matter that are none
     _relevance.py       its scales of features, and the descent on scales
-    _ridge_kpca.py      RidgeKPCA: few coordinates that lose nothing of what the labels need
-    _known_points.py    training points that it knows again, where they are many
+    _ridge_kpca.py      RidgeKPCA: predictions of ridge regression, and components
+    _known_points.py    training points that models of version 0.1 know again
     _path.py            coordinates under many kernels, at many ranks
     _automatic.py       the kernel by its name
 
@@ -19,7 +19,7 @@ rooms below never see them.
 
 from kernelmetric.selection._aligned_scales import AlignedScales
 from kernelmetric.selection._alignment import AlignedSum, KernelAlignment
-from kernelmetric.selection._automatic import automatic_kernel, has_ridge
+from kernelmetric.selection._automatic import automatic_kernel
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 from kernelmetric.selection._path import KernelPath
 from kernelmetric.selection._ridge_kpca import RidgeKPCA
@@ -35,6 +35,5 @@ __all__ = [
     "RidgeKPCA",
     "automatic_kernel",
     "automatic_space",
-    "has_ridge",
     "leave_one_out_errors",
 ]

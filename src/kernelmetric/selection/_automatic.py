@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelmetric.kernels import Delta, Kernel, as_kernel
+from kernelmetric.kernels import Kernel, as_kernel
 from kernelmetric.selection._alignment import KernelAlignment
 from kernelmetric.selection._leave_one_out import LeaveOneOutRidge
 
@@ -30,20 +30,3 @@ def automatic_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, str) and kernel in _LEARNED:
         return _LEARNED[kernel]()
     return as_kernel(kernel)
-
-
-def has_ridge(kernel: Kernel) -> bool:
-    """Whether a kernel, bound or not, comes with a ridge: a term ``λ Delta()``.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-
-    Returns
-    -------
-    bool
-        True for :class:`LeaveOneOutRidge`, which chooses one, and where ``Delta`` is a part.
-    """
-    parts = [kernel, *kernel.get_params(deep=True).values()]
-    return any(isinstance(part, LeaveOneOutRidge | Delta) for part in parts)

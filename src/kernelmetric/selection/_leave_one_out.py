@@ -22,7 +22,7 @@ from kernelmetric.compute import (
     unweighed,
 )
 from kernelmetric.graphs import coded_targets, spread_rows
-from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled, rescaled
+from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled, rescaled
 from kernelmetric.selection._far_columns import refuse_overflow, units_of, without_gaps
 from kernelmetric.selection._learned_map import learned_map
 from kernelmetric.selection._relevance import checked_groups, relevances
@@ -56,7 +56,9 @@ class Choice(NamedTuple):
     Parameters
     ----------
     kernel : Kernel
-        The kernel with its ridge, still to be bound.
+        The kernel, still to be bound.
+    ridge : float
+        Its ridge.
     candidates : dict of str to float
         Error of each family, and of each on rescaled features, on points that neither the
         regression nor the scales have seen.
@@ -67,6 +69,7 @@ class Choice(NamedTuple):
     """
 
     kernel: Kernel
+    ridge: float
     candidates: dict[str, float]
     grid: Grid
     racing: list[Grid]
@@ -80,8 +83,8 @@ class LeaveOneOutRidge(Kernel):
 
     .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = (K + 1 + \lambda I)^{-1},
 
-    where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns
-    ``kernel + λ Delta()`` with the smallest mean squared residual. The search tries a grid of
+    where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns the
+    kernel with the smallest mean squared residual; its ``ridge_`` is λ. The search tries a grid of
     widths and ridges on 160 rows. On all rows it starts at the best of these and moves to better
     neighbours, by the errors on 400 of them. It also learns a scale for each feature on some of
     the points. If the scales lower the error on other points by a tenth, it returns the kernel on
@@ -106,7 +109,7 @@ class LeaveOneOutRidge(Kernel):
     Notes
     -----
     Without y, ``bind`` returns the RBF of median width. Where labels cannot choose (one class,
-    fewer than eight points, or points that coincide) it returns ``RBF("median") + 0.1 Delta()``.
+    fewer than eight points, or points that coincide) it returns ``RBF("median")`` with a ridge of 0.1.
     A floating-point y with fractions, or with fewer than four rows per value, is a continuous
     target. For sparse X only the RBF is tried, on common scales. The ridge chosen on a sample is
     kept for all rows: it is the noise of one target beside the variance of the function. Where rows
@@ -117,7 +120,7 @@ class LeaveOneOutRidge(Kernel):
     a missing value, are named in a :class:`~kernelmetric.compute.FarCellWarning`; the choice does
     not follow them. A column 10³⁰ times as wide or as narrow as others is rescaled to their width.
 
-    What ``bind`` returns carries what was tried: ``candidates_`` (the error of each family, and of
+    What ``bind`` returns carries ``ridge_`` and what was tried: ``candidates_`` (the error of each family, and of
     each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and the grid
     ``loo_errors_``, NaN where the search did not go; all but the best are told from 400 rows.
     ``effective_dimension_`` is the sum of w / (w + λ) over the eigenvalues w of K + 1 on the rows
@@ -179,7 +182,8 @@ class LeaveOneOutRidge(Kernel):
         sample = _sample(X, rows, usual)
         unlike = np.ptp(Y, axis=0).any() and squared_distances(sample).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
-            return median + FALLBACK_RIDGE * Delta().bind(X, some)
+            vars(median)["ridge_"] = FALLBACK_RIDGE
+            return median
         # One thread, whatever there are: another number of them rounds differently, and those of
         # a BLAS cost more than they give on so few rows. Far points may underflow.
         with np.errstate(all="ignore"), one_thread():
@@ -195,6 +199,7 @@ class LeaveOneOutRidge(Kernel):
                 mistakes = choice.grid.mistakes()
         bound = choice.kernel.bind(X, some)
         bound.__dict__.update(
+            ridge_=choice.ridge,
             candidates_=choice.candidates,
             gammas_=choice.grid.gammas,
             ridges_=RIDGES.copy(),
@@ -301,7 +306,7 @@ def choose(
             if found.L is not None and found.is_better:
                 scales = found.L
                 grid, racing = _best(_looked_up(X @ scales.T, Y, families, roots)[1])
-    return Choice(_with_ridge(grid, scales), candidates, grid, racing)
+    return Choice(*_best_of(grid, scales), candidates, grid, racing)
 
 
 def choose_again(choice: Choice, X: Any, Y: np.ndarray, shares: np.ndarray | None = None) -> Choice:
@@ -334,7 +339,7 @@ def choose_again(choice: Choice, X: Any, Y: np.ndarray, shares: np.ndarray | Non
     candidates = choice.candidates
     if scales is None:
         candidates = candidates | {grid.name: grid.error for grid in racing}
-    return Choice(_with_ridge(grid, scales), candidates, grid, racing)
+    return Choice(*_best_of(grid, scales), candidates, grid, racing)
 
 
 def _sample(X: Any, rows: np.ndarray, usual: float) -> Any:
@@ -354,11 +359,11 @@ def _in_units(kernel: Kernel, units: np.ndarray) -> Kernel:
     return found
 
 
-def _with_ridge(grid: Grid, scales: np.ndarray | None) -> Kernel:
-    """The best kernel of a grid with its ridge, on rescaled features where there are scales."""
+def _best_of(grid: Grid, scales: np.ndarray | None) -> tuple[Kernel, float]:
+    """The best kernel of a grid, on rescaled features where there are scales, and its ridge."""
     i, j = grid.best
-    kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i])) + float(RIDGES[j]) * Delta()
-    return kernel if scales is None else Rescaled(kernel, scales)
+    kernel: Kernel = grid.family.kernel(gamma=float(grid.gammas[i]))
+    return kernel if scales is None else Rescaled(kernel, scales), float(RIDGES[j])
 
 
 def _looked_up(

@@ -1,10 +1,10 @@
-"""Few coordinates that lose nothing of what the labels need: RidgeKPCA."""
+"""Few coordinates that hold what the labels say: RidgeKPCA."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from kernelmetric.compute import (
     is_sparse,
     like,
     map_rows,
-    namespace,
     sum_rows,
     take_rows,
     to_numpy,
@@ -28,100 +27,107 @@ from kernelmetric.compute import (
     widened,
     worth_keeping,
 )
-from kernelmetric.graphs import coded_targets
+from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.selection._known_points import KnownPoints
 from kernelmetric.selection._ridge_solution import (
-    JITTER,
     LEAST_OF_CLASS,
-    SharedRidge,
+    boundary_rows,
     centred,
-    solution,
-    solution_in_place,
-    telling_rows,
+    regression,
+    ridge_of,
 )
 from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem, Space
 from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zero, times
 from kernelmetric.spaces._centred_gram import CentredGram
 
-N_COMPONENTS = 32
+MOST_COMPONENTS = 32
+ROWS_PER_COMPONENT = 50  # fewer, and a learner finds directions that mean nothing to new points
 DOUBLE_ROWS = 2_000  # up to here ridge regression is solved in float64
 ALL_ROWS = 4_000  # up to here always, in float32 where that is refined
 HELD_ROWS = 12_000  # up to here where the memory has room; every point is an anchor
 N_LANDMARKS = 2_000
-EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that tell them apart
+EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that part them
 _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
 _DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
 _LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies most
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
+_SHARE = 0.3  # spread of all components beside that of the predictions
+_ROWS_FOR_RIDGE = 500  # to choose the ridge of a given kernel
+_LEVERAGES = 128  # random columns that tell how far a row moves its own prediction, of landmarks
+_LEAST_KEPT = 0.1  # of a residual, where a row's part in its prediction is estimated
 _CALM = 0.05  # of n³: what many small products leave to the threads of a BLAS
 _HELD_BYTES = 5.0  # for each entry of a Gram matrix that is kept in float32
 _WIDE_BYTES = 24.0  # in float64, with what is solved beside it
 _INDEFINITE = (
     "Got a Gram matrix with a negative eigenvalue, but expected a positive semi-definite "
-    "kernel: try another kernel, or add a multiple of Delta()."
+    "kernel: try another kernel, or add a multiple of the identity to a precomputed one."
 )
 _RELATIVE_CUT = 1e-10
+_COPIES = 1e-9  # of the median place: points nearer than that are copies
 _OF_ONE_FIT = "_known_points", "boundary_rows"  # per-fit caches, not copied
 _ROWS = ("auto", "all", "boundary")
 
 
 class RidgeKPCA(Space):
-    r"""Leading kernel principal components, and the directions of ridge regression beside them.
+    r"""Predictions of ridge regression, and leading kernel principal components beside them.
 
-    Ridge regression of the labels, a column of Y for each class, has the solution
-    :math:`\alpha = (HKH)^{-1} HY` where K holds its ridge as ``λ Delta()``. The leading components
-    alone lose it: λ gives every training point a coordinate of its own, and rank cuts them all
-    off. This space is spanned by the leading components *and* by the columns of
-    :math:`\Phi^\top \alpha`, at most one for each class but one. Ridge regression on these few
-    coordinates is that in the whole feature space, and a learner of metrics has what it needs to
-    set noisy labels aside.
+    Ridge regression in the feature space predicts the labels, a column for each class, or the
+    numbers. A point's coordinates are its predictions :math:`f(x)`, less their mean, and its
+    leading components, together .3 times as widely spread, turned to their principal axes. Linear
+    functions of few coordinates can then do what ridge regression does in the whole feature space.
 
-    Up to 2,000 points that is exact, in O(n³) time; up to 4,000 it is so, too, where the kernel has
-    no ridge. With one, up to 12,000 it is exact in single precision, with one n × n array, where
-    the memory budget has room for it. Beyond, the kernel without its ridge is that of landmarks,
-    O(n m²) time, and the ridge of the training points is remembered with them: a point is known
-    again where it lies within 1e-5 of the typical distance. Sparse points are not.
+    :meth:`transform` is one smooth function of the features for every point.
+    :meth:`fit_transform` gives *training* points the predictions that they would have had they not
+    been in the table, which has a closed form. So the classes overlap there as they will among new
+    points, and a learner, a vote of neighbours or a picture is not misled by what the regression
+    knows of their own labels. Copies of a point have one place, the mean of theirs.
+
+    Up to 2,000 points that is exact, in O(n³) time. Up to 12,000 it is exact in single precision,
+    with one n × n array, where the memory budget has room for it, and up to 4,000 in any case.
+    Beyond, the kernel is that of landmarks, in O(n m²) time, and how far each point moves its own
+    prediction is estimated by 128 random projections, to about an eighth.
 
     Of more than 4,000 points whose classes are easily told apart, ridge regression takes 2,000
     boundary rows: 1,000 that resemble all, and the 1,000 that it predicts least surely from these.
     ``rows`` says when; ``anchors_`` are these points then. Inside
     :class:`~kernelmetric.Kernelized`, LMNN and LMCA learn from these points, too.
 
-    Points that almost coincide share their ridge, which is a narrow Gaussian. Copies of a point
-    count as one with their mean label.
-
     Parameters
     ----------
-    n_components : int, default=32
-        Number of leading components.
+    n_components : int or 'auto', default='auto'
+        Number of leading components. 'auto' is one for every 50 points, at least 2 and at most 32.
     kernel : Kernel, str or callable, default=None
-        The kernel, with its ridge; None is the RBF of median width, which has none.
+        The kernel; None is the RBF of median width.
+    ridge : float or 'auto', default='auto'
+        The ridge λ of the regression. 'auto' is that which :class:`LeaveOneOutRidge` chose with the
+        kernel; the λ of a kernel that is written as ``k + λ Delta()``; for any other kernel, that
+        with which 500 of the points are predicted best when left out.
     n_landmarks : int, default=2000
         Landmarks where points are too many.
     rows : {'auto', 'all', 'boundary'}, default='auto'
         Which rows ridge regression takes of more than 4,000. 'auto' is 'boundary' where
         :class:`LeaveOneOutRidge` gave another class to at most one in a hundred points left out,
-        its ``loo_mistakes_``. Sparse points, Gram matrices, kernels without a ridge, numbers and
-        more than a hundred classes take all rows in any case.
+        its ``loo_mistakes_``. Sparse points, Gram matrices, numbers and more than a hundred classes
+        take all rows in any case.
     random_state : int, RandomState or None, default=0
-        For the start of the eigensolver, and the landmarks.
+        For the start of the eigensolver, the landmarks, and the rows that choose a ridge.
 
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel, bound to the training points.
-    anchors_ : array of shape (n, d) or (m + n', d)
-        The training points, or those that ridge regression took; where there are landmarks, these
-        before them, and no copies.
+        The kernel, bound to the training points, without its ridge.
+    ridge_ : float
+        The ridge.
+    anchors_ : array of shape (n, d) or (m, d)
+        The training points, those that ridge regression took, or the landmarks.
     n_landmarks_ : int
-        Number m of landmarks; 0 where every training point is an anchor.
+        Number m of landmarks; 0 where training points are the anchors.
     rows_ : {'all', 'boundary'}
         Which rows were taken.
     projection_ : array of as many rows as there are anchors, and rank_ columns
-        The matrix P of z(x) = f(x)ᵀ P - o. Beside landmarks, the rows of the training points are
-        where each of them lies apart from new points at its place.
+        The matrix P of z(x) = f(x)ᵀ P - o.
     offset_ : array of shape (1, rank_)
         The row o.
     eigenvalues_ : ndarray of shape (rank_,)
@@ -129,11 +135,11 @@ class RidgeKPCA(Space):
     rank_ : int
         Number of coordinates.
     n_directions_ : int
-        How many of them ridge regression asked for.
+        How many of them predictions need.
     explained_variance_ratio_ : float
-        Fraction of the variance in the feature space that they keep.
+        Fraction of the variance in the feature space that the leading components keep.
     basis_gram_ : None
-        The basis is orthonormal.
+        Coordinates are compared by Euclidean distance.
     n_features_in_ : int
         Number of features seen in ``fit``.
 
@@ -143,7 +149,7 @@ class RidgeKPCA(Space):
     >>> from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA
     >>> X, y = load_iris(return_X_y=True)
     >>> space = RidgeKPCA(8, kernel=LeaveOneOutRidge()).fit(X, y)
-    >>> space.transform(X).shape  # eight components, and two directions for three classes
+    >>> space.transform(X).shape  # eight components, and predictions of three classes
     (150, 10)
     """
 
@@ -155,15 +161,17 @@ class RidgeKPCA(Space):
 
     def __init__(
         self,
-        n_components: int = N_COMPONENTS,
+        n_components: int | str = "auto",
         *,
         kernel: Any = None,
+        ridge: float | str = "auto",
         n_landmarks: int = N_LANDMARKS,
         rows: str = "auto",
         random_state: Any = 0,
     ):
         self.n_components = n_components
         self.kernel = kernel
+        self.ridge = ridge
         self.n_landmarks = n_landmarks
         self.rows = rows
         self.random_state = random_state
@@ -171,21 +179,31 @@ class RidgeKPCA(Space):
     def _check_parameters(self) -> None:
         for name, example in (("n_components", 32), ("n_landmarks", 2000)):
             value = getattr(self, name)
+            if name == "n_components" and _is_auto(value):
+                continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(
                     f"Got {name}={value!r}, but expected a positive integer: try {example}."
                 )
+        ridge = self.ridge
+        number = isinstance(ridge, Real) and not isinstance(ridge, bool)
+        if not _is_auto(ridge) and not (number and 0 < ridge < np.inf):
+            raise ValueError(f"Got ridge={ridge!r}, but expected 'auto' or a positive number.")
         if not isinstance(self.rows, str) or self.rows not in _ROWS:
             raise ValueError(f"Got rows={self.rows!r}, but expected 'auto', 'all' or 'boundary'.")
 
-    @property
-    def most_rank(self) -> int:
-        """The most coordinates that there may be."""
+    def most_rank(self, n_samples: int) -> int:
+        """The most coordinates that there may be of so many points."""
         self._check_parameters()
-        return int(self.n_components) + _MOST_DIRECTIONS
+        return self._n_leading(n_samples) + _MOST_DIRECTIONS
+
+    def _n_leading(self, n: int) -> int:
+        if not _is_auto(self.n_components):
+            return int(self.n_components)
+        return min(max(2, n // ROWS_PER_COMPONENT), MOST_COMPONENTS)
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
-        n, width = n_samples, self.most_rank
+        n, width = n_samples, self.most_rank(n_samples)
         if n <= ALL_ROWS:
             return 8.0 * n * (3 * n + 4 * min(width, n) + 2 * n_features)
         if self._held(n):
@@ -203,38 +221,65 @@ class RidgeKPCA(Space):
                 "RidgeKPCA requires y to be passed, but the target y is None: expected labels or "
                 "numbers, one for each point; without them try KPCA(32)."
             )
+        for name in _OF_ONE_FIT:
+            self.__dict__.pop(name, None)
         targets = coded_targets(y, X)
         Y = targets.columns()
         few_classes = targets.values is None and LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
         Y = _few_columns(Y)
-        for name in _OF_ONE_FIT:
-            self.__dict__.pop(name, None)
-        n = X.shape[0]
-        has_ridge = without_ridge(self.kernel_)[1] > 0
-        plain = not (is_sparse(X) or self.kernel_.pairwise)
-        held = has_ridge and plain and weights is None and self._held(n)
-        boundary = n > ALL_ROWS and plain and has_ridge and few_classes and self._easy
+        n, pairwise = X.shape[0], self.kernel_.pairwise
+        self.ridge_ = self._chosen_ridge(X, Y, targets, weights)
+        self.kernel_ = without_ridge(self.kernel_)[0]
+        plain = not (is_sparse(X) or pairwise)
+        boundary = n > ALL_ROWS and plain and few_classes and self._easy
         self.rows_ = "boundary" if boundary else "all"
         if boundary:
-            smooth, ridge, _ = without_ridge(self.kernel_)
-            rows = telling_rows(smooth, ridge, X, Y, *EASY_ROWS)
-            some = None if weights is None else weights.take(rows)
-            with calm_if_small(_CALM * len(rows) ** 3):
-                narrow = weights is None and len(rows) > DOUBLE_ROWS
-                narrow = narrow and not self._wide(X, len(rows))
-                self._learn_exactly(take_rows(X, rows), Y[rows], some, narrow=narrow)
-            self.boundary_rows = rows
-            return lambda: self._coordinates(X)
+            return self._learn_from_boundary(X, Y, weights)
+        held = self._held(n)
         if n <= ALL_ROWS or held:
-            with calm_if_small(_CALM * n**3):
-                narrow = held and n > DOUBLE_ROWS and not self._wide(X, n)
-                return self._learn_exactly(X, Y, weights, narrow=narrow)
-        if self.kernel_.pairwise:
+            narrow = held and n > DOUBLE_ROWS and not (pairwise or self._wide(X, n))
+            return self._learn_exactly(X, Y, weights, narrow=narrow)
+        if pairwise:
             raise ValueError(
-                f"Got the Gram matrix of {X.shape[0]} points, but RidgeKPCA expected at most "
-                f"{ALL_ROWS}: try KPCA(100), or Nystroem(1000)."
+                f"Got the Gram matrix of {n} points, but RidgeKPCA expected at most {ALL_ROWS}, or "
+                f"{HELD_ROWS} where the memory budget has room: try KPCA(100), or Nystroem(1000)."
             )
         return self._learn_by_landmarks(X, Y, weights)
+
+    def _chosen_ridge(
+        self, X: Any, Y: np.ndarray, targets: Targets, weights: Weights | None
+    ) -> float:
+        """The ridge that was written, chosen with the kernel, or is chosen here."""
+        if not _is_auto(self.ridge):
+            return float(self.ridge)
+        chosen = getattr(self.kernel_, "ridge_", None)
+        if chosen is not None:
+            return float(chosen)
+        smooth, written, _ = without_ridge(self.kernel_)
+        if written > 0:
+            return written
+        rows = targets.sample(_ROWS_FOR_RIDGE, self.random_state)
+        some = take_rows(X, rows)
+        K = to_numpy(take_rows(some.T, rows).T if smooth.pairwise else smooth(some))
+        roots = np.ones(len(rows)) if weights is None else np.sqrt(weights.masses[rows])
+        return ridge_of(K.astype(np.float64), Y[rows], roots)
+
+    def _learn_from_boundary(
+        self, X: Any, Y: np.ndarray, weights: Weights | None
+    ) -> Callable[[], Any]:
+        """Learn from boundary rows; the others are placed as new points are."""
+        rows = boundary_rows(self.kernel_, self.ridge_, X, Y, *EASY_ROWS)
+        some = None if weights is None else weights.take(rows)
+        narrow = len(rows) > DOUBLE_ROWS and not self._wide(X, len(rows))
+        of_rows = self._learn_exactly(take_rows(X, rows), Y[rows], some, narrow=narrow)
+        self.boundary_rows = rows
+
+        def coordinates() -> Any:
+            Z = np.array(to_numpy(self._coordinates(X)))
+            Z[rows] = to_numpy(of_rows())
+            return like(Z, X)
+
+        return coordinates
 
     @property
     def _easy(self) -> bool:
@@ -258,68 +303,43 @@ class RidgeKPCA(Space):
     ) -> Callable[[], Any]:
         single = is_single(X) and self.kernel_.pairwise
         X = widened(X)
-        smooth, ridge, delta = without_ridge(self.kernel_)
-        norms = to_numpy(smooth.diag(X))
-        norms = norms if weights is None else weights.counts * norms
-        gram = CentredGram(
-            smooth,
-            X,
-            hold=True,
-            narrow=narrow,
-            trace=float(np.sum(norms, dtype=np.float64)),
-            single=single,
-            weights=weights,
-        )
-        shared = None if delta is None else SharedRidge(ridge, delta, X, weights)
-        total = gram.centred_trace + (0.0 if shared is None else shared.variance)
-        U = self._leading(gram, shared)
-        try:
-            if narrow and shared is not None:  # what is narrow has a ridge
-                image = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
-                alpha, fitted = solution_in_place(gram, Y, shared)
-            else:
-                alpha = solution(gram, Y, shared)
-        except linalg.LinAlgError:
-            raise ValueError(_INDEFINITE) from None
-        length = np.maximum(linalg.norm(alpha, axis=0), np.finfo(float).tiny)
-        B = np.hstack([U, alpha / length])
-        image = (
-            np.hstack([image, fitted / length])
-            if narrow
-            else to_numpy(gram.centred_times(gram.array(B)))
-        )
-        if shared is not None:
-            image = image + shared.centred_times(B)
-        T = self._principal(B.T @ image, image, total, U.shape[1])
+        counts = np.ones(len(Y)) if weights is None else weights.counts
+        norms = counts * to_numpy(self.kernel_.diag(X))
+        with calm_if_small(_CALM * len(Y) ** 3):
+            gram = CentredGram(
+                self.kernel_,
+                X,
+                hold=True,
+                narrow=narrow,
+                trace=float(np.sum(norms, dtype=np.float64)),
+                single=single,
+                weights=weights,
+            )
+            U = self._leading(gram)
+            C = to_numpy(gram.unscaled(gram.centred_times(gram.array(U)))).astype(np.float64)
+            means = to_numpy(gram.column_means).astype(np.float64)
+            total = gram.centred_trace
+            try:
+                alpha, fitted, left_out = regression(gram, Y, self.ridge_)
+            except linalg.LinAlgError:
+                raise ValueError(_INDEFINITE) from None
+        F = _of_copies(left_out, self._seen(X), counts)
+        T = self._axes(F, C, counts, total)
         self.anchors_, self.n_landmarks_ = own(gram.anchors), 0
-        projection = B @ T
-        if weights is None:
-            projection -= projection.mean(axis=0)
-        else:
-            projection = gram.scaled(to_numpy(gram.centre(gram.array(projection))))
-        means = to_numpy(gram.column_means).astype(np.float64)
-        means = means if shared is None else means + shared.means
+        projection = np.hstack([alpha, U]) @ T
+        projection = gram.scaled(to_numpy(gram.centre(gram.array(projection))).astype(np.float64))
         self.projection_, self.offset_ = like(projection, X), like(means @ projection, X)
-        return lambda: like(gram.unscaled(image @ T), X)
+        return lambda: like(np.hstack([F, C]) @ T, X)
 
-    def _leading(self, gram: CentredGram, shared: SharedRidge | None) -> np.ndarray:
+    def _leading(self, gram: CentredGram) -> np.ndarray:
         """Orthonormal columns that span what the leading eigenvectors of HKH do, or nearly."""
-        rank = min(int(self.n_components), gram.n - 1)
+        rank = min(self._n_leading(gram.n), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                K = to_numpy(centred(gram))
-                K += 0.0 if shared is None else shared.centred_times(np.eye(gram.n))
-                _, U = linalg.eigh(K, overwrite_a=True, check_finite=False)
+                _, U = linalg.eigh(to_numpy(centred(gram)), overwrite_a=True, check_finite=False)
             return U[:, : -rank - 1 : -1]
         rng = check_random_state(self.random_state)
-
-        def multiply(M: Any) -> Any:
-            product = gram.centred_times(M)
-            if shared is None:
-                return product
-            return product + gram.array(shared.centred_times(to_numpy(M)))
-
-        A = OnSubspace(multiply, gram.centre, gram.n - 1)
+        A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
         found = krylov_eigenpairs(
             A, rank, lambda width: gram.sketch(width, rng), tol=_LEADING_TOL, floor=gram.round_off
         )
@@ -328,12 +348,12 @@ class RidgeKPCA(Space):
     def _learn_by_landmarks(
         self, X: Any, Y: np.ndarray, weights: Weights | None
     ) -> Callable[[], Any]:
-        smooth, ridge, _ = without_ridge(self.kernel_)
         counts = np.ones(len(Y)) if weights is None else weights.counts
-        inner = self._landmarks(smooth).fit(X, sample_weight=None if weights is None else counts)
-        n, r = X.shape[0], min(int(self.n_components), inner.rank_)
+        inner = self._landmarks(self.kernel_)
+        inner.fit(X, sample_weight=None if weights is None else counts)
+        n, r, p = X.shape[0], min(self._n_leading(X.shape[0]), inner.rank_), Y.shape[1]
         size = block_size(X, inner.projection_.shape[0])
-        Y = Y - (Y.mean(axis=0) if weights is None else weights.counts @ Y / weights.total)
+        Y = Y - counts @ Y / counts.sum()
 
         def values(rows: slice) -> np.ndarray:
             return to_numpy(inner._features(X[rows, :])).astype(np.float64, copy=False)
@@ -341,65 +361,60 @@ class RidgeKPCA(Space):
         # Coordinates are these values times P. Their scatter is diagonal, so ridge regression is a
         # division; and all that is asked of them has few columns, so P meets those first.
         P, offset = (to_numpy(a).astype(np.float64) for a in (inner.projection_, inner.offset_))
-        weighted = Y if weights is None else counts[:, None] * Y
+        weighted = counts[:, None] * Y
         beta = P.T @ sum_rows(lambda rows: values(rows).T @ weighted[rows], n, **size)
-        beta /= (inner.eigenvalues_ + (ridge or JITTER * inner.eigenvalues_[0]))[:, None]
-        W = np.hstack([np.eye(inner.rank_, r), beta])
-        P, offset = P @ W, offset @ W
-        F = map_rows(lambda rows: values(rows) @ P - offset, n, **size)
-        rest, G = np.zeros_like(F), W.T @ W
-        self.n_landmarks_, self.anchors_, apart = inner.anchors_.shape[0], inner.anchors_, rest[:0]
-        if ridge and not is_sparse(X):
-            # Where each point lies apart from a new one at its place; copies of a point, which
-            # cannot be told apart, share the mean.
-            first, group = _copies(self._seen(X))
-            sums = np.zeros((len(first), Y.shape[1]))
-            np.add.at(sums, group, counts[:, None] * (Y - F[:, r:]))
-            means = sums / np.bincount(group, weights=counts)[:, None]
-            apart = np.hstack([np.zeros((len(first), r)), means])
-            rest = apart[group]
-            G += apart.T @ apart / ridge  # one bump for each place
-            self.anchors_ = namespace(X).concat([inner.anchors_, take_rows(X, first)], axis=0)
-        n_rows = n if weights is None else weights.total
-        total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_ + ridge * (n_rows - 1)
-        image = F + rest
-        image = image if weights is None else np.sqrt(counts)[:, None] * image
-        T = self._principal(G, image, total, r)
+        shrunk = 1.0 / (inner.eigenvalues_ + self.ridge_)
+        beta *= shrunk[:, None]
+        drawn = check_random_state(self.random_state).standard_normal((inner.rank_, _LEVERAGES))
+        W = np.hstack([beta, np.eye(inner.rank_, r), np.sqrt(shrunk)[:, None] * drawn])
+        B, b = P @ W, offset @ W
+        F = map_rows(lambda rows: values(rows) @ B - b, n, **size)
+        moved = counts * np.mean(F[:, p + r :] ** 2, axis=1)
+        share = counts / counts.sum()
+        # An estimate may pass one; no point of so many moves its prediction by that much.
+        kept = np.maximum(1.0 - moved - share, _LEAST_KEPT)
+        F, C = F[:, :p], F[:, p : p + r]
+        left_out = Y / (1.0 - share)[:, None] - (Y - F) / kept[:, None]
+        F = _of_copies(left_out, self._seen(X), counts)
+        total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_
+        T = self._axes(F, C, counts, total)
+        self.n_landmarks_, self.anchors_ = inner.anchors_.shape[0], inner.anchors_
         kind = inner.projection_
-        self.projection_ = like(np.vstack([P, apart]) @ T, kind)
-        self.offset_ = like(offset @ T, kind)
-        return lambda: like((F + rest) @ T, kind)
+        self.projection_ = like(B[:, : p + r] @ T, kind)
+        self.offset_ = like(b[:, : p + r] @ T, kind)
+        return lambda: like(np.hstack([F, C]) @ T, kind)
 
-    def _seen(self, X: Any) -> np.ndarray:
+    def _seen(self, X: Any) -> Any:
         """The points as the kernel sees them: without features of scale zero."""
-        points = to_numpy(X)
         scales = getattr(self.kernel_, "scales", None)
-        if scales is None:
-            return points
-        return points[:, np.any(np.atleast_2d(scales) != 0, axis=0)]
+        if scales is None or is_sparse(X):
+            return X
+        return to_numpy(X)[:, np.any(np.atleast_2d(scales) != 0, axis=0)]
 
-    def _principal(self, G: np.ndarray, image: np.ndarray, total: float, rank: int) -> np.ndarray:
-        """From a basis with Gram matrix G to the principal axes of the points within its span."""
-        if not np.all(np.isfinite(G)):
+    def _axes(self, F: np.ndarray, C: np.ndarray, counts: np.ndarray, total: float) -> np.ndarray:
+        """What predictions and components beside each other are multiplied by: scaled and turned."""
+        Z = np.sqrt(counts)[:, None] * np.hstack([F, C])
+        p = F.shape[1]
+        sizes = linalg.norm(Z[:, :p]), linalg.norm(Z[:, p:])
+        if not np.all(np.isfinite(sizes)):
             raise ValueError(
                 "Got points whose kernel values are too large to be multiplied, but expected "
                 "products within the range of float64: try rescaling the features, for instance "
                 "with StandardScaler."
             )
-        values, Q = linalg.eigh(G)
-        kept = values > _RELATIVE_CUT * max(values[-1], 0.0)
-        if not kept.any():
-            refuse_rank_zero(len(image), self.kernel_)
-        T = Q[:, kept] / np.sqrt(values[kept])
-        Z = image @ T
+        share = _SHARE * sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
+        scales = np.append(np.ones(p), np.full(C.shape[1], share))
+        Z *= scales
         values, V = linalg.eigh(Z.T @ Z)
-        V = V[:, ::-1]
-        T = T @ (V * column_signs(Z @ V))
-        self.eigenvalues_ = np.maximum(values[::-1], 0.0)
-        self.rank_ = len(values)
-        self.n_directions_ = max(0, self.rank_ - rank)
-        self.explained_variance_ratio_ = min(1.0, float(self.eigenvalues_.sum() / total))
-        return T
+        values, V = values[::-1], V[:, ::-1]
+        wide = values > _RELATIVE_CUT * max(values[0], 0.0)
+        if not wide.any():
+            refuse_rank_zero(len(Z), self.kernel_)
+        V = V[:, wide]
+        self.eigenvalues_, self.rank_ = values[wide], int(np.sum(wide))
+        self.n_directions_ = max(0, self.rank_ - C.shape[1])
+        self.explained_variance_ratio_ = min(1.0, float(sizes[1] ** 2 / total))
+        return scales[:, None] * (V * column_signs(Z @ V))
 
     def _affine(self, X: Any, P: Any, offset: Any) -> Any:
         m = self.n_landmarks_
@@ -434,8 +449,9 @@ def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
     """A kernel without its ``Delta`` terms, their weight, and ``Delta``; None where it has none."""
     if isinstance(kernel, Rescaled):
         smooth, ridge, delta = without_ridge(kernel.kernel)
-        rescaled = None if delta is None else Rescaled(delta, kernel.scales)
-        return Rescaled(smooth, kernel.scales), ridge, rescaled
+        if delta is None:
+            return kernel, 0.0, None
+        return Rescaled(smooth, kernel.scales), ridge, Rescaled(delta, kernel.scales)
     if not isinstance(kernel, Sum):
         return kernel, 0.0, None
     terms = list(kernel._flat())
@@ -454,7 +470,27 @@ def _few_columns(Y: np.ndarray) -> np.ndarray:
     return Y @ np.random.RandomState(0).standard_normal((Y.shape[1], _MOST_DIRECTIONS))
 
 
-def _copies(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first of all rows that are the same, in their order, and the group of each row."""
-    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    return first, group.ravel()
+def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
+    """Predictions of left-out rows; those of copies of a point are their mean.
+
+    A row's own label is what is missing from its prediction. Among copies, which share all the
+    rest, the difference would tell it. Two random combinations of the features tell copies.
+    """
+    drawn = np.random.RandomState(0).standard_normal((X.shape[1], 2))
+    with np.errstate(all="ignore"):
+        places = (X if is_sparse(X) else to_numpy(X)).astype(np.float64) @ drawn
+        unit = _COPIES * np.median(np.abs(places), axis=0)
+        places = np.round(places / np.where(unit > 0, unit, 1.0))
+    _, group = np.unique(places, axis=0, return_inverse=True)
+    group = group.ravel()
+    masses = np.bincount(group, weights=counts)
+    if len(masses) == len(F):
+        return F
+    sums = np.zeros((len(masses), F.shape[1]))
+    np.add.at(sums, group, counts[:, None] * F)
+    return (sums / masses[:, None])[group]
+
+
+def _is_auto(value: Any) -> bool:
+    """Whether a parameter is left to be chosen."""
+    return isinstance(value, str) and value == "auto"

@@ -23,7 +23,7 @@ from kernelmetric.solvers._nonnegative import kkt_residual, nonnegative_qp
 from kernelmetric.solvers._pair_dual import ComparisonDual, PairDual, PairSolution
 from kernelmetric.solvers._pair_interior import pair_bytes
 from kernelmetric.solvers._pair_solve import solve_pairs
-from kernelmetric.solvers._refined import solve_in_place
+from kernelmetric.solvers._refined import inverse_diagonal_in_place, solve_in_place
 from kernelmetric.solvers._ridge_grid import (
     FARTHEST,
     RIDGES,
@@ -59,6 +59,7 @@ __all__ = [
     "evenly",
     "few_columns",
     "finite_or_none",
+    "inverse_diagonal_in_place",
     "inverse_of",
     "kkt_residual",
     "krylov_eigenpairs",

@@ -38,6 +38,25 @@ def solve_in_place(
     return X, B - R
 
 
+def inverse_diagonal_in_place(K: np.ndarray, first: float) -> tuple[np.ndarray, float]:
+    """Diagonal of the inverse of a K that :func:`solve_in_place` has left, and what K had more.
+
+    ``first`` was the first entry of K. Its factor, which is inverted here, is that of ``K + shift
+    I`` with a shift of some roundings.
+    """
+    shift = max(float(K[0, 0]) ** 2 - first, 0.0)
+    inverse, fault = linalg.lapack.strtri(K.T, lower=1, overwrite_c=1)
+    if fault:
+        raise linalg.LinAlgError(f"Got a factor with a zero at {fault}, but expected none.")
+    own = np.empty(len(K))
+    for start in range(0, len(K), _TILE):
+        columns = slice(start, start + _TILE)
+        own[columns] = np.sum(np.tril(inverse[columns, columns]) ** 2, axis=0, dtype=np.float64)
+        below = inverse[columns.stop :, columns]
+        own[columns] += np.einsum("ij,ij->j", below, below, dtype=np.float64)
+    return own, shift
+
+
 def _solved(
     K: np.ndarray,
     diagonal: np.ndarray,

@@ -57,7 +57,7 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
     gram_: Any = None
     learns_from = "labels"  # which the kernel may see; or pairs
     takes_weights = True
-    knows_labels = False  # whether training points have places that their own labels moved
+    knows_labels = False  # whether coordinates are made of labels
     _advice = "try Nystroem(500), which needs no n × n array."  # where memory does not suffice
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Space:
@@ -99,13 +99,18 @@ class Space(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, De
         Returns
         -------
         array of shape (n_samples, rank_)
-            Coordinates, as ``transform`` gives them.
+            Coordinates: as ``transform`` gives them, or in a space that knows the labels, as it
+            would have had the row been left out.
         """
         with unchanged_on_failure(self):
             X = self._checked(X)
             kept, y = self._weighed(X, y, sample_weight)
             Z = self._fit_checked(kept, y)
-            return Z if kept is X else self._coordinates(X)
+            if kept is X:
+                return Z
+            placed = self._coordinates(X)  # rows without weight are new points
+            placed[weigh(sample_weight, X)[0]] = Z
+            return placed
 
     def transform(self, X: Any) -> Any:
         """Coordinates of points, one block of rows at a time.

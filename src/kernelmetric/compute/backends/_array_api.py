@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
 from scipy import linalg
+
+
+class PositiveSolver:
+    """Solves ``A X = B`` by the Cholesky factor of A, which may be overwritten."""
+
+    def __init__(self, A: np.ndarray):
+        # Transposed, a matrix in C order needs no copy.
+        self._factor, _ = linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+
+    def __call__(self, B: np.ndarray) -> np.ndarray:
+        return linalg.cho_solve((self._factor, True), B, check_finite=False)
+
+    def inverse_diagonal(self) -> np.ndarray:
+        """Diagonal of the inverse of A. The factor is no more."""
+        inverse, _ = linalg.lapack.dtrtri(self._factor, lower=1, overwrite_c=1)
+        return np.sum(np.tril(inverse) ** 2, axis=0)
 
 
 class ArrayAPI:
@@ -116,12 +131,9 @@ class ArrayAPI:
         values, V = array_namespace(A).linalg.eigh(A)
         return self.to_numpy(values), V
 
-    def positive_solver(self, A: Any) -> Callable[[np.ndarray], np.ndarray]:
-        """On the host; transposed, a matrix in C order needs no copy there."""
-        factor = linalg.cho_factor(
-            self.to_numpy(A).T, lower=True, overwrite_a=True, check_finite=False
-        )
-        return lambda B: linalg.cho_solve(factor, B, check_finite=False)
+    def positive_solver(self, A: Any) -> Any:
+        """On the host."""
+        return PositiveSolver(self.to_numpy(A))
 
     def orthonormal_columns(self, B: Any) -> Any:
         """Orthonormal columns with the span of B."""

@@ -5,7 +5,6 @@ On a CUDA device, with Triton, reductions over all pairs are fused kernels (``cu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,13 +46,13 @@ class Torch(ArrayAPI):
         """On the cards of data centres."""
         return X.is_cuda and cuda.wide_is_fast(X)
 
-    def positive_solver(self, A: Any) -> Callable[[np.ndarray], np.ndarray]:
+    def positive_solver(self, A: Any) -> Any:
         """Where the tensor is."""
         if not A.is_cuda:
             return super().positive_solver(A)
-        from kernelmetric.compute.backends.cuda._dense import positive_solver
+        from kernelmetric.compute.backends.cuda._dense import PositiveSolver
 
-        return positive_solver(A)
+        return PositiveSolver(A)
 
     def orthonormal_columns(self, B: Any) -> Any:
         """By Cholesky's factor on a CUDA device, whose Householder reflections are slow."""

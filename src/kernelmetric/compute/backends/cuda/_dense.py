@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,20 +29,25 @@ def column_products(F: Any) -> Any:
     return out
 
 
-def positive_solver(A: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """What solves ``A X = B`` by the Cholesky factor of A, on the host; LinAlgError without one."""
-    factor, failed = torch.linalg.cholesky_ex(A)
-    if int(failed):
-        raise np.linalg.LinAlgError(
-            f"Got a matrix of {A.shape[0]} rows whose leading minor of order {int(failed)} is not "
-            "positive, but expected a positive definite one."
-        )
+class PositiveSolver:
+    """Solves ``A X = B`` by the Cholesky factor of A, on its device; LinAlgError without one."""
 
-    def solve(B: np.ndarray) -> np.ndarray:
-        there = torch.as_tensor(np.ascontiguousarray(B), dtype=A.dtype, device=A.device)
-        return np.asarray(torch.cholesky_solve(there, factor).cpu())
+    def __init__(self, A: Any):
+        self._factor, failed = torch.linalg.cholesky_ex(A)
+        if int(failed):
+            raise np.linalg.LinAlgError(
+                f"Got a matrix of {A.shape[0]} rows whose leading minor of order {int(failed)} is "
+                "not positive, but expected a positive definite one."
+            )
 
-    return solve
+    def __call__(self, B: np.ndarray) -> np.ndarray:
+        factor = self._factor
+        B = torch.as_tensor(np.ascontiguousarray(B), dtype=factor.dtype, device=factor.device)
+        return np.asarray(torch.cholesky_solve(B, factor).cpu())
+
+    def inverse_diagonal(self) -> np.ndarray:
+        """Diagonal of the inverse of A."""
+        return np.asarray(torch.cholesky_inverse(self._factor).diagonal().cpu())
 
 
 def orthonormal_columns(B: Any) -> Any | None:
