@@ -7,8 +7,10 @@ its ``recipe_``; a metric with ``recipe=`` that recipe looks "auto" up there ins
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
@@ -20,6 +22,7 @@ from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space,
 
 _GIVEN = "as given"
 _FROM_RECIPE = "from the recipe that was given"
+_LONG = re.compile(r"\d+\.\d{5,}(?:e[-+]\d+)?")  # numbers with more digits than are read
 
 
 class Recipe(BaseEstimator):
@@ -76,14 +79,20 @@ class Recipe(BaseEstimator):
         super().__setattr__(name, value)
 
     def __str__(self) -> str:
-        reasons = self.reasons or {}
-        parts = {"kernel": self.kernel, "space": self.space, "learner": self.learner}
-        lines = [f"{name:8}{' '.join(repr(part).split())}" for name, part in parts.items()]
-        lines = [
-            f"{line}\n        ({reasons[name]})" if name in reasons else line
-            for name, line in zip(parts, lines, strict=True)
-        ]
-        return "\n".join([*lines, f"rows    {reasons.get('rows', 'all rows')}"])
+        return "\n".join(
+            f"{name:8}{part}" + (f"\n        ({why})" if why else "")
+            for name, (part, why) in described(self).items()
+        )
+
+
+def described(recipe: Recipe) -> dict[str, tuple[str, str]]:
+    """The kernel, the space, the learner and the rows of a recipe in words, and why."""
+    reasons, parts = recipe.reasons or {}, ("kernel", "space", "learner")
+    with np.printoptions(precision=3, threshold=8, edgeitems=3, suppress=True):
+        words = [" ".join(repr(getattr(recipe, name)).split()) for name in parts]
+    words = [_LONG.sub(lambda number: f"{float(number[0]):.4g}", text) for text in words]
+    found = {name: (text, reasons.get(name, "")) for name, text in zip(parts, words, strict=True)}
+    return {**found, "rows": (reasons.get("rows", "all rows"), "")}
 
 
 def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
