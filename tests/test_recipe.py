@@ -21,6 +21,7 @@ from kernelmetric import (
     MLKR,
     NCA,
     RBF,
+    SCML,
     IdealizedKernel,
     Kernelized,
     KernelizedCV,
@@ -251,7 +252,11 @@ def test_behind_steps_that_are_fitted_anew_everything_is_chosen_anew(rare_names)
 # --- what must not decide -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("learner", [ITML(max_pairs=300), LSML(max_tuples=300)], ids=repr)
+@pytest.mark.parametrize(
+    "learner",
+    [ITML(max_pairs=300), LSML(max_tuples=300), SCML(n_basis=30), SCML(max_tuples=300)],
+    ids=repr,
+)
 def test_the_order_of_rows_does_not_decide_which_pairs_are_drawn(curved, learner):
     X, y = curved
     order = np.random.RandomState(1).permutation(len(X))
