@@ -70,6 +70,27 @@ def test_a_penalty_that_was_written_is_not_overruled(curved, reg):
     assert metric.recipe_.learner.reg == reg
 
 
+def test_a_tolerance_that_was_written_is_not_overruled(curved):
+    """Of 'spread', too, which by itself ends where next to no neighbour changes any more."""
+    X, y = curved
+    exact, usual, rough = (
+        NCA(2, reg="spread", tol=tol).fit(X, y) for tol in (1e-9, "auto", 1e-4)
+    )
+    assert exact.n_iter_ > usual.n_iter_
+    np.testing.assert_array_equal(usual.components_, rough.components_)
+    recipe = Kernelized(NCA(2, tol=1e-9), RBF(gamma=0.2)).fit(X, y).recipe_
+    assert recipe.learner.tol == 1e-9 and recipe.reasons["learner"] == "as given"
+
+
+def test_the_tolerance_of_a_learner_goes_by_its_penalty(curved):
+    spread, free = (Kernelized(NCA(2, reg=reg)).fit(*curved).recipe_ for reg in ("auto", 0.0))
+    assert (spread.learner.tol, free.learner.tol) == (1e-4, 5e-6)
+    assert spread.reasons["learner"].endswith("on these coordinates, and tol=0.0001")
+    np.testing.assert_array_equal(
+        NCA(2).fit(*curved).components_, NCA(2, tol=5e-6).fit(*curved).components_
+    )
+
+
 def test_only_auto_is_resolved(curved):
     metric = Kernelized(NCA(max_iter=5, tol=1.0)).fit(*curved)
     assert metric.learner_.reg == "spread" and metric.learner_.early_stopping is False

@@ -119,7 +119,11 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
         plain.set_params(rows=space.rows_)
         if space.rows_ == "boundary":
             reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
-    fresh = clone(learner).set_params(**getattr(learner, "_resolved", dict)())
+    resolved = getattr(learner, "_resolved", dict)()
+    if resolved:
+        before = "'auto' is" if reasons["learner"] == _GIVEN else f"{reasons['learner']}, and"
+        reasons["learner"] = f"{before} {_in_words(resolved)}"
+    fresh = clone(learner).set_params(**resolved)
     return Recipe(kernel, plain, fresh, schema=schema, reasons=reasons)
 
 
@@ -213,5 +217,9 @@ def _learner(learner: Any, space: Any, known: Recipe | None) -> tuple[Any, str]:
     meant = {name: value for name, value in meant.items() if name in open_}
     if not meant:
         return fresh, _GIVEN
-    words = ", ".join(f"{name}={value!r}" for name, value in meant.items())
-    return fresh.set_params(**meant), f"'auto' is {words} on these coordinates"
+    return fresh.set_params(**meant), f"'auto' is {_in_words(meant)} on these coordinates"
+
+
+def _in_words(meant: dict[str, Any]) -> str:
+    """Parameters as they are written."""
+    return ", ".join(f"{name}={value!r}" for name, value in meant.items())

@@ -61,6 +61,9 @@ class IterativeLearner(CallbackSupportMixin, Learner):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number(self, "max_iter", Integral, low=1)
+        self._check_tol()
+
+    def _check_tol(self) -> None:
         check_number(self, "tol", Real, low=0)
 
     @contextmanager
@@ -124,7 +127,7 @@ class GradientLearner(IterativeLearner):
         if not self.converged_:
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations "
-                f"before reaching tol={self.tol}: raise max_iter, or tol if the "
+                f"before reaching tol={self._resolved().get('tol', self.tol)}: raise max_iter, or tol if the "
                 "metric is good enough.",
                 ConvergenceWarning,
             )
@@ -133,6 +136,10 @@ class GradientLearner(IterativeLearner):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_reg()
+
+    def _resolved(self) -> dict[str, Any]:
+        """What a fit makes of "auto"."""
+        return {}
 
     def _check_reg(self) -> None:
         check_number(self, "reg", Real, low=0, high=LARGEST)

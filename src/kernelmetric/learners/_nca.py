@@ -59,7 +59,7 @@ _EARLY_FROM = 5_000  # points: from here on some are held out
 # a coordinate that of the classes is raised by. Some points tell nearly all of what all of them do.
 _PULL = 1e-4
 _SPREAD_SHARE = 1.0
-_PULLED_TOL = 1e-4
+_TOL, _PULLED_TOL = 5e-6, 1e-4
 _PULLED_COARSE = 3_000, 2_000, 1e-4
 
 
@@ -87,9 +87,9 @@ class NCA(GradientLearner):
         have every training point among its class by directions that mean nothing to new points.
     max_iter : int, default=200
         The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
-    tol : float, default=5e-6
-        Relative decrease of the objective in one iteration at which the fit has converged; with
-        ``reg='spread'`` at least 1e-4, since what comes after changes next to no neighbour.
+    tol : float or 'auto', default='auto'
+        Relative decrease of the objective in one iteration at which the fit has converged. 'auto'
+        is 5e-6, and 1e-4 with ``reg='spread'``: what comes after changes next to no neighbour.
     solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
         'lbfgs' looks at all pairs in every step. 'truncated' leaves out far pairs whose share of
         a point's softmax is certified to be at most ``eps``, lists the others anew every few
@@ -176,7 +176,7 @@ class NCA(GradientLearner):
         init="auto",
         reg="auto",
         max_iter=200,
-        tol=5e-6,
+        tol="auto",
         solver="lbfgs",
         eps=1e-2,
         batch_size=1000,
@@ -215,6 +215,14 @@ class NCA(GradientLearner):
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         return super()._fit_bytes(n_samples, n_features) + softmax_bytes(n_samples)
+
+    def _resolved(self) -> dict[str, Any]:
+        spread = isinstance(self.reg, str) and self.reg == "spread"
+        return {"tol": _PULLED_TOL if spread else _TOL} if isinstance(self.tol, str) else {}
+
+    def _check_tol(self) -> None:
+        if not isinstance(self.tol, str) or self.tol != "auto":
+            super()._check_tol()
 
     def _check_reg(self) -> None:
         if not isinstance(self.reg, str):
@@ -307,7 +315,7 @@ class NCA(GradientLearner):
         return held_out.best, problem.objective(held_out.best)[0], found[2]
 
     def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:
-        tol = max(self.tol, _PULLED_TOL) if problem.pull else self.tol
+        tol = self._resolved().get("tol", self.tol)
         if self.solver == "lbfgs":
             return descend_exactly(problem, L, report, self.max_iter, tol)
         if self.solver == "truncated":
