@@ -1,5 +1,6 @@
 """What "auto" stands for: one meaning everywhere, a value that can be read, kept and given."""
 
+import re
 import warnings
 
 import numpy as np
@@ -89,6 +90,27 @@ def test_the_tolerance_of_a_learner_goes_by_its_penalty(curved):
     np.testing.assert_array_equal(
         NCA(2).fit(*curved).components_, NCA(2, tol=5e-6).fit(*curved).components_
     )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "begins", "ends"),
+    [
+        ("auto", "LeaveOneOutRidge: comparing kernels on 160 rows", r"left-out error 0\.\d+"),
+        ("aligned", "KernelAlignment: aligning kernels with labels", r"alignment 0\.\d+"),
+    ],
+)
+def test_a_verbose_learner_tells_of_the_choice_of_its_kernel(curved, capfd, kernel, begins, ends):
+    verbose = Kernelized(NCA(2, verbose=True), kernel).fit(*curved)
+    first, second, bar = capfd.readouterr().err.replace("\r", "").splitlines()[:3]
+    assert first == begins and re.search(ends + r"  \d+\.\d s$", second)
+    assert bar.startswith("NCA [")
+    silent = Kernelized(NCA(2), kernel).fit(*curved)
+    assert capfd.readouterr().err == ""
+    np.testing.assert_array_equal(verbose.components_, silent.components_)
+    if kernel == "auto":
+        assert float(re.search(r"error ([\d.]+)", second)[1]) == pytest.approx(
+            np.nanmin(verbose.kernel_.loo_errors_), rel=1e-2
+        )
 
 
 def test_only_auto_is_resolved(curved):

@@ -99,6 +99,9 @@ def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
     """What a metric is about to be made of; its kernel is bound where the space is fitted."""
     known, reasons = metric.recipe, {}
     kernel, reasons["kernel"] = _kernel(metric.kernel, known)
+    silent = [name for name in kernel.get_params() if name.split("__")[-1] == "verbose"]
+    if silent and getattr(metric.learner, "verbose", False):
+        kernel = clone(kernel).set_params(**dict.fromkeys(silent, True))
     space, reasons["space"] = _space(metric, kernel, n_samples, supervision)
     learner, reasons["learner"] = _learner(metric.learner, space, known)
     return Recipe(kernel, space, learner, reasons=reasons)

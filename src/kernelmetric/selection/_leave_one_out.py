@@ -23,6 +23,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.kernels import RBF, Delta, Kernel, Laplacian, Rescaled, rescaled
+from kernelmetric.learners._progress import told
 from kernelmetric.selection._far_columns import refuse_overflow, units_of, without_gaps
 from kernelmetric.selection._learned_map import learned_map
 from kernelmetric.selection._relevance import checked_groups, relevances
@@ -102,6 +103,8 @@ class LeaveOneOutRidge(Kernel):
     groups : array-like of int of shape (d,), default=None
         The group of each feature, such as the column of a table it was made of, from 0 on: those
         of one group have one scale. None: each feature has its own.
+    verbose : bool, default=False
+        Say on standard error when the choice begins, and which kernel it is.
 
     Notes
     -----
@@ -138,10 +141,18 @@ class LeaveOneOutRidge(Kernel):
     accepts_sparse = True
     is_bound = False
 
-    def __init__(self, max_samples: int = 500, random_state: Any = 0, *, groups: Any = None):
+    def __init__(
+        self,
+        max_samples: int = 500,
+        random_state: Any = 0,
+        *,
+        groups: Any = None,
+        verbose: bool = False,
+    ):
         self.max_samples = max_samples
         self.random_state = random_state
         self.groups = groups
+        self.verbose = verbose
 
     def bind(self, X: Any, y: Any = None) -> Kernel:
         """Return the chosen kernel.
@@ -182,7 +193,9 @@ class LeaveOneOutRidge(Kernel):
             return median + FALLBACK_RIDGE * Delta().bind(X, some)
         # One thread, whatever there are: another number of them rounds differently, and those of
         # a BLAS cost more than they give on so few rows. Far points may underflow.
-        with np.errstate(all="ignore"), one_thread():
+        what = f"comparing kernels on {len(rows):,} rows"
+        telling = told(type(self).__name__, what, self.verbose)
+        with np.errstate(all="ignore"), one_thread(), telling as found:
             groups = checked_groups(self.groups, X.shape[1])
             shares = None if weights is None else weights.shares
             choice = choose(sample, Y, targets.key[rows], groups, _of(shares, rows))
@@ -193,6 +206,8 @@ class LeaveOneOutRidge(Kernel):
                 Y = targets.columns(rows)
                 choice = choose_again(choice, sample, Y, _of(shares, rows))
                 mistakes = choice.grid.mistakes()
+            how = {1: ", rescaled", 2: ", mapped"}.get(np.ndim(getattr(choice.kernel, "scales", 0)))
+            found += [f"{choice.grid.name}{how or ''}", f"left-out error {choice.grid.error:.3g}"]
         bound = choice.kernel.bind(X, some)
         bound.__dict__.update(
             candidates_=choice.candidates,
