@@ -33,7 +33,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.kernelized import Recipe
-from kernelmetric.kernels import Delta
+from kernelmetric.kernels import Delta, Laplacian
 from kernelmetric.prediction._cross_fit import settled
 from kernelmetric.selection import RidgeKPCA, _ridge_kpca
 
@@ -228,6 +228,26 @@ def test_a_recipe_with_another_formula_leaves_the_kernel_that_was_written(curved
     first = Kernelized(LDA(), kernel="laplacian").fit(*curved)
     other = Kernelized(LDA(), kernel="rbf", recipe=first.recipe_).fit(*curved)
     assert repr(other.kernel_) == repr(Kernelized(LDA(), kernel="rbf").fit(*curved).kernel_)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Laplacian() + 0.1 * Delta(),
+        RBF() + 0.5 * Delta(),
+        RBF() + Delta(),
+        RBF(gamma=0.3) + 0.1 * Delta(),
+        RBF() + 0.1 * Delta() + Laplacian(),
+    ],
+    ids=repr,
+)
+def test_numbers_and_terms_that_were_written_stay(curved, kernel):
+    """A recipe fills in what a kernel leaves to the data, where it is a recipe of this kernel."""
+    recipe = Kernelized(LDA(), RBF() + 0.1 * Delta()).fit(curved[0][:80], curved[1][:80]).recipe_
+    other = Kernelized(LDA(), kernel, recipe=recipe).fit(*curved)
+    assert repr(other.kernel_) == repr(Kernelized(LDA(), kernel).fit(*curved).kernel_)
+    same = Kernelized(LDA(), RBF() + 0.1 * Delta(), recipe=recipe).fit(*curved)
+    assert repr(same.kernel_) == repr(recipe.kernel)
 
 
 def test_what_a_learner_chose_is_in_the_recipe(curved):

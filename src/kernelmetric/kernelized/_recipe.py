@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from kernelmetric.kernelized._parts import is_auto, is_estimator
 from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.kernelized._tables import with_columns
-from kernelmetric.kernels import Kernel
+from kernelmetric.kernels import Kernel, Sum
 from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space, has_ridge
 
 _GIVEN = "as given"
@@ -141,13 +141,31 @@ def check_recipe(recipe: Any) -> None:
 def _kernel(kernel: Any, known: Recipe | None) -> tuple[Kernel, str]:
     """The kernel that a parameter stands for: what the data decide comes from a known recipe."""
     meant = automatic_kernel(kernel)
-    # kernels that learn are never bound; of a formula, only the class that was written fits
     there = None if known is None or meant.is_bound else known.kernel
-    if there is not None and (type(meant).is_bound is False or type(there) is type(meant)):
+    if there is not None and _may_become(meant, there):
         return clone(there), _FROM_RECIPE
     if is_auto(kernel):
         return meant, "without labels, the RBF of median width"
     return meant, _GIVEN
+
+
+def _may_become(written: Any, there: Any) -> bool:
+    """Whether data may make this of a kernel, or of a part of it: what is written stays in it."""
+    if isinstance(written, Kernel):
+        if type(written).is_bound is False:  # it learns, and becomes what it likes
+            return isinstance(there, Kernel)
+        if type(written) is not type(there):
+            return False
+        known, params = (part.get_params(deep=False) for part in (there, written))
+        if isinstance(written, Sum):
+            known, params = (
+                part | {"weights": k._weights()} for part, k in ((known, there), (params, written))
+            )
+        return all(_may_become(value, known[name]) for name, value in params.items())
+    if isinstance(written, list | tuple) and isinstance(there, list | tuple):
+        return len(written) == len(there) and all(map(_may_become, written, there))
+    left_open = written is None or (isinstance(written, str) and not isinstance(there, str))
+    return left_open or np.array_equal(written, there)
 
 
 def _space(

@@ -127,8 +127,8 @@ class GradientLearner(IterativeLearner):
         if not self.converged_:
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations "
-                f"before reaching tol={self._resolved().get('tol', self.tol)}: raise max_iter, or tol if the "
-                "metric is good enough.",
+                f"before reaching tol={self._resolved().get('tol', self.tol)}: raise max_iter, "
+                "or tol if the metric is good enough.",
                 ConvergenceWarning,
             )
         return self
