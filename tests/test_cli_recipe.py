@@ -81,9 +81,7 @@ def test_the_recipe_of_a_model_is_used_again(run, table, model, tmp_path, monkey
 
     monkeypatch.setattr(LeaveOneOutRidge, "bind", refuse)
     out, page = tmp_path / "again.km", tmp_path / "page.html"
-    result = run(
-        "fit", table, *FAST, "--recipe", model, "--out", out, "--report", page, "--json"
-    )
+    result = run("fit", table, *FAST, "--recipe", model, "--out", out, "--report", page, "--json")
     assert result.exit_code == 0, result.stderr
     chosen = json.loads(result.stdout)["chosen"]
     assert chosen["kernel"]["why"] == chosen["space"]["why"] == "from the recipe that was given"

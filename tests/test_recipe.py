@@ -74,9 +74,7 @@ def test_a_penalty_that_was_written_is_not_overruled(curved, reg):
 def test_a_tolerance_that_was_written_is_not_overruled(curved):
     """Of 'spread', too, which by itself ends where next to no neighbour changes any more."""
     X, y = curved
-    exact, usual, rough = (
-        NCA(2, reg="spread", tol=tol).fit(X, y) for tol in (1e-9, "auto", 1e-4)
-    )
+    exact, usual, rough = (NCA(2, reg="spread", tol=tol).fit(X, y) for tol in (1e-9, "auto", 1e-4))
     assert exact.n_iter_ > usual.n_iter_
     np.testing.assert_array_equal(usual.components_, rough.components_)
     recipe = Kernelized(NCA(2, tol=1e-9), RBF(gamma=0.2)).fit(X, y).recipe_
