@@ -34,6 +34,7 @@ from kernelmetric import (
 )
 from kernelmetric.kernelized import Recipe
 from kernelmetric.kernels import Delta, Laplacian
+from kernelmetric.learners import _idealized_choice
 from kernelmetric.prediction._cross_fit import settled
 from kernelmetric.selection import RidgeKPCA, _ridge_kpca
 
@@ -315,7 +316,12 @@ def test_behind_steps_that_are_fitted_anew_everything_is_chosen_anew(rare_names)
 
 @pytest.mark.parametrize(
     "learner",
-    [ITML(max_pairs=300), LSML(max_tuples=300), SCML(n_basis=30), SCML(max_tuples=300)],
+    [
+        ITML(max_pairs=300),
+        LSML(max_tuples=300),
+        SCML(n_basis=30),
+        SCML(max_tuples=300),
+    ],
     ids=repr,
 )
 def test_the_order_of_rows_does_not_decide_which_pairs_are_drawn(curved, learner):
@@ -324,6 +330,15 @@ def test_the_order_of_rows_does_not_decide_which_pairs_are_drawn(curved, learner
     first, other = clone(learner).fit(X, y), clone(learner).fit(X[order], y[order])
     M, N = first.get_mahalanobis_matrix(), other.get_mahalanobis_matrix()
     np.testing.assert_allclose(M, N, atol=1e-6 * np.abs(M).max())
+
+
+def test_the_order_of_rows_does_not_decide_the_folds_that_choose_the_pull_of_pairs(curved, monkeypatch):
+    X, y = curved
+    monkeypatch.setattr(_idealized_choice, "MOST_PAIRS", 100)  # of which a fold has more
+    order = np.random.RandomState(1).permutation(len(X))
+    metric = IdealizedKernel(n_neighbors=10)
+    first, other = clone(metric).fit(X, y), clone(metric).fit(X[order], y[order])
+    np.testing.assert_allclose(first.C_scores_, other.C_scores_, atol=1e-6)
 
 
 def test_the_order_of_columns_does_not_decide_the_kernel(curved):

@@ -264,7 +264,7 @@ def open_study(
             notes.append(f"{count(int(np.sum(~kept)), 'row')} of weight zero are left out.")
         frame, rows, y = frame[kept].reset_index(drop=True), rows[kept], y[kept]
         counts, ignore = counts[kept], (*ignore, weights)
-    if encoder is None:
+    if encoder is None or recipe_file is None:
         plan = plan_columns(frame, label=label, use=use, ignore=ignore)
     else:
         plan = _plan_of(encoder, frame, label, weights, recipe_file)

@@ -122,7 +122,7 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
         plain.set_params(rows=space.rows_)
         if space.rows_ == "boundary":
             reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
-    resolved = getattr(learner, "_resolved", dict)()
+    resolved: dict[str, Any] = getattr(learner, "_resolved", dict)()
     if resolved:
         before = "'auto' is" if reasons["learner"] == _GIVEN else f"{reasons['learner']}, and"
         reasons["learner"] = f"{before} {_in_words(resolved)}"
