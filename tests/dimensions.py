@@ -4,6 +4,8 @@ A new option of the library is one more value here. :func:`cases` draws a coveri
 two: for any two values of two dimensions there is a case that has both.
 """
 
+import functools
+import importlib.util
 import inspect
 import itertools
 from collections.abc import Callable
@@ -81,6 +83,8 @@ LEARNERS = {
     "scikit-learn's PCA": PCA(2),
 }
 
+PACKAGES = ("dask", "torch")  # whose arrays are inputs, where they are installed
+
 DIMENSIONS: dict[str, list[str]] = {
     "learner": list(LEARNERS),
     "kernel": ["auto", "aligned", "rbf", "with a ridge", "linear", "poly", "gram", "columns"],
@@ -89,7 +93,10 @@ DIMENSIONS: dict[str, list[str]] = {
     "weights": ["none", "ones", "whole", "fractions", "some zero", "classes"],
     "rows": ["plain", "copies", "constant", "offset", "rare class"],
     "size": ["exact", "single", "landmarks", "boundary"],
-    "input": ["float64", "float32", "sparse", "frame", "table", "columns first", "list"],
+    "input": [
+        *("float64", "float32", "sparse", "frame", "table", "columns first", "list"),
+        *(name for name in PACKAGES if importlib.util.find_spec(name)),
+    ],
     "neighbors": ["feature", "input"],
     "route": ["alone", "Kernelized", "search", "classifier", "regressor", "pipeline"],
 }
@@ -121,6 +128,7 @@ class Refusal:
         return all(name in values for name in self.of) and self.when(*(values[n] for n in self.of))
 
 
+@functools.cache
 def _takes(learner: str, argument: str) -> bool:
     return argument in inspect.signature(LEARNERS[learner].fit).parameters
 
@@ -464,6 +472,11 @@ def as_input(case: Case, X: np.ndarray, anchors: np.ndarray | None) -> Any:
             frame.loc[digits[:, 3] % 8 == 4, "name"] = "d"  # of which a part of the rows has none
             frame.loc[digits[:, 1] % 7 == 0, "c1"] = np.nan
         return frame
+    if kind == "torch":
+        return importlib.import_module("torch").from_numpy(X.copy())
+    if kind == "dask":
+        array = importlib.import_module("dask.array")
+        return array.from_array(X, chunks=(max(1, len(X) // 2 - 3), X.shape[1]))
     if kind == "columns first":
         return np.asfortranarray(X)
     return X.tolist() if kind == "list" else X

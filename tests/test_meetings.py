@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from dimensions import (
     DIMENSIONS,
     LEARNERS,
+    PACKAGES,
     PREDICTS,
     Case,
     arguments,
@@ -71,9 +72,10 @@ def places(case: Case, model, A):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if case["route"] == "classifier":
-            return model.predict_proba(A)
+            return np.asarray(model.predict_proba(A))
         if case["route"] == "regressor":
-            return np.column_stack([model.predict(A), model.predict_interval(A, 0.8)])
+            said = model.predict(A), model.predict_interval(A, 0.8)
+            return np.column_stack([np.asarray(part) for part in said])
         return np.asarray(model.transform(A), dtype=np.float64)
 
 
@@ -116,14 +118,17 @@ def test_any_two_options_meet(number, monkeypatch, tmp_path):
 def names_rows_that_count(case, first):
     """The reasons of a prediction are rows of the table that was given, and have weight."""
     if case["route"] in ("classifier", "regressor") and case["weights"] == "some zero":
-        rows = first.model.kneighbors(first.A_new, 3, return_distance=False)
+        new = np.asarray(first.A_new) if case["input"] == "dask" else first.A_new
+        rows = first.model.kneighbors(new, 3, return_distance=False)
         assert (first.given["sample_weight"][rows] > 0).all()
 
 
 def keeps_its_own(case, first):
     """What the caller does to his arrays afterwards changes nothing."""
     for part in (first.A, first.y, *first.given.values()):
-        if isinstance(part, np.ndarray) and part.dtype.kind == "f":
+        if case["input"] == "torch" and part is first.A:
+            part.fill_(np.nan)
+        elif isinstance(part, np.ndarray) and part.dtype.kind == "f":
             part[...] = np.nan
         elif isinstance(part, np.ndarray) and part.dtype.kind == "i":
             part[...] = 0
@@ -139,7 +144,9 @@ def is_restored(case, first, tmp_path):
     except (ValueError, TypeError) as error:
         assert case["route"] in ("search", "pipeline"), str(error)
         return
-    np.testing.assert_array_equal(places(case, load(path), first.A_new), first.where)
+    bits = 1e-9 if case["input"] == "torch" else 0.0  # a saved model has NumPy's arrays
+    again = places(case, load(path), first.A_new)
+    np.testing.assert_allclose(again, first.where, rtol=bits, atol=bits)
 
 
 def is_repeated(case, first):
@@ -253,6 +260,17 @@ def keeps_its_precision(case, first):
     assert np.asarray(first.model.transform(first.A_new)).dtype == np.float32
 
 
+def comes_back_as_it_was_given(case, first):
+    """Tensors in, tensors out; of rows elsewhere nothing is computed before it is asked for."""
+    assert type(first.model.transform(first.A_new)) is type(first.A_new)
+
+
+def elsewhere_is_as_here(case, first):
+    """Another library of arrays changes last bits, and nothing else."""
+    here = fitted(Case({**case.values, "input": "float64"}))
+    np.testing.assert_allclose(np.abs(first.where), np.abs(here.where), rtol=1e-6, atol=1e-6)
+
+
 def a_search_is_its_metric(case, first):
     """With one candidate, a search ends in the metric that Kernelized is."""
     plain = fitted(Case({**case.values, "route": "Kernelized", "neighbors": "feature"}))
@@ -266,7 +284,7 @@ def a_search_scores_as_folds_do(case, first):
     inside = Case({**case.values, "route": "Kernelized", "neighbors": "feature"})
     model = make_pipeline(estimator(inside), KNeighborsClassifier(1))
     A = as_input(case, X, gram_of(case, X))
-    A = np.asarray(A) if case["input"] in ("list", "frame") else A
+    A = np.asarray(A) if case["input"] in ("list", "frame", *PACKAGES) else A
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scores = cross_val_score(model, A, target(case, codes), cv=3)
@@ -340,6 +358,12 @@ FURTHER = [
             and case["learner"] in (*SPECTRAL, *DESCENTS)
             # of copies, in single precision, rounding says which is the nearer
             and not (case["rows"] == "copies" and case["size"] == "single")
+            # at full rank the optimum is near zero, where a rough tolerance ends a descent anywhere
+            and not (
+                case["space"] == "KPCA"
+                and case["learner"] == "LMNN"
+                and case["neighbors"] == "input"
+            )
         ),
     ),
     (
@@ -366,6 +390,18 @@ FURTHER = [
             and case["route"] in ("alone", "Kernelized", "search")
             and not case["learner"].startswith("scikit")
         ),
+    ),
+    (
+        comes_back_as_it_was_given,
+        lambda case: (
+            case["input"] in PACKAGES
+            and case["route"] in ("alone", "Kernelized", "search")
+            and not (case["route"] == "alone" and case["learner"].startswith("scikit"))
+        ),
+    ),
+    (
+        elsewhere_is_as_here,
+        lambda case: case["input"] == "dask" or (case["input"] == "torch" and is_spectral(case)),
     ),
     (
         a_search_is_its_metric,

@@ -1,5 +1,6 @@
 """What "auto" stands for: one meaning everywhere, a value that can be read, kept and given."""
 
+import re
 import warnings
 
 import numpy as np
@@ -21,6 +22,7 @@ from kernelmetric import (
     MLKR,
     NCA,
     RBF,
+    SCML,
     IdealizedKernel,
     Kernelized,
     KernelizedCV,
@@ -31,7 +33,8 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.kernelized import Recipe
-from kernelmetric.kernels import Delta
+from kernelmetric.kernels import Delta, Laplacian
+from kernelmetric.learners import _idealized_choice
 from kernelmetric.prediction._cross_fit import settled
 from kernelmetric.selection import RidgeKPCA, _ridge_kpca
 
@@ -67,6 +70,46 @@ def test_a_penalty_that_was_written_is_not_overruled(curved, reg):
     metric = Kernelized(NCA(reg=reg, max_iter=5, tol=1.0)).fit(*curved)
     assert metric.learner_.reg == reg
     assert metric.recipe_.learner.reg == reg
+
+
+def test_a_tolerance_that_was_written_is_not_overruled(curved):
+    """Of 'spread', too, which by itself ends where next to no neighbour changes any more."""
+    X, y = curved
+    exact, usual, rough = (NCA(2, reg="spread", tol=tol).fit(X, y) for tol in (1e-9, "auto", 1e-4))
+    assert exact.n_iter_ > usual.n_iter_
+    np.testing.assert_array_equal(usual.components_, rough.components_)
+    recipe = Kernelized(NCA(2, tol=1e-9), RBF(gamma=0.2)).fit(X, y).recipe_
+    assert recipe.learner.tol == 1e-9 and recipe.reasons["learner"] == "as given"
+
+
+def test_the_tolerance_of_a_learner_goes_by_its_penalty(curved):
+    spread, free = (Kernelized(NCA(2, reg=reg)).fit(*curved).recipe_ for reg in ("auto", 0.0))
+    assert (spread.learner.tol, free.learner.tol) == (1e-4, 5e-6)
+    assert spread.reasons["learner"].endswith("on these coordinates, and tol=0.0001")
+    np.testing.assert_array_equal(
+        NCA(2).fit(*curved).components_, NCA(2, tol=5e-6).fit(*curved).components_
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "begins", "ends"),
+    [
+        ("auto", "LeaveOneOutRidge: comparing kernels on 160 rows", r"left-out error 0\.\d+"),
+        ("aligned", "KernelAlignment: aligning kernels with labels", r"alignment 0\.\d+"),
+    ],
+)
+def test_a_verbose_learner_tells_of_the_choice_of_its_kernel(curved, capfd, kernel, begins, ends):
+    verbose = Kernelized(NCA(2, verbose=True), kernel).fit(*curved)
+    first, second, bar = capfd.readouterr().err.replace("\r", "").splitlines()[:3]
+    assert first == begins and re.search(ends + r"  \d+\.\d s$", second)
+    assert bar.startswith("NCA [")
+    silent = Kernelized(NCA(2), kernel).fit(*curved)
+    assert capfd.readouterr().err == ""
+    np.testing.assert_array_equal(verbose.components_, silent.components_)
+    if kernel == "auto":
+        assert float(re.search(r"error ([\d.]+)", second)[1]) == pytest.approx(
+            np.nanmin(verbose.kernel_.loo_errors_), rel=1e-2
+        )
 
 
 def test_only_auto_is_resolved(curved):
@@ -186,6 +229,26 @@ def test_a_recipe_with_another_formula_leaves_the_kernel_that_was_written(curved
     assert repr(other.kernel_) == repr(Kernelized(LDA(), kernel="rbf").fit(*curved).kernel_)
 
 
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Laplacian() + 0.1 * Delta(),
+        RBF() + 0.5 * Delta(),
+        RBF() + Delta(),
+        RBF(gamma=0.3) + 0.1 * Delta(),
+        RBF() + 0.1 * Delta() + Laplacian(),
+    ],
+    ids=repr,
+)
+def test_numbers_and_terms_that_were_written_stay(curved, kernel):
+    """A recipe fills in what a kernel leaves to the data, where it is a recipe of this kernel."""
+    recipe = Kernelized(LDA(), RBF() + 0.1 * Delta()).fit(curved[0][:80], curved[1][:80]).recipe_
+    other = Kernelized(LDA(), kernel, recipe=recipe).fit(*curved)
+    assert repr(other.kernel_) == repr(Kernelized(LDA(), kernel).fit(*curved).kernel_)
+    same = Kernelized(LDA(), RBF() + 0.1 * Delta(), recipe=recipe).fit(*curved)
+    assert repr(same.kernel_) == repr(recipe.kernel)
+
+
 def test_what_a_learner_chose_is_in_the_recipe(curved):
     X, y = curved
     metric = Kernelized(IdealizedKernel(), kernel="rbf", space=KPCA(5)).fit(X[:60], y[:60])
@@ -251,13 +314,31 @@ def test_behind_steps_that_are_fitted_anew_everything_is_chosen_anew(rare_names)
 # --- what must not decide -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("learner", [ITML(max_pairs=300), LSML(max_tuples=300)], ids=repr)
+@pytest.mark.parametrize(
+    "learner",
+    [
+        ITML(max_pairs=300),
+        LSML(max_tuples=300),
+        SCML(n_basis=30),
+        SCML(max_tuples=300),
+    ],
+    ids=repr,
+)
 def test_the_order_of_rows_does_not_decide_which_pairs_are_drawn(curved, learner):
     X, y = curved
     order = np.random.RandomState(1).permutation(len(X))
     first, other = clone(learner).fit(X, y), clone(learner).fit(X[order], y[order])
     M, N = first.get_mahalanobis_matrix(), other.get_mahalanobis_matrix()
     np.testing.assert_allclose(M, N, atol=1e-6 * np.abs(M).max())
+
+
+def test_the_order_of_rows_does_not_decide_the_folds_that_choose_the_pull_of_pairs(curved, monkeypatch):
+    X, y = curved
+    monkeypatch.setattr(_idealized_choice, "MOST_PAIRS", 100)  # of which a fold has more
+    order = np.random.RandomState(1).permutation(len(X))
+    metric = IdealizedKernel(n_neighbors=10)
+    first, other = clone(metric).fit(X, y), clone(metric).fit(X[order], y[order])
+    np.testing.assert_allclose(first.C_scores_, other.C_scores_, atol=1e-6)
 
 
 def test_the_order_of_columns_does_not_decide_the_kernel(curved):

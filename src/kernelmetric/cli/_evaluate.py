@@ -113,7 +113,7 @@ def _trials(
         if weights is not None:
             of_other = weights_of(other.frame, str(study.weight_column))[rows]
             weights = np.concatenate([weights, of_other])
-        encoder = study.plan.encoder().fit(X)
+        encoder = study.encoder().fit(X)
         X_other = features_of(other, encoder)[rows]
         found = [*other.notes, *said, *encoder.remarks(other)]
         notes = [f"{test.name}: {note}" for note in found]
@@ -143,7 +143,7 @@ def _by_method(trials: list[Trial]) -> dict[str, list[float]]:
 
 
 def _pair_scores(study: Study, talk: Talk, n_folds: int) -> dict[str, list[float]]:
-    methods = {"Euclidean": study.plan.encoder(), study.name: study.model()}
+    methods = {"Euclidean": study.encoder(), study.name: study.model()}
     scores = {}
     with talk.progress(len(methods)) as begin:
         for name, method in methods.items():

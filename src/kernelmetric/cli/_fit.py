@@ -21,6 +21,7 @@ from kernelmetric.cli._talk import Talk, count, sentences
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
 from kernelmetric.evaluation import cross_validate_pairs, holdout, is_uneven
 from kernelmetric.inspection import feature_columns
+from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def command() -> click.Command:
           kernelmetric fit flowers.csv --label species --report page.html
           kernelmetric fit flowers.csv --label species --learner lmnn --out model.km
           kernelmetric fit houses.csv --label price --task regression --report page.html
+          kernelmetric fit flowers.csv --label species --recipe model.km --out again.km
           kernelmetric fit faces.npz --pairs pairs.csv --out model.km
           kernelmetric fit songs.csv --triplets heard.csv --out model.km
 
@@ -96,7 +98,7 @@ def command() -> click.Command:
         talk = Talk(quiet=quiet, as_json=as_json)
         with sentences():
             inputs = {f"DATA {path}": path for path in data}
-            inputs |= {f"--{name}": options[f"{name}_file"] for name in KNOWN}
+            inputs |= {f"--{name}": options[f"{name}_file"] for name in (*KNOWN, "recipe")}
             require_outputs({"--out": out, "--report": report}, inputs)
             wanted: Any = {"keep": out is not None, "page": report is not None}
             if address is None and workers is None:
@@ -154,7 +156,7 @@ def _learn(study: Study, talk: Talk, test_size: float, *, keep: bool, page: bool
         pairs["random_state"] = study.seed
         with talk.progress(3) as begin:
             begin("Euclidean")
-            plain = cross_validate_pairs(study.plan.encoder(), study.X, **pairs)
+            plain = cross_validate_pairs(study.encoder(), study.X, **pairs)
             begin(study.name)
             learned = _quietly(lambda: cross_validate_pairs(study.model(), study.X, **pairs))
             begin(f"all {study.known}")
@@ -191,6 +193,19 @@ def _show(talk: Talk, study: Study, found: dict[str, Any]) -> None:
         tell_uneven(talk, {name: [s] for name, s in found["class_scores"].items()}, study.name)
     for name, note in found["notes"].items():
         talk.say(f"  {name}: {note}", style="dim")
+    if chosen := _chosen(found):
+        talk.say("What was chosen:")
+    for name, (part, why) in chosen.items():
+        talk.say(f"  {name:<8}{part}")
+        if why:
+            talk.say(f"          {why}", style="dim")
+
+
+def _chosen(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """The parts of the model of all rows, or else of the one that was judged, and why."""
+    model = found.get("model") or found.get("judged")
+    recipe = None if model is None else getattr(model["metric"], "recipe_", None)
+    return {} if recipe is None else described(recipe)
 
 
 def _held_out(study: Study) -> str:
@@ -213,7 +228,8 @@ def _page(study: Study, found: dict[str, Any]) -> str:
     """The page; with labels it shows the model that has not seen the held-out rows."""
     X, y = study.X, study.y
     if study.pairs is None:
-        encoder, metric = found["judged"]["table"], found["judged"]["metric"]
+        encoder = study.table or found["judged"]["table"]
+        metric = found["judged"]["metric"]
         order = np.concatenate([found["train"], found["test"]])
         parts: dict[str, Any] = {
             "y": y[found["train"]],
@@ -272,6 +288,7 @@ def _summary(study: Study, found: dict[str, Any], files: dict[str, Path]) -> dic
         "scores": {name: [float(v) for v in values] for name, values in found["scores"].items()},
         **uneven_summary({n: [s] for n, s in found.get("class_scores", {}).items()}, study.name),
         "warnings": found["notes"],
+        "chosen": {name: {"is": is_, "why": why} for name, (is_, why) in _chosen(found).items()},
         "seconds": round(found["total"], 3),
         "files": {name: str(path) for name, path in files.items()},
     }

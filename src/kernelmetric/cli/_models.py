@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
@@ -18,6 +19,18 @@ def save_model(model: Pipeline, path: Path) -> Path:
     except TypeError as error:  # what it says of objects that no file can hold safely
         raise ValueError(str(error)) from error
     return path
+
+
+def load_recipe(path: Path) -> tuple[Any, TableEncoder]:
+    """The recipe of a model, and the fitted encoder of the table it was made for."""
+    model = load_model(path)
+    recipe = getattr(model["metric"], "recipe_", None)
+    if recipe is None:
+        raise ValueError(
+            f"Got --recipe {path}, whose metric has no recipe, but expected a model with a kernel: "
+            "try one that kernelmetric fit writes without --kernel none."
+        )
+    return recipe, model["table"]
 
 
 def load_model(path: Path) -> Pipeline:

@@ -72,7 +72,12 @@ def takes(kind: type, known: str) -> bool:
 
 
 def build_metric(
-    learner: str, kernel: str, components: int | None, seed: int, class_weight: str | None = None
+    learner: str,
+    kernel: str,
+    components: int | None,
+    seed: int,
+    class_weight: str | None = None,
+    recipe: Any = None,
 ) -> Any:
     """The metric that the options describe, not fitted."""
     kind = learner_classes()[learner]
@@ -87,7 +92,11 @@ def build_metric(
         )
     given = {name: value for name, value in wanted.items() if name in known and value is not None}
     metric = kind(**given)
-    return metric if kernel == "none" else Kernelized(metric, kernel, random_state=seed)
+    if kernel != "none":
+        return Kernelized(metric, kernel, recipe=recipe, random_state=seed)
+    if recipe is not None:
+        raise ValueError("Got --recipe with --kernel none, but expected a kernel: leave one out.")
+    return metric
 
 
 def metric_name(metric: Any) -> str:
@@ -190,6 +199,14 @@ def metric_options(function: Callable) -> Callable:
             default="auto",
             show_default=True,
             help="The kernel. auto chooses it from the data. none learns a linear metric.",
+        ),
+        click.option(
+            "--recipe",
+            "recipe_file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="MODEL",
+            help="Look up what is auto in this model, which fit --out wrote, instead of choosing "
+            "it. Columns are read as that model reads them.",
         ),
         click.option("--components", type=click.IntRange(1), help="Number of learned coordinates."),
         click.option(

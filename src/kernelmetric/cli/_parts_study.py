@@ -87,6 +87,7 @@ def open_parts_study(
     quadruplets_file: Path | None = None,
     weights: str | None = None,
     class_weight: str | None = None,
+    recipe_file: Path | None = None,
 ) -> PartsStudy:
     """Read labels and a sample of the rows, and decide about the columns by the sample."""
     known, _ = known_file(pairs_file, triplets_file, quadruplets_file)
@@ -105,6 +106,11 @@ def open_parts_study(
         raise ValueError(
             "Got --weights or --class-weight for files to be read part by part, but expected all "
             "rows to count alike: learn with weights from one table."
+        )
+    if recipe_file is not None:
+        raise ValueError(
+            "Got --recipe for files to be read part by part, but expected the metric to be chosen "
+            "there: use a recipe for one table, or in Python."
         )
     parts = open_parts(data)
     require_columns(columns_of(parts[0]), [label, *use, *ignore])

@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
+from kernelmetric.cli._models import load_recipe
 from kernelmetric.cli._options import KNOWN, build_metric, chosen_learner, metric_name
 from kernelmetric.cli._talk import count
 from kernelmetric.datasets import (
     ColumnPlan,
+    TableEncoder,
     features_of,
     labels_of,
     open_table,
@@ -37,7 +40,9 @@ class Study:
     """A table, what is learned from it (labels, numbers or pairs), and by what metric.
 
     Rows without a label are gone where labels are learned from; ``rows`` are their numbers in the
-    file, from 0. ``notes`` are sentences on the data, ``seed`` the only source of randomness.
+    file, from 0. ``notes`` are sentences on the data, ``seed`` the only source of randomness,
+    ``table`` the fitted encoder of the model whose recipe is used: its kernel is one of these
+    features.
     """
 
     path: Path
@@ -53,6 +58,7 @@ class Study:
     regression: bool = False
     weights: np.ndarray | None = None
     weight_column: str | None = None
+    table: TableEncoder | None = None
 
     @property
     def name(self) -> str:
@@ -76,15 +82,19 @@ class Study:
         """How many rows are learned from."""
         return len(self.rows)
 
+    def encoder(self) -> Any:
+        """What makes features of the columns: still to be fitted, or that of a recipe."""
+        return self.plan.encoder() if self.table is None else FrozenEstimator(self.table)
+
     @cached_property  # several times the work of learning, where columns are many thousands
     def X(self) -> Any:
         """The columns that are used, in the types the encoder reads."""
-        return features_of(self.frame, self.plan.encoder())
+        return features_of(self.frame, self.encoder())
 
     @property
     def methods(self) -> dict[str, Any]:
         """The metric among its alternatives, each a classifier or regressor of rows."""
-        encoder, y, numbers = self.plan.encoder(), self.y, self.regression
+        encoder, y, numbers = self.encoder(), self.y, self.regression
         found = baselines(y, random_state=self.seed, regression=numbers)
         others = {
             name: Pipeline([("table", encoder), ("classifier", classifier)])
@@ -113,7 +123,7 @@ class Study:
 
     def model(self) -> Pipeline:
         """The model to keep, not fitted: table in, learned coordinates out."""
-        return Pipeline([("table", self.plan.encoder()), ("metric", clone(self.metric))])
+        return Pipeline([("table", self.encoder()), ("metric", clone(self.metric))])
 
     def watched(self, tell: Callable[[str], Any]) -> Any:
         """A context in which the fit to all rows tells how far it is, where that can be known."""
@@ -123,9 +133,32 @@ class Study:
         """The model, fitted to all rows."""
         if self.pairs is None:
             counts = {} if self.weights is None else {"metric__sample_weight": self.weights}
-            return self.model().fit(self.X, self.y, **counts)
-        # Labels beside pairs are for the eye: nothing may be learned from them.
-        return self.model().fit(self.X, **{f"metric__{self.known}": self.pairs})
+            model = self.model().fit(self.X, self.y, **counts)
+        else:  # labels beside pairs are for the eye: nothing may be learned from them
+            model = self.model().fit(self.X, **{f"metric__{self.known}": self.pairs})
+        if self.table is not None:
+            model.steps[0] = ("table", self.table)
+        return model
+
+
+def _plan_of(
+    encoder: TableEncoder, frame: Any, label: str | None, weights: str | None, recipe: Path
+) -> ColumnPlan:
+    """The columns as the encoder of a model reads them, whose kernel is one of their features."""
+    numbers, categories = tuple(encoder.numbers), tuple(encoder.categories)
+    for option, name in (("--label", label), ("--weights", weights)):
+        if name in (*numbers, *categories):
+            raise ValueError(
+                f"Got {option} {name}, which is a feature of the model {recipe}, but expected "
+                "another column: choose without --recipe."
+            )
+    others = tuple(name for name in frame.columns if name not in (*numbers, *categories, label))
+    notes = (
+        f"Columns are read, and what is auto is looked up, as in {recipe}. Where its rows are "
+        "among these, the comparison flatters the metric.",
+        *encoder.remarks(frame.drop(columns=[c for c in (label, weights) if c is not None])),
+    )
+    return ColumnPlan(numbers, categories, others, notes, label)
 
 
 def telling_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
@@ -158,6 +191,7 @@ def open_study(
     quadruplets_file: Path | None = None,
     weights: str | None = None,
     class_weight: str | None = None,
+    recipe_file: Path | None = None,
 ) -> Study:
     """Read a table and decide about its columns, as the options of a command say."""
     known, file = known_file(pairs_file, triplets_file, quadruplets_file)
@@ -171,8 +205,14 @@ def open_study(
             f"Got --weights or --class-weight with --{known}, but expected --label: {known} on the "
             "command line count alike."
         )
+    if recipe_file is not None and (use or ignore):
+        raise ValueError(
+            "Got --use or --ignore with --recipe, but expected neither: columns are those of the "
+            "model."
+        )
     learner = chosen_learner(learner, known=known, regression=regression)
-    metric = build_metric(learner, kernel, components, seed, class_weight)
+    recipe, encoder = (None, None) if recipe_file is None else load_recipe(recipe_file)
+    metric = build_metric(learner, kernel, components, seed, class_weight, recipe)
     table = open_table(data)
     frame = table.frame
     rows = np.arange(len(frame))
@@ -198,7 +238,10 @@ def open_study(
             notes.append(f"{count(int(np.sum(~kept)), 'row')} of weight zero are left out.")
         frame, rows, y = frame[kept].reset_index(drop=True), rows[kept], y[kept]
         counts, ignore = counts[kept], (*ignore, weights)
-    plan = plan_columns(frame, label=label, use=use, ignore=ignore)
+    if encoder is None or recipe_file is None:
+        plan = plan_columns(frame, label=label, use=use, ignore=ignore)
+    else:
+        plan = _plan_of(encoder, frame, label, weights, recipe_file)
     notes = [*table.notes, *plan.notes, *notes]
     if y is not None and pairs is None and len(rows) > MOST_ROWS_FOR_SVM:
         notes.append(f"More than {MOST_ROWS_FOR_SVM:,} rows: no tuned k-NN and SVM beside.")
@@ -209,5 +252,5 @@ def open_study(
         and len(np.unique(y)) > MOST_CLASSES_FOR_SVM
     ):
         notes.append(f"More than {MOST_CLASSES_FOR_SVM:,} classes: no tuned SVM beside.")
-    told = label, tuple(notes), seed, regression, counts, weights
+    told = label, tuple(notes), seed, regression, counts, weights, encoder
     return Study(data, frame, rows, plan, metric, y, pairs, *told)

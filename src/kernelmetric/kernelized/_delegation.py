@@ -8,17 +8,19 @@ from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import anywhere, namespace, there_and_back
+from kernelmetric.compute import anywhere, like, namespace, there_and_back
 from kernelmetric.metric import Metric
 
 
 def in_dtype_of(Z: Any, E: Any) -> Any:
-    """Learned coordinates in the precision of those they were made from: some learners widen."""
+    """Learned coordinates in the precision and library of those they were made from.
+
+    Some learners widen, and those of others answer in NumPy's arrays.
+    """
     dtype = getattr(E, "dtype", Z.dtype)  # a frame has none, and stays as it is
     if dtype == Z.dtype or (not hasattr(E, "__array__") and not hasattr(E, "__array_namespace__")):
         return E
-    xp = namespace(E)
-    return xp.astype(E, Z.dtype) if xp.isdtype(dtype, "real floating") else E
+    return like(E, Z) if namespace(E).isdtype(dtype, "real floating") else E
 
 
 def inner_has(*methods: str):

@@ -78,7 +78,9 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         Where learners that look for neighbours look: in the feature space, or among X itself.
     recipe : Recipe, default=None
         The ``recipe_`` of a fitted metric. What is "auto" here is taken from it instead of being
-        chosen, and so is what the data would decide of the kernel. What you write stays.
+        chosen. Its kernel is taken in place of one that learns, such as "auto" or "aligned", and
+        of the same formula with something left to the data, such as ``RBF()``. Any other kernel
+        that you write stays: of another class, with other terms, weights or numbers.
     random_state : int, RandomState or None, default=None
         For the automatic space. Without one, :class:`~kernelmetric.selection.RidgeKPCA` draws the
         same numbers in every fit.

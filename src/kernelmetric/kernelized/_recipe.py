@@ -7,20 +7,23 @@ its ``recipe_``; a metric with ``recipe=`` that recipe looks "auto" up there ins
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
 from kernelmetric.kernelized._parts import is_auto, is_estimator
 from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.kernelized._tables import with_columns
-from kernelmetric.kernels import Kernel
+from kernelmetric.kernels import Kernel, Sum
 from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space
 from kernelmetric.selection._ridge_kpca import ALL_ROWS as MOST_PAIRWISE
 
 _GIVEN = "as given"
 _FROM_RECIPE = "from the recipe that was given"
+_LONG = re.compile(r"\d+\.\d{5,}(?:e[-+]\d+)?")  # numbers with more digits than are read
 
 
 class Recipe(BaseEstimator):
@@ -77,20 +80,29 @@ class Recipe(BaseEstimator):
         super().__setattr__(name, value)
 
     def __str__(self) -> str:
-        reasons = self.reasons or {}
-        parts = {"kernel": self.kernel, "space": self.space, "learner": self.learner}
-        lines = [f"{name:8}{' '.join(repr(part).split())}" for name, part in parts.items()]
-        lines = [
-            f"{line}\n        ({reasons[name]})" if name in reasons else line
-            for name, line in zip(parts, lines, strict=True)
-        ]
-        return "\n".join([*lines, f"rows    {reasons.get('rows', 'all rows')}"])
+        return "\n".join(
+            f"{name:8}{part}" + (f"\n        ({why})" if why else "")
+            for name, (part, why) in described(self).items()
+        )
+
+
+def described(recipe: Recipe) -> dict[str, tuple[str, str]]:
+    """The kernel, the space, the learner and the rows of a recipe in words, and why."""
+    reasons, parts = recipe.reasons or {}, ("kernel", "space", "learner")
+    with np.printoptions(precision=3, threshold=8, edgeitems=3, suppress=True):
+        words = [" ".join(repr(getattr(recipe, name)).split()) for name in parts]
+    words = [_LONG.sub(lambda number: f"{float(number[0]):.4g}", text) for text in words]
+    found = {name: (text, reasons.get(name, "")) for name, text in zip(parts, words, strict=True)}
+    return {**found, "rows": (reasons.get("rows", "all rows"), "")}
 
 
 def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
     """What a metric is about to be made of; its kernel is bound where the space is fitted."""
     known, reasons = metric.recipe, {}
     kernel, reasons["kernel"] = _kernel(metric.kernel, known)
+    silent = [name for name in kernel.get_params() if name.split("__")[-1] == "verbose"]
+    if silent and getattr(metric.learner, "verbose", False):
+        kernel = clone(kernel).set_params(**dict.fromkeys(silent, True))
     space, reasons["space"] = _space(metric, kernel, n_samples, supervision)
     learner, reasons["learner"] = _learner(metric.learner, space, known)
     return Recipe(kernel, space, learner, reasons=reasons)
@@ -112,7 +124,11 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
         plain.set_params(rows=space.rows_, ridge=space.ridge_, n_components=n_components)
         if space.rows_ == "boundary":
             reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
-    fresh = clone(learner).set_params(**getattr(learner, "_resolved", dict)())
+    resolved: dict[str, Any] = getattr(learner, "_resolved", dict)()
+    if resolved:
+        before = "'auto' is" if reasons["learner"] == _GIVEN else f"{reasons['learner']}, and"
+        reasons["learner"] = f"{before} {_in_words(resolved)}"
+    fresh = clone(learner).set_params(**resolved)
     return Recipe(kernel, plain, fresh, schema=schema, reasons=reasons)
 
 
@@ -127,13 +143,31 @@ def check_recipe(recipe: Any) -> None:
 def _kernel(kernel: Any, known: Recipe | None) -> tuple[Kernel, str]:
     """The kernel that a parameter stands for: what the data decide comes from a known recipe."""
     meant = automatic_kernel(kernel)
-    # kernels that learn are never bound; of a formula, only the class that was written fits
     there = None if known is None or meant.is_bound else known.kernel
-    if there is not None and (type(meant).is_bound is False or type(there) is type(meant)):
+    if there is not None and _may_become(meant, there):
         return clone(there), _FROM_RECIPE
     if is_auto(kernel):
         return meant, "without labels, the RBF of median width"
     return meant, _GIVEN
+
+
+def _may_become(written: Any, there: Any) -> bool:
+    """Whether data may make this of a kernel, or of a part of it: what is written stays in it."""
+    if isinstance(written, Kernel):
+        if type(written).is_bound is False:  # it learns, and becomes what it likes
+            return isinstance(there, Kernel)
+        if type(written) is not type(there):
+            return False
+        known, params = (part.get_params(deep=False) for part in (there, written))
+        if isinstance(written, Sum):
+            known, params = (
+                part | {"weights": k._weights()} for part, k in ((known, there), (params, written))
+            )
+        return all(_may_become(value, known[name]) for name, value in params.items())
+    if isinstance(written, list | tuple) and isinstance(there, list | tuple):
+        return len(written) == len(there) and all(map(_may_become, written, there))
+    left_open = written is None or (isinstance(written, str) and not isinstance(there, str))
+    return left_open or np.array_equal(written, there)
 
 
 def _space(
@@ -206,5 +240,9 @@ def _learner(learner: Any, space: Any, known: Recipe | None) -> tuple[Any, str]:
     meant = {name: value for name, value in meant.items() if name in open_}
     if not meant:
         return fresh, _GIVEN
-    words = ", ".join(f"{name}={value!r}" for name, value in meant.items())
-    return fresh.set_params(**meant), f"'auto' is {words} on these coordinates"
+    return fresh.set_params(**meant), f"'auto' is {_in_words(meant)} on these coordinates"
+
+
+def _in_words(meant: dict[str, Any]) -> str:
+    """Parameters as they are written."""
+    return ", ".join(f"{name}={value!r}" for name, value in meant.items())

@@ -51,6 +51,9 @@ class IterativeLearner(CallbackSupportMixin, Learner):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number(self, "max_iter", Integral, low=1)
+        self._check_tol()
+
+    def _check_tol(self) -> None:
         check_number(self, "tol", Real, low=0)
 
     @contextmanager
@@ -114,8 +117,8 @@ class GradientLearner(IterativeLearner):
         if not self.converged_:
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations "
-                f"before reaching tol={self.tol}: raise max_iter, or tol if the "
-                "metric is good enough.",
+                f"before reaching tol={self._resolved().get('tol', self.tol)}: raise max_iter, "
+                "or tol if the metric is good enough.",
                 ConvergenceWarning,
             )
         return self
@@ -123,6 +126,10 @@ class GradientLearner(IterativeLearner):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_reg()
+
+    def _resolved(self) -> dict[str, Any]:
+        """What a fit makes of "auto"."""
+        return {}
 
     def _check_reg(self) -> None:
         check_number(self, "reg", Real, low=0, high=LARGEST)

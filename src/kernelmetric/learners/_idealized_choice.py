@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import calm_if_small
-from kernelmetric.graphs import IndexTuples, Pairs
+from kernelmetric.graphs import IndexTuples, Pairs, rows_by_place
 from kernelmetric.solvers import PairDual, PairSolution, positive_part, solve_pairs
 
 GRID = tuple(10.0**k for k in range(1, 9))
@@ -42,7 +42,7 @@ def choose_C(
     """
     rng = check_random_state(random_state)
     most = MOST_PAIRS if Z.shape[1] <= _FEW_COORDINATES else _FEWER_PAIRS
-    folds = list(_folds(pairs, most, rng))
+    folds = list(_folds(Z, pairs, most, rng))
     if not folds:
         return _WITHOUT_EVIDENCE, np.empty(0)
     scores: list[list[float]] = []
@@ -104,14 +104,22 @@ def _solved(problem: PairDual, C: float, path: _Path) -> PairSolution:
 
 
 def _folds(
-    pairs: Pairs | IndexTuples, most: int, rng: np.random.RandomState
+    Z: np.ndarray, pairs: Pairs | IndexTuples, most: int, rng: np.random.RandomState
 ) -> Iterator[tuple[Any, Any]]:
-    """Pairs that teach and pairs that judge, both kinds in either; fewer folds where that fails."""
-    fold_of = rng.permutation(pairs.n_samples) % _N_FOLDS
+    """Pairs that teach and pairs that judge, both kinds in either; fewer folds where that fails.
+
+    Draws go by the places of points, so that the order of rows does not matter.
+    """
+    n = pairs.n_samples
+    fold_of, place = np.empty((2, n), dtype=np.intp)
+    rows = rows_by_place(Z)
+    fold_of[rows], place[rows] = rng.permutation(n) % _N_FOLDS, np.arange(n)
+    places = place[pairs.rows]
+    order = np.lexsort((places if isinstance(pairs, IndexTuples) else np.sort(places, axis=1)).T)
     for fold in range(_N_FOLDS):
         outside = np.any(fold_of[pairs.rows] == fold, axis=1)
-        teach = pairs.take(_some(~outside, most, rng))
-        judge = pairs.take(_some(outside, MOST_PAIRS, rng))
+        teach = pairs.take(_some(order[~outside[order]], most, rng))
+        judge = pairs.take(_some(order[outside[order]], MOST_PAIRS, rng))
         if _tells(teach) and _tells(judge):
             yield teach, judge
 
@@ -124,8 +132,6 @@ def _largest_good(scores: np.ndarray) -> int:
     return int(np.flatnonzero(behind.mean(axis=1) <= error + 1e-9)[-1])
 
 
-def _some(mask: np.ndarray, most: int, rng: np.random.RandomState) -> np.ndarray:
-    chosen = np.flatnonzero(mask)
-    if len(chosen) <= most:
-        return chosen
-    return np.sort(rng.choice(chosen, most, replace=False))
+def _some(chosen: np.ndarray, most: int, rng: np.random.RandomState) -> np.ndarray:
+    drawn = chosen if len(chosen) <= most else rng.choice(chosen, most, replace=False)
+    return np.sort(drawn)

@@ -21,7 +21,6 @@ from kernelmetric.compute import (
     to_numpy,
     widened,
 )
-from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import check_choice, check_number
 from kernelmetric.learners._descent import (
     Descent,
@@ -40,7 +39,6 @@ from kernelmetric.learners._nca_solvers import (
     sorted_problem,
 )
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.learners._spectral import about_centres
 from kernelmetric.solvers import minimize_lbfgs
 from kernelmetric.spaces import Gram
 
@@ -55,11 +53,10 @@ _LONGEST_START = 1024.0  # for points all equally far apart, which no length tel
 # From so many points on, a fit of some of them, to such a tolerance, is worth having as a start.
 _COARSE = 20_000, 4_000, 1e-3
 _EARLY_FROM = 5_000  # points: from here on some are held out
-# With reg='spread': the weight of the penalty for each point, and how much of the mean variance of
-# a coordinate that of the classes is raised by. Some points tell nearly all of what all of them do.
-_PULL = 1e-4
-_SPREAD_SHARE = 1.0
-_PULLED_TOL = 1e-4
+# With reg='shrink': the weight of the penalty for each point, of the variance of the points. Some
+# points tell nearly all of what all of them do.
+_PULL = 1e-3
+_TOL, _PULLED_TOL = 5e-6, 1e-4
 _PULLED_COARSE = 3_000, 2_000, 1e-4
 
 
@@ -78,18 +75,16 @@ class NCA(GradientLearner):
         The first map. 'auto' is the identity at full rank, else Fisher's directions where they
         suffice, else principal ones. All but an array are scaled to a mean squared length of 4,
         or more where the softmax would spread over more than 50 neighbours.
-    reg : float, 'spread' or 'auto', default='auto'
-        Weight of the squared Frobenius norm of L; 'auto' is 0, and 'spread' within ``Kernelized``
-        on coordinates that know the labels. 'spread' penalizes, instead of the norm, the
-        spread of each class under the map, and starts where that is the same in all directions.
-        It is for coordinates that know the labels, as those of
-        :class:`~kernelmetric.selection.RidgeKPCA` do: without it the descent ends in maps that
-        have every training point among its class by directions that mean nothing to new points.
+    reg : float, 'shrink' or 'auto', default='auto'
+        Weight of the squared Frobenius norm of L. 'shrink' is .001 times the variance of the
+        points for each point: neighbourhoods stay wide, and directions that mean nothing to new
+        points are not blown up. 'auto' is 0, and 'shrink' within ``Kernelized`` on the coordinates
+        of :class:`~kernelmetric.selection.RidgeKPCA`.
     max_iter : int, default=200
         The most L-BFGS iterations; for the solver 'minibatch', passes over the points.
-    tol : float, default=5e-6
-        Relative decrease of the objective in one iteration at which the fit has converged; with
-        ``reg='spread'`` at least 1e-4, since what comes after changes next to no neighbour.
+    tol : float or 'auto', default='auto'
+        Relative decrease of the objective in one iteration at which the fit has converged. 'auto'
+        is 5e-6, and 1e-4 with ``reg='shrink'``: what comes after changes next to no neighbour.
     solver : {'lbfgs', 'truncated', 'minibatch'}, default='lbfgs'
         'lbfgs' looks at all pairs in every step. 'truncated' leaves out far pairs whose share of
         a point's softmax is certified to be at most ``eps``, lists the others anew every few
@@ -106,8 +101,8 @@ class NCA(GradientLearner):
         Whether some points are held out, at most a tenth and 3,000, and the map kept with which
         the nearest of the others is of their class most often. The fit ends when the last ten
         iterations brought nothing better. 'auto' does so from 5,000 points on, where iterations
-        cost most and gain least. Within ``Kernelized``, on coordinates that know the labels of the
-        training points, these are no judges: there 'auto' holds none out.
+        cost most and gain least. Within ``Kernelized``, on coordinates that are made of labels,
+        'auto' holds none out.
     warm_start : bool, default=False
         Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
         n_components, the shape of init or the number of features has changed.
@@ -143,11 +138,7 @@ class NCA(GradientLearner):
     -----
     O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
     the softmax (see :func:`kernelmetric.memory_budget`). From 20,000 points on, a fit of 4,000 of
-    them is the start; with ``reg='spread'`` from 3,000 on one of 2,000.
-
-    With ``reg='spread'`` the penalty is ``1e-4 Σ_i |L (x_i - c_i)|²``, where c_i is the centre of
-    the class of x_i, and the descent is in coordinates in which it is the squared norm. The scatter
-    of classes is raised by the mean variance of a coordinate, in all directions.
+    them is the start; with ``reg='shrink'`` from 3,000 on one of 2,000.
 
     References
     ----------
@@ -167,7 +158,7 @@ class NCA(GradientLearner):
     """
 
     _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
-    _where_labels_are_known = {"reg": "spread"}  # noqa: RUF012 (what 'auto' is there)
+    _where_labels_are_known = {"reg": "shrink"}  # noqa: RUF012 (what 'auto' is there)
 
     def __init__(
         self,
@@ -176,7 +167,7 @@ class NCA(GradientLearner):
         init="auto",
         reg="auto",
         max_iter=200,
-        tol=5e-6,
+        tol="auto",
         solver="lbfgs",
         eps=1e-2,
         batch_size=1000,
@@ -216,12 +207,20 @@ class NCA(GradientLearner):
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         return super()._fit_bytes(n_samples, n_features) + softmax_bytes(n_samples)
 
+    def _resolved(self) -> dict[str, Any]:
+        shrink = isinstance(self.reg, str) and self.reg == "shrink"
+        return {"tol": _PULLED_TOL if shrink else _TOL} if isinstance(self.tol, str) else {}
+
+    def _check_tol(self) -> None:
+        if not isinstance(self.tol, str) or self.tol != "auto":
+            super()._check_tol()
+
     def _check_reg(self) -> None:
         if not isinstance(self.reg, str):
             super()._check_reg()
-        elif self.reg not in ("auto", "spread"):
+        elif self.reg not in ("auto", "shrink"):
             raise ValueError(
-                f"Got reg={self.reg!r}, but expected a number >= 0, 'spread' or 'auto'."
+                f"Got reg={self.reg!r}, but expected a number >= 0, 'shrink' or 'auto'."
             )
 
     def _check_parameters(self) -> None:
@@ -250,17 +249,11 @@ class NCA(GradientLearner):
             )
         rank = self._check_n_components(X.shape[1])
         reg = 0.0 if isinstance(self.reg, str) else self.reg
-        pull = _PULL if self.reg == "spread" else 0.0
-        gram = class_spread(X, codes, gram, weights) if pull else gram
+        pull = _PULL * _variance(X, weights) if self.reg == "shrink" else 0.0
         start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X, weights), weights)
-        # With a pull, the descent is where the spread of the classes is the norm of the map.
-        W = gram.inv_sqrt() if pull and gram is not None else None
 
         def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
-            if W is None:
-                return sorted_problem(X, codes, reg, gram, weights)
-            points = product(centered(X), like(W, X))
-            return sorted_problem(points, codes, reg, None, weights, pull)
+            return sorted_problem(X, codes, reg, gram, weights, pull)
 
         problem = problem_of(X, codes, weights)
 
@@ -268,10 +261,9 @@ class NCA(GradientLearner):
             return problem if drawn is None else problem_of(*drawn())
 
         def minimise(report: Iterations) -> Found:
-            return self._descend(problem, begin, report, None if drawn is None else renewed)
+            return self._descend(problem, start, report, None if drawn is None else renewed)
 
-        begin = start if W is None or gram is None else start @ gram.matrix @ W
-        return Descent(begin, minimise, lambda L: L if W is None else L @ W.T)
+        return Descent(start, minimise, lambda L: L)
 
     def _descend(
         self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any
@@ -307,7 +299,7 @@ class NCA(GradientLearner):
         return held_out.best, problem.objective(held_out.best)[0], found[2]
 
     def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:
-        tol = max(self.tol, _PULLED_TOL) if problem.pull else self.tol
+        tol = self._resolved().get("tol", self.tol)
         if self.solver == "lbfgs":
             return descend_exactly(problem, L, report, self.max_iter, tol)
         if self.solver == "truncated":
@@ -323,18 +315,10 @@ class NCA(GradientLearner):
         )
 
 
-def class_spread(X: Any, codes: np.ndarray, gram: Gram | None, weights: Weights | None) -> Gram:
-    """The mean scatter of points about the centres of their classes, raised in all directions.
-
-    As the Gram matrix of a basis: the squared norm of a map is the spread of the classes under it.
-    """
-    Z = to_numpy(centered(widened(X)))
-    about = about_centres(Z, codes, None if weights is None else weights.shares)
-    about = about if weights is None else np.sqrt(weights.shares)[:, None] * about
-    total = len(Z) if weights is None else weights.total
-    unit = np.eye(Z.shape[1]) if gram is None else gram.matrix
-    raised = _SPREAD_SHARE * np.sum(about_mean(Z, weights) ** 2) / np.trace(unit)
-    return Gram((about.T @ about + raised * unit) / total)
+def _variance(X: Any, weights: Weights | None) -> float:
+    """Mean squared distance of the points from their mean."""
+    total = X.shape[0] if weights is None else weights.total
+    return float(np.sum(about_mean(to_numpy(widened(X)), weights) ** 2)) / total
 
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:

@@ -137,6 +137,18 @@ class _Bar:
 
 
 @contextmanager
+def told(name: str, what: str, verbose: Any) -> Iterator[list[str]]:
+    """A line when work begins, and one when it ends, with what was put into the list."""
+    found: list[str] = []
+    if verbose:
+        sys.stderr.write(f"{name}: {what}\n")
+    started = time.monotonic()
+    yield found
+    if verbose:
+        sys.stderr.write(f"{name}: {', '.join(found)}  {time.monotonic() - started:.1f} s\n")
+
+
+@contextmanager
 def propagated_callbacks(outer: Any, inner: Any, X: Any, y: Any) -> Iterator[None]:
     """Let the callbacks of a meta-estimator watch the fit of the estimator inside it."""
     if not hasattr(outer, "_init_callback_context"):

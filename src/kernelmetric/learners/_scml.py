@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import like, require_memory, warn
-from kernelmetric.graphs import IndexTuples, Triplets
+from kernelmetric.graphs import IndexTuples, Triplets, rows_by_place
 from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._comparison_learner import ComparisonLearner
 from kernelmetric.learners._factors import factor
@@ -146,11 +146,12 @@ class SCML(ComparisonLearner):
 
     def _tuples_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> IndexTuples:
         """Near triplets; a random choice of them where they are too many."""
-        found = Triplets.from_neighbors(Z, codes, *_NEAREST)
-        if len(found) <= self.max_tuples:
-            return found
-        rng = check_random_state(self.random_state)
-        return found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
+        rows = rows_by_place(Z)  # so that their order does not decide what is drawn, here or later
+        found = Triplets.from_neighbors(Z[rows], codes[rows], *_NEAREST)
+        if len(found) > self.max_tuples:
+            rng = check_random_state(self.random_state)
+            found = found.take(np.sort(rng.choice(len(found), self.max_tuples, replace=False)))
+        return Triplets(rows[found.rows], len(codes))
 
     def _learn(
         self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: np.ndarray

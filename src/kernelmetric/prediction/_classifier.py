@@ -277,18 +277,14 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
 
         # Our folds all have the classes as frequent as the points held out: what each point then
         # tells of its own class is taken away.
-        alone = np.zeros(len(truth))
-        if (
-            self._chooses_folds or isinstance(self.cv, Integral)
-        ) and self.class_weight != "balanced":
+        alone, ours = np.zeros(len(truth)), self._chooses_folds or isinstance(self.cv, Integral)
+        if ours and self.class_weight != "balanced":
             alone = np.log1p(-1.0 / np.bincount(codes)[truth])
         numbers = sorted({min(k, most) for k in NUMBERS})
         hits = {vote: votes(vote)[at] for vote in itertools.product(numbers, TEMPERATURES)}
-        lines = {}
+        lines, signs = {}, self._signs(codes)
         for ridge in RIDGES:
-            scores = [
-                held_out_scores(fold, self._signs(codes), ridge, self._mass) for fold in folds
-            ]
+            scores = [held_out_scores(fold, signs, ridge, self._mass) for fold in folds]
             lines[ridge] = np.concatenate([np.empty((0, len(priors))), *scores])
         return _HeldOut(truth, cache(votes), hits, lines, self._held_out_mass(folds), alone)
 

@@ -25,6 +25,7 @@ from kernelmetric.report._page_data import (
 from kernelmetric.report._page_numbers import number_section
 from kernelmetric.report._page_reasons import columns_of, compared, reasons, relevance
 from kernelmetric.report._page_sections import (
+    chosen_section,
     comparison_section,
     confusion_section,
     details_section,
@@ -69,9 +70,9 @@ def report_page(
     The page shows the points before and after, with the nearest neighbours of any that is
     clicked. Of 40 points, which have rings, any two can be clicked one after the other: then the
     page shows the shares of the features in their distance. It also has the Gram matrices,
-    accuracies against the alternatives, what the kernel and the features count, the loss curve, and
-    the points or pairs that are hardest. Neighbours are always training points, so that what is
-    shown of held-out points is what the metric would answer.
+    accuracies against the alternatives, what was chosen and why, what the kernel and the features
+    count, the loss curve, and the points or pairs that are hardest. Neighbours are always training
+    points, so that what is shown of held-out points is what the metric would answer.
 
     Parameters
     ----------
@@ -145,6 +146,7 @@ def report_page(
         confusion_section(class_scores or {}, learned, label),
         map_section(points, shares, total),
         gram_section(points, label),
+        chosen_section(metric),
         learned_section(metric, relevance(reading, X)),
         error_section(points, data, label),
         number_section(points, data, label),

@@ -10,6 +10,7 @@ import numpy as np
 from kernelmetric.compute import to_numpy
 from kernelmetric.evaluation import ClassScores
 from kernelmetric.inspection import FeatureImportance
+from kernelmetric.kernelized._recipe import described
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_charts import bars_svg, curve_svg
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness
@@ -213,6 +214,20 @@ def gram_section(points: Points, label: str) -> str:
     )
 
 
+def chosen_section(metric: Any) -> str:
+    """What "auto" became, and why."""
+    recipe = getattr(metric, "recipe_", None)
+    if recipe is None:
+        return ""
+    entries = "".join(
+        f"<dt>{name}</dt><dd><code>{html_text(part)}</code>"
+        + (f'<br><span class="note">{html_text(why)}</span>' if why else "")
+        + "</dd>"
+        for name, (part, why) in described(recipe).items()
+    )
+    return _section("What was chosen", "", f"<dl>{entries}</dl>", name="chosen")
+
+
 def learned_section(metric: Any, found: FeatureImportance | None) -> str:
     """What the kernel and the features count, and the loss as it fell."""
     boxes = []
@@ -326,8 +341,8 @@ def details_section(
 ) -> str:
     """Parameters, versions, timings, how the data were prepared, and the command."""
     known = {"metric": repr(metric)} if hasattr(metric, "get_params") else {}
-    with np.printoptions(precision=3, threshold=8, edgeitems=3):
-        if hasattr(metric, "kernel_"):
+    if hasattr(metric, "kernel_") and not hasattr(metric, "recipe_"):  # which says it above
+        with np.printoptions(precision=3, threshold=8, edgeitems=3):
             known["kernel used"] = repr(metric.kernel_)
     if hasattr(metric, "space_"):
         rank = getattr(metric.space_, "rank_", metric.components_.shape[1])

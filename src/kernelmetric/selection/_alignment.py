@@ -21,6 +21,7 @@ from kernelmetric.compute import (
     unweighed,
 )
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
+from kernelmetric.learners._progress import told
 from kernelmetric.selection._ideal import Block, ideal_kernel, weighted_by
 from kernelmetric.solvers import nonnegative_qp
 
@@ -137,6 +138,8 @@ class KernelAlignment(Kernel):
         standard error is in ``alignment_error_``. None: all rows.
     random_state : int, RandomState or None, default=None
         For the choice of the rows.
+    verbose : bool, default=False
+        Say on standard error when the choice begins, and how well the sum is aligned.
 
     See Also
     --------
@@ -181,6 +184,7 @@ class KernelAlignment(Kernel):
         local: Any = None,
         max_samples: int | None = None,
         random_state: Any = None,
+        verbose: bool = False,
     ):
         self.kernels = kernels
         self.target = target
@@ -188,6 +192,7 @@ class KernelAlignment(Kernel):
         self.local = local
         self.max_samples = max_samples
         self.random_state = random_state
+        self.verbose = verbose
 
     @property
     def accepts_sparse(self) -> bool:
@@ -213,6 +218,13 @@ class KernelAlignment(Kernel):
         AlignedSum
             The learned kernel.
         """
+        with told(type(self).__name__, "aligning kernels with labels", self.verbose) as found:
+            aligned = self._aligned(X, y)
+            found.append(f"{len(aligned.kernels)} of {len(aligned.base_kernels_)} kernels")
+            found.append(f"alignment {aligned.alignment_:.3g}")
+        return aligned
+
+    def _aligned(self, X: Any, y: Any) -> AlignedSum:
         X, _ = self._check_blocks(X, None)
         labels, weights = unweighed(y)
         N = X.shape[0]

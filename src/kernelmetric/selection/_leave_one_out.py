@@ -23,6 +23,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled, rescaled
+from kernelmetric.learners._progress import told
 from kernelmetric.selection._far_columns import refuse_overflow, units_of, without_gaps
 from kernelmetric.selection._learned_map import learned_map
 from kernelmetric.selection._relevance import checked_groups, relevances
@@ -105,11 +106,13 @@ class LeaveOneOutRidge(Kernel):
     groups : array-like of int of shape (d,), default=None
         The group of each feature, such as the column of a table it was made of, from 0 on: those
         of one group have one scale. None: each feature has its own.
+    verbose : bool, default=False
+        Say on standard error when the choice begins, and which kernel it is.
 
     Notes
     -----
     Without y, ``bind`` returns the RBF of median width. Where labels cannot choose (one class,
-    fewer than eight points, or points that coincide) it returns ``RBF("median")`` with a ridge of 0.1.
+    fewer than eight points, or points that coincide) it returns ``RBF("median")``, its ridge 0.1.
     A floating-point y with fractions, or with fewer than four rows per value, is a continuous
     target. For sparse X only the RBF is tried, on common scales. The ridge chosen on a sample is
     kept for all rows: it is the noise of one target beside the variance of the function. Where rows
@@ -120,9 +123,9 @@ class LeaveOneOutRidge(Kernel):
     a missing value, are named in a :class:`~kernelmetric.compute.FarCellWarning`; the choice does
     not follow them. A column 10³⁰ times as wide or as narrow as others is rescaled to their width.
 
-    What ``bind`` returns carries ``ridge_`` and what was tried: ``candidates_`` (the error of each family, and of
-    each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and the grid
-    ``loo_errors_``, NaN where the search did not go; all but the best are told from 400 rows.
+    What ``bind`` returns carries ``ridge_`` and what was tried: ``candidates_`` (the error of each
+    family, and of each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and
+    the grid ``loo_errors_``, NaN where the search did not go; all but the best are told from 400 rows.
     ``effective_dimension_`` is the sum of w / (w + λ) over the eigenvalues w of K + 1 on the rows
     looked at: so many directions carry the prediction. Of more than 4,000 points in classes,
     ``loo_mistakes_`` is the share of these rows that is given another class when left out, NaN
@@ -141,10 +144,18 @@ class LeaveOneOutRidge(Kernel):
     accepts_sparse = True
     is_bound = False
 
-    def __init__(self, max_samples: int = 500, random_state: Any = 0, *, groups: Any = None):
+    def __init__(
+        self,
+        max_samples: int = 500,
+        random_state: Any = 0,
+        *,
+        groups: Any = None,
+        verbose: bool = False,
+    ):
         self.max_samples = max_samples
         self.random_state = random_state
         self.groups = groups
+        self.verbose = verbose
 
     def bind(self, X: Any, y: Any = None) -> Kernel:
         """Return the chosen kernel.
@@ -186,7 +197,9 @@ class LeaveOneOutRidge(Kernel):
             return median
         # One thread, whatever there are: another number of them rounds differently, and those of
         # a BLAS cost more than they give on so few rows. Far points may underflow.
-        with np.errstate(all="ignore"), one_thread():
+        what = f"comparing kernels on {len(rows):,} rows"
+        telling = told(type(self).__name__, what, self.verbose)
+        with np.errstate(all="ignore"), one_thread(), telling as found:
             groups = checked_groups(self.groups, X.shape[1])
             shares = None if weights is None else weights.shares
             choice = choose(sample, Y, targets.key[rows], groups, _of(shares, rows))
@@ -197,6 +210,8 @@ class LeaveOneOutRidge(Kernel):
                 Y = targets.columns(rows)
                 choice = choose_again(choice, sample, Y, _of(shares, rows))
                 mistakes = choice.grid.mistakes()
+            how = {1: ", rescaled", 2: ", mapped"}.get(np.ndim(getattr(choice.kernel, "scales", 0)))
+            found += [f"{choice.grid.name}{how or ''}", f"left-out error {choice.grid.error:.3g}"]
         bound = choice.kernel.bind(X, some)
         bound.__dict__.update(
             ridge_=choice.ridge,

@@ -320,7 +320,7 @@ class RidgeKPCA(Space):
             means = to_numpy(gram.column_means).astype(np.float64)
             total = gram.centred_trace
             try:
-                alpha, fitted, left_out = regression(gram, Y, self.ridge_)
+                alpha, left_out = regression(gram, Y, self.ridge_)
             except linalg.LinAlgError:
                 raise ValueError(_INDEFINITE) from None
         F = _of_copies(left_out, self._seen(X), counts)
@@ -392,7 +392,7 @@ class RidgeKPCA(Space):
         return to_numpy(X)[:, np.any(np.atleast_2d(scales) != 0, axis=0)]
 
     def _axes(self, F: np.ndarray, C: np.ndarray, counts: np.ndarray, total: float) -> np.ndarray:
-        """What predictions and components beside each other are multiplied by: scaled and turned."""
+        """What takes predictions and components to coordinates: scales, and a rotation."""
         Z = np.sqrt(counts)[:, None] * np.hstack([F, C])
         p = F.shape[1]
         sizes = linalg.norm(Z[:, :p]), linalg.norm(Z[:, p:])

@@ -1,10 +1,11 @@
 """Ridge regression on a centred Gram matrix, and what it says of each row when that is left out.
 
-With a free mean, K̃ = H K H and G = (K̃ + λ I)⁻¹, the regression of the columns of Y has the weights
-α = G H Y and the residuals λ α. Without row i its residual would be λ α_i / (λ G_ii - q_i²), where q
-is the constant vector of length one. Predictions are told less the mean; that of a left-out row
-less the mean of the others, which would tell its label where all others predict the mean. With weights w of rows, all of this holds for K times the
-roots of w from both sides, and q is in proportion to these roots.
+With a free mean, K̃ = H K H and G = (K̃ + λ I)⁻¹, the regression of the columns of Y has the
+weights α = G H Y and the residuals λ α. Without row i its residual would be
+λ α_i / (λ G_ii - q_i²), where q is the constant vector of length one. Predictions are told less the
+mean, that of a left-out row less the mean of the others: where the others predict no more than
+their mean, that alone would tell the row's label. With weights w of rows, all of this holds for K
+times the roots of w from both sides, and q is in proportion to these roots.
 """
 
 from __future__ import annotations
@@ -31,10 +32,9 @@ _RIDGES = 10.0 ** np.arange(-6.0, 2.0, 0.5)  # of a given kernel, relative to it
 
 
 class Regression(NamedTuple):
-    """Weights of the rows, predictions of the rows less the mean, and the same when left out."""
+    """Weights of the rows, and predictions of the rows, left out, less the mean."""
 
     alpha: np.ndarray
-    fitted: np.ndarray
     left_out: np.ndarray
 
 
@@ -54,7 +54,7 @@ def regression(gram: CentredGram, Y: np.ndarray, ridge: float) -> Regression:
     centred = scaled / roots[:, None]
     kept = np.maximum(ridge * own - q**2, _LEAST_OWN)
     left_out = centred / (1.0 - q**2)[:, None] - residuals / kept[:, None]
-    return Regression(alpha, centred - residuals, left_out)
+    return Regression(alpha, left_out)
 
 
 def _in_full(
@@ -71,7 +71,7 @@ def _in_full(
 def _in_place(
     gram: CentredGram, Y: np.ndarray, ridge: float, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same in one array of float32, refined; columns of Y that depend on others are solved once."""
+    """The same in one array of float32, refined; of columns of Y, a basis is solved for."""
     U, values, Vt = linalg.svd(Y, full_matrices=False)
     some = values > 1e-10 * max(values[0], np.finfo(float).tiny)
     K, gram.K = np.ascontiguousarray(to_numpy(gram.K)), None
