@@ -15,9 +15,9 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 
 from kernelmetric import NCA, Kernelized
-from kernelmetric.datasets import TableEncoder
 from kernelmetric.inspection import explain_pair, feature_importance
 from kernelmetric.report import plot_shares
+from kernelmetric.tables import TableEncoder
 
 STATIC = Path(__file__).parents[1] / "docs" / "_static"
 

@@ -21,8 +21,8 @@ from rich.console import Console
 from kernelmetric.cli import _fit, _transform
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._talk import json_text, sentences, spoken, visible
-from kernelmetric.datasets import read_table, table_bytes
 from kernelmetric.report import Cell, rich_table
+from kernelmetric.tables import read_table, table_bytes
 
 pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from kernelmetric.datasets import (
+from kernelmetric.tables import (
     TableError,
     features_of,
     labels_of,

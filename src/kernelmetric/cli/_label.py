@@ -10,9 +10,9 @@ from kernelmetric.cli._link import compared, ids_of
 from kernelmetric.cli._options import seed_option
 from kernelmetric.cli._outputs import alone_at, require_outputs
 from kernelmetric.cli._talk import Talk, count, sentences
-from kernelmetric.datasets import TableError, open_table, table_bytes
 from kernelmetric.linkage import LabellingSession, NearestText, RecordLinker
 from kernelmetric.report import plot_learning_curve, png_bytes, visible, write_atomically
+from kernelmetric.tables import TableError, open_table, table_bytes
 
 if TYPE_CHECKING:
     import click

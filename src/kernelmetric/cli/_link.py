@@ -10,11 +10,11 @@ import numpy as np
 from kernelmetric.cli._options import output_options
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._talk import Talk, count, sentences
-from kernelmetric.datasets import TableError, open_table, require_columns, table_bytes
 from kernelmetric.evaluation import Threshold, threshold_for
 from kernelmetric.graphs import read_pairs
 from kernelmetric.linkage import NearestText, RecordLinker
 from kernelmetric.report import write_atomically
+from kernelmetric.tables import TableError, open_table, require_columns, table_bytes
 
 if TYPE_CHECKING:
     import click

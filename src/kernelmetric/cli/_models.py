@@ -7,8 +7,8 @@ from pathlib import Path
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.datasets import TableEncoder
 from kernelmetric.shipping import load, save
+from kernelmetric.tables import TableEncoder
 
 
 def save_model(model: Pipeline, path: Path) -> Path:

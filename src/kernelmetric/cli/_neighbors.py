@@ -12,8 +12,8 @@ from kernelmetric.cli._options import data_argument, device_option, output_optio
 from kernelmetric.cli._study import telling_columns
 from kernelmetric.cli._talk import Talk, sentences
 from kernelmetric.compute import nearest_neighbors
-from kernelmetric.datasets import Table, TableError, features_of, open_table, require_columns, typed
 from kernelmetric.metric import refuse_signed
+from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed
 
 if TYPE_CHECKING:
     import click

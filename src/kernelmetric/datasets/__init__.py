@@ -17,15 +17,7 @@ its columns become features and how, and makes the :class:`TableEncoder` that ke
 and reads other files by them.
 """
 
-from kernelmetric.datasets._columns import (
-    ColumnPlan,
-    labels_of,
-    plan_columns,
-    targets_of,
-    weights_of,
-)
 from kernelmetric.datasets._content import ChecksumError, content_digest
-from kernelmetric.datasets._encoder import TableEncoder, features_of
 from kernelmetric.datasets._generators import (
     make_checkerboard,
     make_close_moons,
@@ -35,15 +27,24 @@ from kernelmetric.datasets._generators import (
 )
 from kernelmetric.datasets._load import DataUnavailableError, available, describe, load
 from kernelmetric.datasets._records import make_records
-from kernelmetric.datasets._tables import (
+
+# They were here before they had a room of their own.
+from kernelmetric.tables import (
+    ColumnPlan,
     Table,
+    TableEncoder,
+    TableError,
+    features_of,
+    labels_of,
     open_table,
+    plan_columns,
     read_table,
     require_columns,
     table_bytes,
+    targets_of,
     typed,
+    weights_of,
 )
-from kernelmetric.datasets._text import TableError
 
 __all__ = [
     "ChecksumError",

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from kernelmetric.datasets._cells import is_plain_number
+from kernelmetric.tables._cells import is_plain_number
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 ROW_NAMES = "row names"
@@ -37,7 +37,7 @@ class TableError(ValueError):
 
     Examples
     --------
-    >>> from kernelmetric.datasets import TableError, read_table
+    >>> from kernelmetric.tables import TableError, read_table
     >>> try:
     ...     read_table("points.xlsx")
     ... except TableError as error:

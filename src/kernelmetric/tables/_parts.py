@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelmetric.datasets._tables import Table
-from kernelmetric.datasets._text import TableError
+from kernelmetric.tables._columns import few
+from kernelmetric.tables._files import Table
+from kernelmetric.tables._text import TableError
 
 _PART_BYTES = 64_000_000  # of a part with all its columns as float64
-_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -208,9 +208,7 @@ def _require_alike(path: str, kinds: dict[str, str], model: str, wanted: dict[st
     extra = [name for name in kinds if name not in wanted]
     if lacks or extra:
         said = [
-            f"{verb} {', '.join(map(repr, names[:_SHOWN]))}{', ...' if names[_SHOWN:] else ''}"
-            for verb, names in (("lacks", lacks), ("has", extra))
-            if names
+            f"{verb} {few(names)}" for verb, names in (("lacks", lacks), ("has", extra)) if names
         ]
         raise TableError(
             f"Got {path}, which {' and '.join(said)} unlike {model}, but expected the same columns "
