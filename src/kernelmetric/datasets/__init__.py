@@ -9,12 +9,9 @@ expected ones:
 3. OpenML, where the *values* must have the checksum of the table, whatever the order of the rows
    (:func:`content_digest`).
 
-The table itself is ``_registry.py``. The generators return ``(X, y)``, or records as texts, and
-depend on nothing but ``random_state``. This room imports nothing else of the library.
-
-A user's own table is read by :func:`open_table`, cell by cell; :func:`plan_columns` says which of
-its columns become features and how, and makes the :class:`TableEncoder` that keeps these decisions
-and reads other files by them.
+The table itself is the file ``sets.toml``. The generators return ``(X, y)``, or records as texts,
+and depend on nothing but ``random_state``. A user's own table is read in ``kernelmetric.tables``,
+whose names can be imported from here as well.
 """
 
 from kernelmetric.datasets._content import ChecksumError, content_digest

@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.tables._cells import lost_digits, numbers_of, text_of, texts_of
-from kernelmetric.tables._columns import few, require_columns, spread_of
+from kernelmetric.tables._columns import SHOWN, few, require_columns, spread_of
 from kernelmetric.tables._files import Table
 from kernelmetric.tables._text import TableError
 
@@ -250,7 +250,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if len(new):
                 said.append(
                     f"{name}: {len(new)} of {len(ready)} values were never seen in training, such "
-                    f"as {few(new.unique())}: all its features are zero there."
+                    f"as {few(new.unique()[:SHOWN])}: all its features are zero there."
                 )
         expected = {*self.numbers, *self.categories, *(self.unused or ())}
         extra = [str(name) for name in frame.columns if name not in expected]
@@ -276,7 +276,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             text = text_of(column.iloc[i])
             if text is not None and text not in known:
                 expected = f"a number with a decimal {'comma' if comma else 'point'}"
-                also = f" or {few(sorted(known))}" if known else ""
+                also = f" or {few(sorted(known)[:SHOWN])}" if known else ""
                 raise TableError(
                     f"Got {text!r} in column {name!r}, {table.place(i)}, but expected {expected}"
                     f"{also}, as in the table that was learned from: correct the cell, or leave "
