@@ -51,11 +51,8 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     >>> y.tolist(), notes
     (['a', 'b', 'a', 'b'], ['1 rows have no kind and are left out.'])
     """
-    require_columns(frame, [label])
-    cells = texts_of(frame[label])
-    rows = np.array([text is not None for text in cells], dtype=bool)
+    texts, rows = present(frame, label)
     column = frame[label][rows]
-    texts = [text for text in cells if text is not None]
     writing = writing_of(texts)
     if writing in ("point", "comma") and not any(map(is_code, texts)):
         values = numbers_of(column, comma=writing == "comma")
@@ -167,10 +164,7 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
     >>> y.tolist(), notes[0]
     ([1.5, 3.0], '1 rows have no price and are left out.')
     """
-    require_columns(frame, [label])
-    cells = texts_of(frame[label])
-    rows = np.array([text is not None for text in cells], dtype=bool)
-    texts = [text for text in cells if text is not None]
+    texts, rows = present(frame, label)
     writing = writing_of(texts)
     y = numbers_of(frame[label][rows], comma=writing == "comma")
     if writing not in ("point", "comma") or np.isnan(y).any():
@@ -192,6 +186,14 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
             "--task classification."
         )
     return y, rows, notes
+
+
+def present(frame: pd.DataFrame, label: str) -> tuple[list[str], np.ndarray]:
+    """The cells of a column that are not missing, as texts, and which rows these are."""
+    require_columns(frame, [label])
+    cells = texts_of(frame[label])
+    rows = np.array([text is not None for text in cells], dtype=bool)
+    return [text for text in cells if text is not None], rows
 
 
 def class_name(text: str) -> str:
