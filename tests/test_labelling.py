@@ -218,6 +218,20 @@ def test_back_takes_the_last_answer_back_also_that_of_an_earlier_session(label):
     assert "Read" not in label("q\n", "--out", out).output
 
 
+def test_a_gap_is_shown_as_nothing_whatever_the_table_says_for_it(label):
+    pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `parquet`")
+    out, typed = label.folder / "answers.csv", label.folder / "a.parquet"
+    frame = pd.read_csv(label.folder / "a.csv", dtype="string")  # gaps are NA, neither None nor NaN
+    frame["born"] = frame["born"].where(frame.index < 0)
+    frame.to_parquet(typed)
+    runner = pytest.importorskip("click.testing").CliRunner()
+    files = [typed, label.folder / "b.csv", "--out", out]
+    said = runner.invoke(cli.build_application(), ["label", *map(str, files)], input="y\nq\n")
+    assert said.exit_code == 0, said.output
+    assert "<NA>" not in said.output
+    assert len(saved(out)) == 1
+
+
 def store_of(path, n=40, *, ids=True, two=True):
     """A file of answers as a session has it."""
     frame = pd.DataFrame({"name": [f"Ann {k}" for k in range(n)]})

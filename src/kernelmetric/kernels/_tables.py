@@ -21,20 +21,10 @@ def reads_columns(kernel: Any) -> bool:
 
 
 def with_schema(kernel: Any, schema: TableSchema) -> Any:
-    """A copy of a kernel, not bound, for the features that a schema makes of a table.
+    """An unbound copy of a kernel for the features that a fitted schema makes of a table.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Any kernel.
-    schema : TableSchema
-        Fitted.
-
-    Returns
-    -------
-    Kernel
-        Kernels of columns in it know the schema, and those that learn scales which features are of
-        one column.
+    Kernels of columns in it know the schema, and those that learn scales which features are of one
+    column.
     """
     given = {"schema": schema, "groups": schema.groups_}
     kernel = clone(kernel, safe=False)
