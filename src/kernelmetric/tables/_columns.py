@@ -1,9 +1,10 @@
-"""Columns of a table: those that are asked for, by name or place, and how far a column spreads."""
+"""Columns of a table: those asked for, how far numbers spread, which names are frequent."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from kernelmetric.tables._text import TableError
 if TYPE_CHECKING:
     import pandas as pd
 
+_FEWEST = 2  # rows of a name that has a feature of its own
+MOST_NAMES = 100  # with features of their own, those of most rows
 SHOWN = 3  # names and values of a kind in a message
 _MOST_COLUMNS = 12
 
@@ -99,6 +102,15 @@ def spread_of(numbers: np.ndarray, name: str) -> float:
             "larger differences: use a smaller unit."
         )
     return spread
+
+
+def frequent(values: Collection[str | None]) -> tuple[list[str], list[str], float]:
+    """Names with features of their own, sorted, the others, and the share of rows with these."""
+    counts = Counter(value for value in values if value is not None)
+    by_count = sorted(counts, key=lambda name: (-counts[name], name))
+    kept = [name for name in by_count[:MOST_NAMES] if counts[name] >= _FEWEST]
+    rare = sorted(set(counts) - set(kept))
+    return sorted(kept), rare, sum(counts[name] for name in rare) / len(values)
 
 
 def few(items: Iterable[Any], most: int = SHOWN, show: Any = repr) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +16,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import FarCellWarning, far_cells
-from kernelmetric.tables._columns import SHOWN, few, places_of, require_names, spread_of
+from kernelmetric.tables._columns import (
+    MOST_NAMES,
+    SHOWN,
+    few,
+    frequent,
+    places_of,
+    require_names,
+    spread_of,
+)
 from kernelmetric.tables._frames import (
     NAMES,
     NOTHING,
@@ -29,13 +36,10 @@ from kernelmetric.tables._frames import (
     read_columns,
 )
 
-_FEWEST = 2  # rows of a name that has a feature of its own
-_MOST_NAMES = 100  # with features of their own, those of most rows
 _MANY = 0.5  # share of rows: where more than these have a name that is not told apart, it is said
 _OTHER = "(other)"
 _GAP = "(missing)"
 _HERE = 0.5**0.5  # two names differ in two features: their squared distance is one
-_UNUSED = ""  # kind of a column without features
 _BEYOND = 10.0  # times as far from the median as all but a few cells: a gap, where some are farther
 
 
@@ -121,20 +125,19 @@ class TableSchema(TransformerMixin, BaseEstimator):
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         self.limits_ = np.zeros((len(names), 2))
         for j, column in enumerate(read_columns(X, names)):
-            kind, kept, why = column.kind, list(column.levels), ""
-            rare: list[str] = []
+            kind, kept, rare, why = column.kind, list(column.levels), list[str](), ""
             if kind == NOTHING:
                 why = "every value of it is missing"
             elif kind == NAMES:
-                kept, rare = _frequent(column)
+                kept, rare, share = frequent(column.values)
                 if len(set(column.values)) < 2:
                     why = "it is the same in every row"
                 elif not kept:
                     why = f"hardly one of its {len(set(column.values))} names occurs twice"
-                elif len(kept) == _MOST_NAMES and (share := _share(column, rare)) > _MANY:
+                elif len(kept) == MOST_NAMES and share > _MANY:
                     self.notes_.append(
                         f"Column {column.name!r} has {len(kept) + len(rare)} names: the "
-                        f"{_MOST_NAMES} most frequent are told apart, the others, in "
+                        f"{MOST_NAMES} most frequent are told apart, the others, in "
                         f"{100 * share:.0f} % of the rows, are one."
                     )
             else:
@@ -145,14 +148,13 @@ class TableSchema(TransformerMixin, BaseEstimator):
                     why = "it is the same in every row"
             if why:
                 self.notes_.append(f"Column {column.name!r} is not used: {why}.")
-            self.kinds_.append(_UNUSED if why else kind)
+            self.kinds_.append("" if why else kind)
             self.names_.append([] if why else kept)
             self.rare_.append([] if why else rare)
             self.gaps_.append(bool(column.gaps.any()))
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
-        used = [j for j, kind in enumerate(self.kinds_) if kind]
-        if not used:
+        if not any(self.kinds_):
             raise ValueError(
                 f"Got a table none of whose {len(names)} columns tells rows apart, but expected "
                 f"features. {' '.join(self.notes_[:SHOWN])}"
@@ -211,8 +213,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
             The column, and for names the name.
         """
         check_is_fitted(self)
-        parts = [part for j, kind in enumerate(self.kinds_) if kind for part in self._parts(j)]
-        return np.array(parts, dtype=object)
+        used = [j for j, kind in enumerate(self.kinds_) if kind]
+        return np.array([part for j in used for part in self._parts(j)], dtype=object)
 
     def groups(self) -> np.ndarray:
         """The column of each feature, counted among those used, from what the columns are.
@@ -242,9 +244,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
         if columns is None:
             return np.arange(len(self.groups_))
         known = self.feature_names_in_.tolist()
-        places = places_of(columns, len(known), known)
         used = [j for j, kind in enumerate(self.kinds_) if kind]
-        groups = [used.index(place) for place in places if place in used]
+        groups = [used.index(j) for j in places_of(columns, len(known), known) if j in used]
         if not groups:
             raise ValueError(
                 f"Got columns={columns!r}, but expected at least one that tells rows apart. "
@@ -290,8 +291,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
                     f"expected numbers like those of fit, whose spread is {self.scales_[j]:.3g}: "
                     "correct the cell, or its unit."
                 )
-            new = gaps & ~column.gaps  # of ordered names, those without a place
-            rule = "taken as missing"
+            new, rule = gaps & ~column.gaps, "taken as missing"  # ordered names without a place
         else:
             parts = self._parts(j)
             place = {name: i for i, name in enumerate(self.names_[j])}
@@ -375,20 +375,6 @@ class TableSchema(TransformerMixin, BaseEstimator):
             f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in fit: "
             "give it the type that it had there."
         )
-
-
-def _frequent(column: Column) -> tuple[list[str], list[str]]:
-    """Names with features of their own, in the order of the alphabet, and the others."""
-    counts = Counter(value for value in column.values if value is not None)
-    by_count = sorted(counts, key=lambda name: (-counts[name], name))
-    kept = [name for name in by_count[:_MOST_NAMES] if counts[name] >= _FEWEST]
-    return sorted(kept), sorted(set(counts) - set(kept))
-
-
-def _share(column: Column, names: list[str]) -> float:
-    """The share of the rows that have one of some names."""
-    some = set(names)
-    return sum(value in some for value in column.values) / len(column.values)
 
 
 def _numbers(column: Column, levels: list[str]) -> np.ndarray:
