@@ -346,8 +346,8 @@ def _open_npz(path: Path) -> Table:
 
 def _check(frame: Any, path: Path) -> None:
     frame.columns = [str(column) for column in frame.columns]
-    twins = frame.columns[frame.columns.duplicated()]
-    if len(twins):
+    twins = sorted(frame.columns[frame.columns.duplicated()])
+    if twins:
         raise TableError(f"The table {path} has two columns named {twins[0]!r}: rename one.")
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise TableError(f"The table {path} has column names but no rows.")

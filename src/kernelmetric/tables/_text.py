@@ -10,7 +10,6 @@ import codecs
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -80,9 +79,6 @@ def read_records(data: bytes, path: Path) -> tuple[list[str], list[Record], list
         notes.append(f"{blank} blank lines between the rows are skipped.")
     names, kept, said = _squared(names, kept, path)
     notes += said
-    twins = sorted(name for name, number in Counter(names).items() if number > 1)
-    if twins:
-        raise TableError(f"The table {path} has two columns named {twins[0]!r}: rename one.")
     return names, kept, notes
 
 
