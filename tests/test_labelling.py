@@ -232,6 +232,17 @@ def test_a_gap_is_shown_as_nothing_whatever_the_table_says_for_it(label):
     assert len(saved(out)) == 1
 
 
+@pytest.mark.parametrize(("option", "sign"), [("--pairs", "1"), ("--answers", "yes")])
+def test_an_id_that_no_record_has_is_refused_by_its_name(label, option, sign):
+    known, out = label.folder / "known.csv", label.folder / "links.csv"
+    left = pd.read_csv(label.folder / "a.csv")["id"][0]
+    known.write_text(f"left,right,answer\n{left},nobody,{sign}\n", encoding="utf-8")
+    said = label("", "--id", "id", option, known, "--out", out, name="link")
+    assert said.exit_code == 1
+    assert "Got the id 'nobody'" in " ".join(said.output.split())
+    assert not out.exists()
+
+
 def store_of(path, n=40, *, ids=True, two=True):
     """A file of answers as a session has it."""
     frame = pd.DataFrame({"name": [f"Ann {k}" for k in range(n)]})
