@@ -47,11 +47,10 @@ def command() -> click.Command:
         right: Path | None,
         out: Path,
         id_column: str | None,
-        columns: tuple[str, ...],
-        neighbors: int,
         goal: int | None,
         plot: Path | None,
         seed: int,
+        **chosen: Any,
     ) -> None:
         """Answer which pairs of records mean the same.
 
@@ -67,11 +66,11 @@ def command() -> click.Command:
         talk = Talk(quiet=False, as_json=False)
         with sentences():
             require_outputs({"--out": out, "--plot": plot}, {"LEFT": left, "RIGHT": right})
-            records = open_records(left, right, id_column, columns, neighbors)
+            records = open_records(left, right, id_column=id_column, **chosen)
             store = _Store(out, records.ids, records.frames)
             earlier, notes = store.read()
             session = LabellingSession(
-                *records.tables, records.linker, random_state=seed + len(earlier)
+                *records.compared, records.linker, random_state=seed + len(earlier)
             )
             for i, j, same in earlier:
                 session.answer(i, j, same)
@@ -135,7 +134,7 @@ def _ask(
 def _show(talk: Talk, session: LabellingSession, records: Records, pair: tuple[int, int]) -> None:
     """The two records side by side, and where things stand."""
     i, j = pair
-    tables, ids = records.compared, records.ids
+    tables, ids = records.compared[: len(records.ids)], records.ids
     sides = [(tables[0], ids[0], i), (tables[-1], ids[-1], j)]
     names = [f"{row}" if named is None else str(named[row]) for _, named, row in sides]
     one, other = (table.iloc[row] for table, _, row in sides)

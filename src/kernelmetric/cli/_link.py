@@ -55,9 +55,6 @@ def command() -> click.Command:
         right: Path | None,
         pairs_file: Path | None,
         answers: Path | None,
-        id_column: str | None,
-        columns: tuple[str, ...],
-        neighbors: int,
         threshold: float | None,
         precision: float | None,
         one_to_one: bool,
@@ -65,6 +62,7 @@ def command() -> click.Command:
         out: Path,
         quiet: bool,
         as_json: bool,
+        **compared: Any,
     ) -> None:
         """Find the records of two tables that mean the same; of one table, its copies.
 
@@ -89,13 +87,13 @@ def command() -> click.Command:
                 "LEFT": left, "RIGHT": right, "--pairs": pairs_file, "--answers": answers,
             }  # fmt: skip
             require_outputs({"--out": out}, inputs)
-            records = open_records(left, right, id_column, columns, neighbors)
+            records = open_records(left, right, **compared)
             ids, notes = records.ids, records.notes
             known, same = _known(pairs_file, ids)
             if answers is not None:
                 known, same, said = _answered(answers, ids, records.frames)
                 notes += said
-            linker = records.linker.fit(*records.tables, known, same, by_kind=answers is None)
+            linker = records.linker.fit(*records.compared, known, same, by_kind=answers is None)
             chosen = None
             if precision is not None:
                 chosen = _threshold(linker, precision, two=right is not None)

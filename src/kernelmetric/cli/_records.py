@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelmetric.linkage import NearestText, RecordLinker
 from kernelmetric.tables import TableError, open_table, require_columns
@@ -33,9 +32,8 @@ def record_options(function: Callable) -> Callable:
     return function
 
 
-@dataclass(frozen=True)
-class Records:
-    """Of each table its rows, what they are called (None: by number), and what is compared."""
+class Records(NamedTuple):
+    """Rows of the tables, their ids (None: by number), what is compared (right may be None)."""
 
     frames: list[Any]
     ids: list[Any]
@@ -43,25 +41,18 @@ class Records:
     notes: list[str]
     linker: RecordLinker
 
-    @property
-    def tables(self) -> tuple[Any, Any]:
-        """What is compared of the left and of the right table; None where there is no right one."""
-        return self.compared[0], self.compared[1] if len(self.compared) == 2 else None
-
 
 def open_records(
-    left: Path, right: Path | None, id_column: str | None, columns: tuple[str, ...], neighbors: int
+    left: Path, right: Path | None, *, id_column: str | None, columns: Sequence[str], neighbors: int
 ) -> Records:
     """Read the tables, as the options say."""
     tables = [open_table(path) for path in (left, right) if path is not None]
     frames = [table.frame for table in tables]
-    return Records(
-        frames,
-        [_ids_of(frame, id_column) for frame in frames],
-        [_compared(frame, id_column, columns) for frame in frames],
-        [note for table in tables for note in table.notes],
-        RecordLinker(rules=[NearestText(n_neighbors=neighbors)]),
-    )
+    ids = [_ids_of(frame, id_column) for frame in frames]
+    compared = [_compared(frame, id_column, columns) for frame in frames]
+    notes = [note for table in tables for note in table.notes]
+    linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
+    return Records(frames, ids, compared + [None] * (right is None), notes, linker)
 
 
 def rows_named(cells: Iterable[str], ids: Any, path: Path) -> list[int]:
@@ -74,7 +65,7 @@ def rows_named(cells: Iterable[str], ids: Any, path: Path) -> list[int]:
     return [place[cell] for cell in cells]
 
 
-def _compared(frame: Any, id_column: str | None, columns: tuple[str, ...]) -> Any:
+def _compared(frame: Any, id_column: str | None, columns: Sequence[str]) -> Any:
     """The columns to compare."""
     require_columns(frame, columns)
     if columns:
