@@ -49,7 +49,7 @@ def read(text):
 
 ROOMS = [
     kernelmetric,
-    *(getattr(kernelmetric, room) for room in ("solvers", "graphs", "kernels", "selection")),
+    *(getattr(kernelmetric, room) for room in ("graphs", "kernels", "selection")),
     *(getattr(kernelmetric, room) for room in ("spaces", "learners", "evaluation", "transductive")),
 ]
 

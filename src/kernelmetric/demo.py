@@ -26,15 +26,7 @@ SEED_STEP = 1000  # neighbouring seeds share no split
 
 
 class Split(NamedTuple):
-    """Training and test points of one split.
-
-    Parameters
-    ----------
-    X_train, X_test : ndarray of shape (n, d)
-        Points, scaled as the training points say.
-    y_train, y_test : ndarray of shape (n,)
-        Labels.
-    """
+    """Training and test points of one split, scaled as the training points say."""
 
     X_train: np.ndarray
     y_train: np.ndarray
@@ -44,17 +36,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set and the kernel used on it.
-
-    Parameters
-    ----------
-    name : str
-        Name, as the table shows it.
-    split : callable
-        ``split(seed) -> Split``.
-    kernel : Kernel or str
-        The kernel of all kernelized methods.
-    """
+    """A data set, its ``split(seed)``, and the kernel of all kernelized methods."""
 
     name: str
     split: Callable[[int], Split]
@@ -110,25 +92,7 @@ METHODS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class Demo:
-    """How much of the comparison to run.
-
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-        The data sets.
-    methods : mapping of str to callable
-        The methods.
-    n_splits : int
-        Splits of each data set.
-    seed : int
-        The only source of randomness.
-
-    Examples
-    --------
-    >>> from kernelmetric.demo import Demo
-    >>> Demo.quick().n_cells
-    42
-    """
+    """How much of the comparison to run: data sets, methods, splits and the seed."""
 
     datasets: Sequence[Dataset] = DATASETS
     methods: Mapping[str, Callable[[Any], Any]] = field(default_factory=lambda: METHODS)
@@ -137,18 +101,7 @@ class Demo:
 
     @classmethod
     def quick(cls, seed: int = 0) -> Demo:
-        """Three small data sets, two splits: seconds.
-
-        Parameters
-        ----------
-        seed : int, default=0
-            The only source of randomness.
-
-        Returns
-        -------
-        Demo
-            The small comparison.
-        """
+        """Three small data sets, two splits: seconds."""
         return cls(datasets=DATASETS[:3], n_splits=2, seed=seed)
 
     @property
@@ -158,23 +111,11 @@ class Demo:
 
 
 def run_cells(demo: Demo) -> Iterator[Cell]:
-    """Run a comparison, one finished cell at a time.
+    """Run a comparison, one finished cell at a time, in the order split, data set, method.
 
-    Splits are the outer loop: whoever stops early has all data sets and all methods, on fewer
-    splits. Warnings of a fit end up in the note of its cell.
+    Whoever stops early has all data sets and methods, on fewer splits. Warnings of a fit end up in
+    the note of its cell.
 
-    Parameters
-    ----------
-    demo : Demo
-        What to run.
-
-    Yields
-    ------
-    Cell
-        In the order split, data set, method.
-
-    Examples
-    --------
     >>> from kernelmetric.demo import DATASETS, Demo, run_cells
     >>> cells = list(run_cells(Demo(datasets=DATASETS[:1], n_splits=1)))
     >>> {cell.method: cell.accuracy > 0.95 for cell in cells if "NCA" in cell.method}
@@ -191,18 +132,7 @@ def run_cells(demo: Demo) -> Iterator[Cell]:
 
 
 def fig2_panels(seed: int = 0) -> list[Panel]:
-    """The examples of Fig. 2: the data, NCA's map, and the map of its kernel version.
-
-    Parameters
-    ----------
-    seed : int, default=0
-        The only source of randomness.
-
-    Returns
-    -------
-    list of Panel
-        Three for the circles, three for the hyperbolas.
-    """
+    """The examples of Fig. 2, three panels each: the data, NCA's map, and its kernel version's."""
     columns = {"Euclidean": "the data", "NCA": "NCA, linear", "KNCA": "NCA, kernelized"}
     panels = []
     for dataset in DATASETS[:2]:

@@ -191,13 +191,7 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
 
 
 def refuse_signed(metric: Any) -> None:
-    """Refuse a metric whose squared distances may be negative: coordinates cannot hold them.
-
-    Parameters
-    ----------
-    metric : estimator
-        Anything fitted; of a pipeline and a search, what answers in the end.
-    """
+    """Refuse a metric whose squared distances may be negative: coordinates cannot hold them."""
     while isinstance(metric, Pipeline) or hasattr(metric, "best_estimator_"):
         metric = metric[-1] if isinstance(metric, Pipeline) else metric.best_estimator_
     if _is_signed(metric) or _is_signed(getattr(metric, "learner_", None)):

@@ -19,14 +19,7 @@ YES, NO, ERROR = 0, 1, 2
 
 
 def command() -> click.Command:
-    """The command ``check``.
-
-    Returns
-    -------
-    click.Command
-        It ends with exit code 0 if the estimator is kernelizable, 1 if not, 2 where that could
-        not be found out.
-    """
+    """The command ``check``: exit code 0 if kernelizable, 1 if not, 2 if that is unknown."""
     import click
 
     @click.command(name="check")

@@ -31,29 +31,7 @@ def cluster_options(function: Callable) -> Callable:
 
 @contextmanager
 def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
-    """A client of the workers that the options name; it ends with the block, as do its processes.
-
-    Parameters
-    ----------
-    address : str or None
-        A scheduler.
-    workers : int or None
-        Processes to start here, of one thread each.
-
-    Yields
-    ------
-    Client
-        Of Dask.
-
-    Raises
-    ------
-    ImportError
-        Without Dask.
-    ValueError
-        For both at once, or an address that is none.
-    OSError
-        Where no scheduler answers, or has no workers.
-    """
+    """A Dask client of a scheduler's address, or of new processes, which end with the block."""
     if address is not None and workers is not None:
         raise ValueError(f"Got --dask {address} and --workers {workers}, but expected one of them.")
     try:
@@ -110,25 +88,9 @@ def _connected(client: Any, address: str) -> Any:
 def over_parts(
     client: Any, work: Callable[..., Any], parts: Iterable[Any], *shared: Any
 ) -> Iterator[tuple[int, Any]]:
-    """What a function gives for every part, with its number, as they are finished.
+    """Number and result of ``work(part, number, *shared)`` for every part, as they are finished.
 
-    Parameters
-    ----------
-    client : Client or None
-        None for one after the other in this process.
-    work : callable
-        ``work(part, number, *shared)``, a pure function.
-    parts : iterable
-        What there is to do.
-    *shared : object
-        Further arguments, which every worker gets once.
-
-    Yields
-    ------
-    number : int
-        Of the part.
-    result : object
-        What came of it.
+    Without a client, one after the other in this process. ``work`` is a pure function.
     """
     parts = list(parts)
     if client is None:

@@ -36,22 +36,7 @@ def learner_classes() -> dict[str, type]:
 
 
 def chosen_learner(learner: str | None, *, known: str | None, regression: bool) -> str:
-    """The learner that was asked for, or the default; refused where it learns from another thing.
-
-    Parameters
-    ----------
-    learner : str or None
-        As given.
-    known : {'pairs', 'triplets', 'quadruplets'} or None
-        What there is instead of labels.
-    regression : bool
-        Whether there are numbers to predict instead of classes.
-
-    Returns
-    -------
-    str
-        Its name.
-    """
+    """The learner asked for, or the default; refused where it learns from another thing."""
     kinds = learner_classes()
     if known is not None:
         able = [name for name, kind in kinds.items() if takes(kind, known)]

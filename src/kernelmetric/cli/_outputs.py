@@ -14,20 +14,8 @@ def require_outputs(
 ) -> None:
     """Refuse files that cannot or must not be written, before time is spent on their content.
 
-    Parameters
-    ----------
-    outputs : mapping of str to Path or None
-        What the command writes, by the name of the option; None where it was not asked for.
-    inputs : mapping of str to Path or None
-        What it reads.
-
-    Raises
-    ------
-    OSError
-        Where a file cannot be written.
-    ValueError
-        Where it is another output, or an input, by whatever name: relative, through a symbolic
-        link, a hard link.
+    OSError where a file cannot be written; ValueError where it is another output or an input, by
+    whatever name: relative, a symbolic link, a hard link.
     """
     taken = [(name, path) for name, path in (inputs or {}).items() if path is not None]
     for name, path in outputs.items():
@@ -56,22 +44,7 @@ def require_folder(path: Path) -> None:
 
 
 def require_empty_folder(name: str, path: Path) -> None:
-    """Make a folder for files, where it is missing, and refuse one that holds something.
-
-    Parameters
-    ----------
-    name : str
-        Of the option.
-    path : Path
-        The folder.
-
-    Raises
-    ------
-    OSError
-        Where no file can be made in it.
-    ValueError
-        Where there are files already, which would be mixed with the new ones.
-    """
+    """Make a folder for files, where it is missing, and refuse one that holds something."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -87,14 +60,10 @@ def require_empty_folder(name: str, path: Path) -> None:
 
 @contextmanager
 def alone_at(path: Path) -> Iterator[None]:
-    """Wait until no other process is here with a file of this folder, then keep others waiting.
+    """Hold a lock on the folder of a file that is read, changed and replaced.
 
-    Parameters
-    ----------
-    path : Path
-        The file that is read, changed and written. The lock is that of its folder, as the file
-        itself is replaced; a process that ends, by whatever cause, gives it back. Systems without
-        such locks (Windows, some network file systems) do not wait.
+    A process that ends gives it back. Systems without such locks (Windows, some network file
+    systems) do not wait.
     """
     try:
         import fcntl

@@ -29,16 +29,7 @@ _MOST_LABELS = 1_000_000  # of a column of classes that is looked at as a whole
 class PartsStudy(Study):
     """A study of a sample, whose model is learned from all rows on the workers of a cluster.
 
-    Parameters
-    ----------
-    parts : list of Part
-        All rows.
-    labelled : list of int
-        How many rows of each part have a label.
-    classes : ndarray of str
-        All labels, whether in the sample or not.
-    client : Client or None
-        Of the cluster that learns.
+    ``labelled`` counts the labelled rows of each part; ``classes`` are all labels.
     """
 
     parts: list[Part] = field(default_factory=list)

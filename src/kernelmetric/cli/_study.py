@@ -34,36 +34,10 @@ MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them
 
 @dataclass(frozen=True)
 class Study:
-    """A table, what is learned from it, and by what metric.
+    """A table, what is learned from it (labels, numbers or pairs), and by what metric.
 
-    Parameters
-    ----------
-    path : Path
-        Where the table came from.
-    frame : DataFrame
-        Its rows; those without a label are gone where labels are learned from.
-    rows : ndarray of int
-        Their numbers in the file, from 0.
-    plan : ColumnPlan
-        Which columns are used, and how.
-    metric : metric
-        What to fit.
-    y : ndarray of str, of float, or None
-        Labels, or numbers to predict.
-    pairs : Pairs, Triplets, Quadruplets or None
-        What is known instead of labels.
-    label : str or None
-        The column of labels.
-    notes : tuple of str
-        Sentences on the data.
-    seed : int
-        The only source of randomness.
-    regression : bool
-        Whether y are numbers.
-    weights : ndarray of float or None
-        What the rows count.
-    weight_column : str or None
-        The column that says so.
+    Rows without a label are gone where labels are learned from; ``rows`` are their numbers in the
+    file, from 0. ``notes`` are sentences on the data, ``seed`` the only source of randomness.
     """
 
     path: Path

@@ -20,18 +20,7 @@ _LONGEST_ERROR = 2_000
 
 
 def json_text(result: Any) -> str:
-    """One JSON value as text: no number that JSON lacks, no character that steers a terminal.
-
-    Parameters
-    ----------
-    result : object
-        Of mappings, sequences, numbers and text; what is no finite number becomes null.
-
-    Returns
-    -------
-    str
-        Valid JSON, which standard output can encode.
-    """
+    """One JSON value as text: no number that JSON lacks, no character that steers a terminal."""
     result = _json_value(result)
     text = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
     text = STEERING.sub(lambda c: c[0] if c[0] == "\n" else f"\\u{ord(c[0]):04x}", text)
@@ -62,15 +51,7 @@ def make_console(*, stderr: bool = False, quiet: bool = False, **options: Any) -
 
 
 class Talk:
-    """What a command says: to people, unless it is quiet or speaks JSON.
-
-    Parameters
-    ----------
-    quiet : bool
-        Say nothing but errors.
-    as_json : bool
-        Say nothing but one JSON object at the end.
-    """
+    """What a command says: errors only if ``quiet``, one JSON object at the end if ``as_json``."""
 
     def __init__(self, *, quiet: bool, as_json: bool):
         self.as_json = as_json

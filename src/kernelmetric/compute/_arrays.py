@@ -166,27 +166,9 @@ def check_points(
 ) -> Any:
     """Validate X as points in rows: two-dimensional, finite, float32 or float64.
 
-    NumPy, pandas, lists and sparse input pass through scikit-learn's own validation, which also
-    records ``n_features_in_`` and ``feature_names_in_``. Arrays of other libraries stay where
-    they are. Others go to the device in use, where there is one.
-
-    Parameters
-    ----------
-    estimator : estimator instance
-        The estimator on whose behalf X is checked.
-    X : array-like of shape (n_samples, n_features)
-        The points.
-    reset : bool
-        True in ``fit``; False where X must match what was fitted.
-    accept_sparse : bool, default=False
-        Whether CSR input may stay sparse.
-    **options : dict
-        Further options of scikit-learn's ``validate_data``.
-
-    Returns
-    -------
-    array of shape (n_samples, n_features)
-        float32 stays float32, everything else becomes float64.
+    NumPy arrays, frames, lists and sparse input pass through scikit-learn's ``validate_data``,
+    which takes ``options`` and records ``n_features_in_``; then they go to the device in use.
+    Arrays of other libraries stay where they are. ``reset`` is True in ``fit``.
     """
     if _is_plain(estimator, X, reset, options):
         return there(X)
@@ -213,8 +195,7 @@ def check_points(
 def _is_plain(estimator: Any, X: Any, reset: bool, options: dict[str, Any]) -> bool:
     """Whether X is an array of NumPy's that scikit-learn's validation would leave as it is.
 
-    Most are. That validation takes half a millisecond for the smallest, as it looks for data frames
-    of many libraries; it is asked about all others, and says what is wrong with them.
+    Asking that validation takes half a millisecond even for the smallest array.
     """
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in (np.float64, np.float32):
         return False
@@ -246,21 +227,9 @@ def refuse_twins(names: Any) -> None:
 
 
 def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.ndarray:
-    """Class codes 0, 1, ... of y, refused when they cannot teach a metric.
+    """Codes 0, 1, ... of y in the order of the sorted labels; refused where they cannot teach.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Labels of any type that scikit-learn accepts for classification.
-    X : array of shape (n_samples, n_features)
-        The points, for the count.
-    needs : str
-        What the learner asks of the labels, for the message.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), dtype intp
-        Codes in the order of the sorted labels.
+    ``needs`` says in the message what the learner asks of the labels.
     """
     if y is None:
         raise ValueError(
@@ -302,20 +271,7 @@ def _refuse_unsorted(y: np.ndarray) -> None:
 
 
 def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sorted labels, each once, and the number of every one; refused where they are no classes.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels.
-
-    Returns
-    -------
-    classes : ndarray of shape (p,)
-        The labels.
-    codes : ndarray of shape (n,), dtype intp
-        Numbers of classes.
-    """
+    """The sorted labels, each once, and the code of every row; refused if they are no classes."""
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise ValueError("Input y contains NaN or infinity, but expected a label for every row.")
     classes, _, codes = coded_labels(y)
@@ -326,23 +282,9 @@ def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The sorted labels, each once, where each is met first, and the number of every one.
+    """The sorted labels, each once, the row where each is met first, and the code of every row.
 
     ``np.unique`` sorts all of them, which takes forty bytes a label; piece by piece it takes eight.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels; those that cannot be sorted are refused.
-
-    Returns
-    -------
-    classes : ndarray of shape (p,)
-        The labels.
-    first : ndarray of shape (p,)
-        Rows.
-    codes : ndarray of shape (n,), dtype intp
-        Numbers of classes.
     """
     _refuse_unsorted(y)
     starts = range(0, len(y), _LABELS_AT_ONCE)

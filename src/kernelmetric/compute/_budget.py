@@ -78,18 +78,7 @@ def memory_budget(size: int | float | str) -> Iterator[int]:
 def block_budget(n_bytes: int) -> Iterator[int]:
     """Make blocks smaller inside the ``with`` block, and refuse nothing for it.
 
-    For processes that share the machine: each has its part of the blocks, but what fits into
-    memory as a whole stays allowed.
-
-    Parameters
-    ----------
-    n_bytes : int
-        Bytes that the blocks of one step may take together.
-
-    Yields
-    ------
-    int
-        The same number.
+    For processes that share the machine: what fits into memory as a whole stays allowed.
     """
     token = _BLOCKS.set(n_bytes)
     try:
@@ -100,18 +89,7 @@ def block_budget(n_bytes: int) -> Iterator[int]:
 
 @contextmanager
 def working_on(device: Any) -> Iterator[None]:
-    """Count the memory of a device too, inside the ``with`` block.
-
-    Parameters
-    ----------
-    device : torch.device or None
-        Where the work is done. For None, and for all but CUDA, nothing changes.
-
-    Yields
-    ------
-    None
-        Once.
-    """
+    """Count the free memory of a CUDA device too, inside the ``with`` block."""
     if device is None:
         yield
         return
@@ -149,21 +127,9 @@ def _chosen_budget() -> int | None:
 
 
 def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) -> Iterator[slice]:
-    """Cut ``n_rows`` into consecutive slices that each fit the memory budget.
+    """Cut ``range(n_rows)`` into consecutive slices that each fit the memory budget.
 
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows to cover.
-    bytes_per_row : float
-        Working memory that one row of a block takes, all temporaries together.
-    most : int, default=None
-        Upper bound on the rows of a block, for tiles that should stay in the cache.
-
-    Yields
-    ------
-    slice
-        At least one row each; together they cover ``range(n_rows)``.
+    ``bytes_per_row`` counts all temporaries; ``most`` bounds the rows, for tiles within the cache.
     """
     size = max(1, int(current_budget() // max(bytes_per_row, 1)))
     size = max(1, min(size, n_rows, most or n_rows))
@@ -174,23 +140,7 @@ def row_blocks(n_rows: int, bytes_per_row: float, *, most: int | None = None) ->
 
 
 def tile_rows(X: Any, n_columns: int, cache_bytes: int) -> int:
-    """Rows of a block of ``n_columns`` columns that suits where X lives.
-
-    Parameters
-    ----------
-    X : array
-        Of the library and dtype of the block.
-    n_columns : int
-        Columns of the block.
-    cache_bytes : int
-        For NumPy, whose elementwise steps reread the block: what should stay in the cache. A
-        device wants few large steps instead.
-
-    Returns
-    -------
-    int
-        At least 32.
-    """
+    """Rows (32 or more) of a block of ``n_columns`` columns: within the cache for NumPy arrays."""
     return max(32, tile_bytes(X, cache_bytes) // (max(n_columns, 1) * itemsize_of(X)))
 
 
@@ -205,20 +155,10 @@ def itemsize_of(X: Any) -> int:
 
 
 def require_memory(n_bytes: float, who: str, advice: str, *, in_full: float = 0.0) -> None:
-    """Refuse work that cannot fit, before it starts rather than by an out-of-memory kill.
+    """Refuse work of ``n_bytes`` that cannot fit, before it starts; ``advice`` says what to try.
 
-    Parameters
-    ----------
-    n_bytes : float
-        What the work takes; refused when the machine, the container, or the device that works has
-        not so much free.
-    who : str
-        Who asks, for the message.
-    advice : str
-        What to try instead.
-    in_full : float, default=0.0
-        How much of it are arrays that no block size makes smaller; refused when a budget that
-        the user chose is smaller.
+    ``in_full`` bytes are arrays that no block size makes smaller: refused also when a budget that
+    the user chose is less.
     """
     if n_bytes > _ALWAYS_ALLOWED:
         free, where, room = _free_memory(), "", _room()

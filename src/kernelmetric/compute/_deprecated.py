@@ -12,17 +12,9 @@ from typing import Any
 
 
 def deprecated(got: str, instead: str, *, stacklevel: int = 2) -> None:
-    """Warn that something is going away.
+    """Warn that something is going away: what was got, and what to write ``instead``.
 
-    Parameters
-    ----------
-    got : str
-        What was used, and what is true of it now: "Got x=3, but x has no effect".
-    instead : str
-        What to write.
-    stacklevel : int, default=2
-        How many calls up the user's line is: 1 where it calls this function itself, 2 where it
-        calls the function that does.
+    ``stacklevel`` is 1 where the user's line calls this function itself, 2 one call further up.
     """
     warnings.warn(
         f"{got}: try {instead}. The next minor version will not know the old form.",
@@ -32,20 +24,7 @@ def deprecated(got: str, instead: str, *, stacklevel: int = 2) -> None:
 
 
 def moved(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a module whose names moved to other rooms.
-
-    Parameters
-    ----------
-    module : str
-        The module's ``__name__``.
-    places : dict of str
-        The room of each name that moved.
-
-    Returns
-    -------
-    callable
-        Finds a name in its room, with a warning.
-    """
+    """The ``__getattr__`` of a module whose names moved to other rooms; it warns."""
 
     def find(name: str) -> Any:
         if name not in places:

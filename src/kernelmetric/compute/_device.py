@@ -95,18 +95,7 @@ def device_in_use() -> bool:
 
 
 def there(X: Any) -> Any:
-    """An array on the device in use; as it is where none is, or where it is no dense NumPy array.
-
-    Parameters
-    ----------
-    X : array
-        Of any library, or sparse.
-
-    Returns
-    -------
-    array
-        X, or a torch tensor with its numbers.
-    """
+    """A dense NumPy array as a tensor on the device in use; anything else as it is."""
     device = _DEVICE.get()
     if device is None or not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
         return X
@@ -115,18 +104,7 @@ def there(X: Any) -> Any:
 
 
 def matrix_there(A: Any) -> Any:
-    """A matrix, sparse or dense, on the device in use; as it is where none is.
-
-    Parameters
-    ----------
-    A : sparse CSR array, ndarray or anything else
-        What is neither stays as it is.
-
-    Returns
-    -------
-    object
-        What vectors on the device can be multiplied with.
-    """
+    """A matrix, sparse or dense, on the device in use; as it is where none is."""
     if _DEVICE.get() is None or not sparse.issparse(A):
         return there(A)
     torch = import_module("torch")
@@ -137,18 +115,7 @@ def matrix_there(A: Any) -> Any:
 
 
 def home(X: Any) -> Any:
-    """An array that went to the device in use, as NumPy's again: for code that is not ours.
-
-    Parameters
-    ----------
-    X : array
-        Of any library.
-
-    Returns
-    -------
-    array
-        X itself where no device is in use, or where the user's own arrays are tensors.
-    """
+    """A tensor that went to the device in use as a NumPy array; the user's own tensors stay."""
     return _on_host(X, set()) if _INSIDE.get() else X
 
 
@@ -164,18 +131,7 @@ class DeviceMixin(CollectionsMixin):
 
 
 def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that comes back from the device in use with NumPy arrays, if it was given such.
-
-    Parameters
-    ----------
-    method : callable
-        Of an estimator.
-
-    Returns
-    -------
-    callable
-        The same elsewhere.
-    """
+    """A method that returns NumPy arrays from the device in use, if it was given such."""
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:

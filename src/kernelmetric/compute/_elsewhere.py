@@ -24,40 +24,12 @@ _METHODS = (
 
 
 def is_collection(*values: Any) -> bool:
-    """Whether one of some values is a Dask collection: an array or a data frame in chunks.
-
-    Parameters
-    ----------
-    *values : object
-        Arguments of a method.
-
-    Returns
-    -------
-    bool
-        Told by the types alone.
-    """
+    """Whether the type of one of some values is a Dask collection."""
     return any(type(value).__module__.partition(".")[0] in _LIBRARIES for value in values)
 
 
 def on_cluster(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Call a method of an estimator with Dask collections.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Ours.
-    method : str
-        Its name.
-    args : tuple
-        Its positional arguments.
-    options : dict
-        Its named arguments.
-
-    Returns
-    -------
-    object
-        The estimator for ``fit``; a Dask array that nothing has computed yet for the others.
-    """
+    """Call a method of an estimator with Dask collections: ``fit`` runs, others stay lazy."""
     backend = import_module("kernelmetric.compute.backends.dask")
     return backend.call(estimator, method, args, options)
 
@@ -74,18 +46,7 @@ class CollectionsMixin:
 
 
 def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that takes Dask collections too, and no masked arrays.
-
-    Parameters
-    ----------
-    method : callable
-        Of an estimator.
-
-    Returns
-    -------
-    callable
-        The same for all other arguments.
-    """
+    """A method that takes Dask collections too, and refuses masked arrays."""
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:

@@ -34,19 +34,9 @@ _FLOPS_OF_ONE = 10.0  # what takes as long as an operation on a number that come
 
 @contextmanager
 def run_elsewhere(cluster: Any) -> Iterator[None]:
-    """Let others run the tiles of what is inside.
+    """Let a cluster run the tiles of what is inside; None is this process alone.
 
-    Parameters
-    ----------
-    cluster : object or None
-        Its ``share(work, items, flops, take)`` does what :func:`in_threads` does, or returns False
-        where that is not worth the way there. Its ``sum_rows`` and ``map_rows`` return None where
-        the rows are here. None: nobody but this process.
-
-    Yields
-    ------
-    None
-        Once.
+    Its ``share`` returns False, and its ``sum_rows`` and ``map_rows`` None, where work stays here.
     """
     token = _ELSEWHERE.set(cluster)
     try:
@@ -58,23 +48,9 @@ def run_elsewhere(cluster: Any) -> Iterator[None]:
 def over_rows(
     work: Callable[[slice], Result], n_rows: int, bytes_per_row: float, *, most: int | None = None
 ) -> list[Result]:
-    """What some work gives for each block of rows, in their order.
+    """A list of what ``work`` gives for each slice of rows; a row gives the same in any block.
 
-    Parameters
-    ----------
-    work : callable
-        From a slice of rows to a result. It must give the same for a row in whatever block.
-    n_rows : int
-        Number of rows.
-    bytes_per_row : float
-        Working memory that one row of a block takes, all temporaries together.
-    most : int, default=None
-        Upper bound on the rows of a block, for work that should stay in the cache.
-
-    Returns
-    -------
-    list
-        One result a block.
+    ``bytes_per_row`` counts all temporaries; ``most`` bounds the rows of a block.
     """
     return [work(rows) for rows in row_blocks(n_rows, bytes_per_row, most=most)]
 
@@ -82,23 +58,9 @@ def over_rows(
 def map_rows(
     work: Callable[[slice], Any], n_rows: int, bytes_per_row: float, *, most: int | None = None
 ) -> Any:
-    """One array from a function of blocks of rows that gives an array of as many rows.
+    """One array from a function of a slice of rows that gives an array of as many rows.
 
-    Parameters
-    ----------
-    work : callable
-        From a slice of rows to an array with a row for each.
-    n_rows : int
-        Number of rows.
-    bytes_per_row : float
-        Working memory that one row of a block takes, all temporaries together.
-    most : int, default=None
-        Upper bound on the rows of a block.
-
-    Returns
-    -------
-    array
-        The rows together, in the library of the blocks.
+    ``bytes_per_row`` counts all temporaries; ``most`` bounds the rows of a block.
     """
     cluster = _ELSEWHERE.get()
     rows_elsewhere = None if cluster is None else cluster.map_rows(work)
@@ -127,26 +89,10 @@ def sum_rows(
     most: int | None = None,
     flops: float = 0.0,
 ) -> Any:
-    """The sum, over blocks of rows, of what a function gives for them.
+    """The sum, over slices of rows, of a number, an array, or a tuple of these.
 
-    Parameters
-    ----------
-    work : callable
-        From a slice of rows to a number or an array, or to a tuple of these.
-    n_rows : int
-        Number of rows.
-    bytes_per_row : float
-        Working memory that one row of a block takes, all temporaries together.
-    most : int, default=None
-        Upper bound on the rows of a block.
-    flops : float, default=0
-        Floating-point operations of all together. Threads share the blocks of much work, where
-        memory allows: the blocks and the order of the sum are the same.
-
-    Returns
-    -------
-    number, array or tuple
-        The sum, of each part of a tuple by itself.
+    Threads share the blocks where ``flops``, of all together, are many; the blocks and the order of
+    the sum are the same.
     """
     cluster = _ELSEWHERE.get()
     sums_elsewhere = None if cluster is None else cluster.sum_rows(work, bytes_per_row, most)
@@ -170,23 +116,9 @@ def sum_rows(
 def over_tiles(
     work: Callable[[Item], Result], tiles: Sequence[Item], *, flops: float, host: bool = True
 ) -> list[Result]:
-    """What a tile function gives for every tile, in their order.
+    """Results of a tile function, in the order of the tiles; ``work`` only writes what it made.
 
-    Parameters
-    ----------
-    work : callable
-        From a tile to a result; it writes into nothing that it did not make.
-    tiles : sequence
-        What there is to do.
-    flops : float
-        Floating-point operations of all together, to judge what threads are worth.
-    host : bool, default=True
-        False for arrays whose library has threads or a device of its own: one tile after another.
-
-    Returns
-    -------
-    list
-        One result a tile.
+    ``flops`` is the cost of all tiles, ``host`` False where the library has threads of its own.
     """
     results: list[Result] = []
     if host:
@@ -208,28 +140,8 @@ def sum_tiles(
 ) -> tuple[Any, ...]:
     """The sums of what a function gives for groups of tiles.
 
-    Parameters
-    ----------
-    work : callable
-        From a list of tiles to their sums, a tuple of numbers and arrays that it made.
-    tiles : sequence
-        At least one. How they are grouped depends on them and on ``flops`` alone.
-    flops : float
-        Floating-point operations of all together, to judge what threads are worth.
-    entries : float
-        Numbers in the sums, which every group has to itself for a while.
-    cost : callable, default=None
-        What a tile costs, for groups of equal cost.
-    host : bool, default=True
-        As in :func:`over_tiles`.
-    once : callable, default=None
-        Makes what ``work`` gets before the list of tiles. Each process makes it for itself: arrays
-        that take longer on the way than to make.
-
-    Returns
-    -------
-    tuple
-        The sums.
+    How tiles are grouped depends on them and on ``flops`` alone, so that sums are reproducible.
+    ``once`` makes a first argument of ``work`` in each process, cheaper to make than to send.
     """
     if not (host and worth_threads(flops)):
         n_groups = 1
@@ -278,20 +190,8 @@ def sum_entries(
 ) -> tuple[Any, ...]:
     """The sums of what a function gives for blocks of the entries of long vectors.
 
-    Parameters
-    ----------
-    work : callable
-        From a slice to a tuple of numbers and small arrays that it made. It may write into these
-        entries of vectors: no other block looks at them.
-    n_entries : int
-        Of a vector, at least one. How entries are grouped depends on their number alone.
-    operations : float
-        Floating-point operations on each, to judge what threads are worth.
-
-    Returns
-    -------
-    tuple
-        The sums.
+    ``work`` gives a tuple of numbers and small arrays it made, and may write into its own entries.
+    Blocks depend on ``n_entries`` alone.
     """
     flops = _FLOPS_OF_ONE * operations * n_entries
     if n_entries <= _CACHED and not worth_threads(flops):
@@ -330,10 +230,7 @@ def _added(total: tuple[Any, ...], parts: tuple[Any, ...]) -> tuple[Any, ...]:
 def _equal_shares(
     items: Sequence[Item], cost: Callable[[Item], float], n_shares: int
 ) -> list[list[Item]]:
-    """The dearest item first, each to the share that has the least so far; then as they came.
-
-    The dearest share comes first, for threads to begin with.
-    """
+    """Items in shares of about equal cost, the dearest share first, for threads to begin with."""
     costs = [cost(item) for item in items]
     shares: list[list[int]] = [[] for _ in range(min(n_shares, len(items)))]
     totals = [0.0] * len(shares)
@@ -346,34 +243,10 @@ def _equal_shares(
 
 
 def worth_keeping(n_bytes: float, *, share: float = 1.0) -> bool:
-    """Whether an array may be kept that only saves time, as it can be computed again.
-
-    Parameters
-    ----------
-    n_bytes : float
-        What it takes.
-    share : float, default=1.0
-        The share of the memory budget that it may have.
-
-    Returns
-    -------
-    bool
-        True where it fits.
-    """
+    """Whether an array that can be computed again fits a share of the memory budget."""
     return n_bytes <= share * current_budget()
 
 
 def within_budget(n_bytes: float) -> float:
-    """What an array that is cut into blocks takes at most, for estimates of memory.
-
-    Parameters
-    ----------
-    n_bytes : float
-        What it would take in one piece.
-
-    Returns
-    -------
-    float
-        That, or the memory budget if that is less.
-    """
+    """The bytes of an array that is cut into blocks: the memory budget at most."""
     return min(n_bytes, float(current_budget()))

@@ -29,18 +29,8 @@ class FarCellWarning(UserWarning):
 def far_cells(values: np.ndarray) -> np.ndarray:
     """Which cells of a column are 100 times as far from its median as all others.
 
-    Heavy tails have no such gap, or seldom: a column of a Cauchy distribution once in a hundred, a
-    logarithm of normal numbers never.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Finite numbers.
-
-    Returns
-    -------
-    ndarray of bool of shape (n,)
-        True for a tenth of the cells at most; for none of fewer than 20.
+    At most a tenth of the cells, and none of fewer than 20. Heavy tails seldom have such a gap: a
+    column of a Cauchy distribution once in a hundred, a logarithm of normal numbers never.
     """
     n = len(values)
     if n < _LEAST_CELLS:
@@ -54,18 +44,9 @@ def far_cells(values: np.ndarray) -> np.ndarray:
 
 
 def far_columns(X: Any) -> list[tuple[int, float]]:
-    """Columns with cells far from all others, and the farthest of each.
+    """Columns with cells far from all others, and the farthest value of each, in O(n d) time.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Finite points; of more than 20,000 some are looked at, and none elsewhere than in NumPy.
-        O(n d) time.
-
-    Returns
-    -------
-    list of (int, float)
-        Place and value.
+    Of more than 20,000 rows some are looked at; of other libraries' arrays none.
     """
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "fiu"  # without a mask
     if not plain or len(X) < _LEAST_CELLS or not X.shape[1]:
@@ -84,13 +65,7 @@ def far_columns(X: Any) -> list[tuple[int, float]]:
 
 
 def mention_far_cells(X: Any) -> None:
-    """Warn of cells that lie far from all others of their column, with the column and the value.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Finite points.
-    """
+    """Warn of cells that lie far from all others of their column, with the column and the value."""
     if _SILENT.get():
         return
     found = [f"column {j} holds {value:.6g}" for j, value in far_columns(X)]
@@ -107,13 +82,7 @@ def mention_far_cells(X: Any) -> None:
 
 
 def refuse_tiny_columns(X: Any) -> None:
-    """Refuse columns that differ by so little that every square is zero, beside others.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points; coordinates of a kernel pass.
-    """
+    """Refuse columns that differ by so little that every square is zero, beside others."""
     if _SILENT.get() or not isinstance(X, np.ndarray):
         return
     wide = 0.5 * X.max(axis=0) - 0.5 * X.min(axis=0)
@@ -128,18 +97,7 @@ def refuse_tiny_columns(X: Any) -> None:
 
 
 def farthest_column(X: Any) -> str:
-    """The column with the widest range and its value farthest from zero, for a message.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-
-    Returns
-    -------
-    str
-        Such as "column 3, with 1e+300".
-    """
+    """The column of the widest range and its extreme, for a message: "column 3, with 1e+300"."""
     xp = namespace(X)
     with np.errstate(all="ignore"):
         wide = 0.5 * xp.max(X, axis=0) - 0.5 * xp.min(X, axis=0)

@@ -39,24 +39,12 @@ _VERSIONS = {
 
 
 def total_memory() -> int:
-    """Memory that this process may hope for: the least of machine, container and limit.
-
-    Returns
-    -------
-    int
-        Bytes. The same from one minute to the next, whatever else is running.
-    """
+    """Bytes this process may hope for: the least of machine, container and limit."""
     return _total_memory(_ROOT)
 
 
 def free_memory() -> int:
-    """Memory that arrays may take now, within the machine, the container and the limit.
-
-    Returns
-    -------
-    int
-        Bytes, four fifths of what is free; asked of the system at most once a second.
-    """
+    """Bytes that arrays may take now: four fifths of what is free, asked at most once a second."""
     return int(_USABLE * _free_memory(_ROOT, int(time.monotonic())))
 
 

@@ -16,13 +16,7 @@ _ROUNDED = 1e-6  # of the spread of a column: rounding beyond this is a loss
 
 
 def refuse_masked(*values: Any) -> None:
-    """Refuse masked arrays that hide something: NumPy would go on with what lies below the mask.
-
-    Parameters
-    ----------
-    *values : object
-        Arguments of a method.
-    """
+    """Refuse masked arrays that hide something: NumPy would go on with what lies below the mask."""
     for value in values:
         if isinstance(value, np.ma.MaskedArray) and (hidden := int(np.ma.count_masked(value))):
             raise ValueError(
@@ -33,15 +27,7 @@ def refuse_masked(*values: Any) -> None:
 
 
 def refuse_unsaid(values: Any, name: str) -> None:
-    """Refuse what a mask hides, dates or durations without a unit, and numbers that floats lose.
-
-    Parameters
-    ----------
-    values : array, data frame or series
-        What is to be read as numbers.
-    name : str
-        Its name, for the message.
-    """
+    """Refuse what a mask hides, dates or durations without a unit, and numbers that floats lose."""
     refuse_masked(values)
     if (column := rounded_column(values)) is not None:
         raise ValueError(
@@ -60,18 +46,7 @@ def refuse_unsaid(values: Any, name: str) -> None:
 
 
 def rounded_column(values: Any) -> Any:
-    """The first column of whole numbers that floats cannot hold or tell apart, or None.
-
-    Parameters
-    ----------
-    values : array, data frame or series
-        What is to be read as numbers.
-
-    Returns
-    -------
-    int, str or None
-        The place of a column of an array, the name of one of a frame.
-    """
+    """The first column (place or name) of whole numbers that floats cannot tell apart, or None."""
     if isinstance(values, list | tuple):
         try:
             values = np.asarray(values)
@@ -112,13 +87,7 @@ def _is_rounded(column: np.ndarray) -> bool:
 
 
 def refuse_text(targets: Any) -> None:
-    """Refuse targets that are words, where numbers are predicted.
-
-    Parameters
-    ----------
-    targets : array, data frame, series or list
-        What is to be predicted.
-    """
+    """Refuse targets that are words, where numbers are predicted."""
     kind = getattr(targets.dtype, "kind", "") if hasattr(targets, "dtype") else "O"
     for value in np.ravel(np.asarray(targets, dtype=object)) if kind in tuple("OUS") else ():
         try:

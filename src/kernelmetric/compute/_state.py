@@ -11,18 +11,7 @@ from typing import Any
 def unchanged_on_failure(estimator: Any) -> Iterator[None]:
     """Put an estimator back as it was when the work inside raises, or is interrupted.
 
-    A fit that is refused half-way would otherwise leave a mixture: the map of the last fit beside
-    the number of features of this one.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its attributes are remembered, not copied: the work replaces arrays and writes into none.
-
-    Yields
-    ------
-    None
-        Once.
+    Attributes are remembered, not copied: the work replaces arrays and writes into none.
     """
     before = dict(vars(estimator))
     try:

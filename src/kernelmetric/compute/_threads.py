@@ -40,13 +40,7 @@ _WORTH_THREADS = 2e8  # floating-point operations: some milliseconds, many times
 def one_thread() -> Iterator[None]:
     """Keep what is inside on one thread: BLAS, OpenMP, and ours.
 
-    On a few hundred rows the threads of a BLAS wait for each other, and where other programs run
-    too that takes many times longer than the work.
-
-    Yields
-    ------
-    None
-        What was before is restored at the end, once nobody else wants a single thread.
+    On a few hundred rows, threads of a BLAS wait for each other many times longer than they work.
     """
     with _alone(openmp=True):
         yield
@@ -58,18 +52,7 @@ def alone() -> bool:
 
 
 def available_threads(flops: float = math.inf) -> int:
-    """Threads that a reduction would use, each with a tile of its own.
-
-    Parameters
-    ----------
-    flops : float, default=inf
-        Floating-point operations of the reduction.
-
-    Returns
-    -------
-    int
-        At least one.
-    """
+    """Threads that a reduction of so many operations would use, each with a tile of its own."""
     return 1 if _ALONE.get() or not worth_threads(flops) else _BLAS.available()
 
 
@@ -79,38 +62,15 @@ def worth_threads(flops: float) -> bool:
 
 
 def calm_if_small(flops: float) -> Any:
-    """One thread for BLAS in a ``with`` block of so few operations that more would only wait.
-
-    Threads of BLAS that were busy go on spinning for a while, on the cores that the next reduction
-    needs; on a busy machine they wait for each other many times longer than they work.
-
-    Parameters
-    ----------
-    flops : float
-        Floating-point operations in the block.
-
-    Returns
-    -------
-    context manager
-        One that does nothing where the work is large.
-    """
+    """One thread for BLAS in a ``with`` block of so few operations that more would only wait."""
     return nullcontext() if _ALONE.get() or worth_threads(flops) else _alone()
 
 
 def calm_blas(flops: float) -> Any:
     """One thread for BLAS in a ``with`` block, while ours may share tiles there.
 
-    Its threads spin for a while after every product, on the cores that ours need.
-
-    Parameters
-    ----------
-    flops : float
-        Floating-point operations of the largest call of BLAS in the block.
-
-    Returns
-    -------
-    context manager
-        One that does nothing where that call is worth the threads of BLAS.
+    Does nothing where ``flops``, of the block's largest BLAS call, are worth the threads of BLAS:
+    they spin for a while after every product, on the cores that ours need.
     """
     return nullcontext() if flops > _WORTH_BLAS else _calm()
 
@@ -119,17 +79,7 @@ def calm_blas(flops: float) -> Any:
 def calm_around(work: Callable[..., Result], flops: float) -> Iterator[Callable[..., Result]]:
     """Keep BLAS on one thread around the calls of a function, and leave it its threads inside.
 
-    Parameters
-    ----------
-    work : callable
-        What may be worth threads.
-    flops : float
-        Floating-point operations around one call of it. Where they are many, nothing is done.
-
-    Yields
-    ------
-    callable
-        What is to be called instead of ``work``.
+    ``flops`` are those around one call. Yields what is to be called instead of ``work``.
     """
     if _ALONE.get() or worth_threads(flops):
         yield work
@@ -154,20 +104,9 @@ def in_threads(
     flops: float,
     take: Callable[[Result], Any],
 ) -> None:
-    """Work on every item, by as many threads as are worth it, while BLAS has one.
+    """Work on every item, in as many threads as ``flops`` are worth, while BLAS has one.
 
-    Parameters
-    ----------
-    work : callable
-        From an item to a result.
-    items : sequence
-        Whoever is free takes the next one.
-    flops : float
-        Floating-point operations of all together. Little work runs on one thread altogether:
-        threads that wait for each other cost more than they give, on a busy machine many times
-        more.
-    take : callable
-        Gets the results, in the order of the items, in the calling thread.
+    ``take`` gets the results in the order of the items, in the calling thread.
     """
     if _ALONE.get():  # BLAS is calm already
         for item in items:
@@ -199,18 +138,14 @@ def in_threads(
 
 @lru_cache(maxsize=1)
 def _pool(process: int, n_threads: int, libraries: tuple[Any, ...]) -> ThreadPoolExecutor:
-    """Threads that are kept: a forked process has none of them, a library that came later gets new.
-
-    Fits at once share them, so that they are no more than there are cores.
-    """
+    """Threads that fits share, new ones after a fork or where another library was loaded."""
     return ThreadPoolExecutor(n_threads, "kernelmetric", _calm_thread)
 
 
 class _Blas:
     """The one owner of BLAS's threads in this process: the first in limits, the last out restores.
 
-    A holder is known by its object, not counted, so that giving back twice does no harm: whoever
-    is interrupted while giving back may do it again.
+    Holders are known by their object, not counted: to give back twice does no harm.
     """
 
     def __init__(self) -> None:
@@ -261,11 +196,10 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def _calm(*, openmp: bool = False) -> Iterator[int]:
-    """One thread for BLAS, and for OpenMP if asked; how many BLAS would have used.
+    """One thread for BLAS, and for OpenMP if asked; returns how many BLAS would have used.
 
-    The setting of OpenMP belongs to the calling thread. An OpenBLAS that is built with it goes by
-    it, so there it must be kept and restored thread by thread. Elsewhere, unless asked, it is
-    left alone: other libraries of arrays live on it.
+    OpenMP's setting belongs to the calling thread. An OpenBLAS built with it goes by it; elsewhere
+    it is left alone unless asked, as other array libraries use it.
     """
     holder, before = object(), _counts("openmp") if openmp or _blas_has_openmp() else []
     try:
@@ -313,8 +247,7 @@ def _counts(user_api: str) -> list[tuple[Any, int]]:
 def _set(library: Any, count: int) -> None:
     """Let a library use so many threads, whatever thread asks.
 
-    threadpoolctl 3.8 lets only that thread change an OpenBLAS again which was the first to limit
-    it; here the first to limit and the last to restore may be two.
+    threadpoolctl 3.8 lets only the thread that limited an OpenBLAS first change it again.
     """
     getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
@@ -332,11 +265,7 @@ def _libraries_among(n_modules: int, last: str) -> tuple[Any, ...]:
 
 
 def _libraries() -> tuple[Any, ...]:
-    """Libraries with threads of their own; looked for again, in 10 ms, after further imports.
-
-    What was imported last is asked too: their number alone is the same again where a module is
-    dropped and another one imported.
-    """
+    """Libraries with threads of their own; looked for again, in 10 ms, after further imports."""
     while True:
         with suppress(RuntimeError):  # another thread has imported something meanwhile
             return _libraries_among(len(sys.modules), next(reversed(sys.modules)))

@@ -7,15 +7,7 @@ import warnings
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line that called this library, however deep inside it we are.
-
-    Parameters
-    ----------
-    message : str
-        What to say.
-    category : type
-        Kind of warning.
-    """
+    """Warn at the line that called this library, however deep inside it we are."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1

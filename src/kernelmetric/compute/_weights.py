@@ -27,15 +27,10 @@ _MOST = 1e100  # sums of products of weights stay in range
 
 
 class Weights(NamedTuple):
-    """What rows count, all of them something.
+    """Weights of rows, all positive.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n,)
-        What each row counts.
-    shares : ndarray of shape (n,)
-        What each row's own part of an objective counts, its class's weight included; the sum is
-        that of the counts.
+    ``counts`` are those of the rows, ``shares`` those of their own parts of an objective, with the
+    weights of classes; both have the same sum.
     """
 
     counts: np.ndarray
@@ -86,22 +81,7 @@ def unweighed(y: Any) -> tuple[Any, Weights | None]:
 
 
 def weigh(sample_weight: Any, X: Any) -> tuple[np.ndarray | None, Weights | None]:
-    """Check weights of rows.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n,) or None
-        Weights; ones are none.
-    X : array-like
-        The rows.
-
-    Returns
-    -------
-    rows : ndarray of int or None
-        Those with a weight, where some have none; None means all.
-    weights : Weights or None
-        Of these rows; None where all count one.
-    """
+    """Rows with a weight (None: all) and their weights (None: all count one), checked."""
     if sample_weight is None:
         return None, None
     refuse_streams(X)
@@ -124,23 +104,10 @@ def refuse_streams(X: Any) -> None:
 def with_classes(
     weights: Weights | None, class_weight: Any, y: Any, rows: np.ndarray | None = None
 ) -> Weights | None:
-    """Weights of rows, with those of their classes; refused where a class is left without any.
+    """Weights of rows times those of their classes; refused where a class is left without any.
 
-    Parameters
-    ----------
-    weights : Weights or None
-        As :func:`weigh` gives them.
-    class_weight : dict, 'balanced' or None
-        Weights of the classes, one where a dict has none; 'balanced' lets all classes count alike.
-    y : array-like of shape (n,)
-        Labels of all rows, also of those without weight.
-    rows : ndarray of int, default=None
-        The rows with weight.
-
-    Returns
-    -------
-    Weights or None
-        Only the ratios of weights of classes matter.
+    ``y`` are labels of all rows, ``rows`` those with weight. Only the ratios of class weights
+    matter.
     """
     labels = np.asarray(to_numpy(y) if is_array_api_obj(y) else y).reshape(-1)
     if class_weight is None and rows is None:
@@ -176,24 +143,9 @@ def rows_of(X: Any, rows: np.ndarray | None) -> Any:
 def weighted_quantiles(values: np.ndarray, counts: np.ndarray, shares: Any) -> np.ndarray:
     """Quantiles of values that count more or less than once.
 
-    Of counted values in a row, each as wide as it counts, it is the mean over a stretch as wide as
-    one of them: for whole counts what :func:`numpy.quantile` gives of repeated values, and
-    continuous in the counts. Where these are less than one on average, the stretch is as wide as
-    their mean.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Values.
-    counts : ndarray of shape (n,)
-        What each of them counts.
-    shares : array-like
-        Where, from 0 to 1.
-
-    Returns
-    -------
-    ndarray
-        One for each of the shares.
+    Of counted values in a row, each as wide as it counts, the mean over a stretch as wide as one of
+    them: for whole counts what :func:`numpy.quantile` gives of repeated values, and continuous in
+    the counts. Where these are less than one on average, the stretch is as wide as their mean.
     """
     order = np.argsort(values, kind="stable")
     values, counts = values[order], counts[order]

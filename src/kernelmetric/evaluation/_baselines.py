@@ -188,17 +188,9 @@ def _fit_and_score(
 
 
 def name_of_weights(estimator: Any) -> str | None:
-    """What the fit of an estimator calls the weights of rows, without metadata routing.
+    """What the fit of an estimator calls the weights of rows; None where it takes none.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A pipeline hands them to the first of its steps that takes them, a search to what it fits.
-
-    Returns
-    -------
-    str or None
-        None where nothing in it takes any.
+    A pipeline hands them to the first of its steps that takes them, a search to what it fits.
     """
     if isinstance(estimator, Pipeline):
         for step, part in estimator.steps:

@@ -26,25 +26,9 @@ class Answer(NamedTuple):
 def answers(
     estimator: Any, X: np.ndarray, y: Any, probes: np.ndarray, fit_params: dict[str, Any]
 ) -> list[Answer]:
-    """Everything a copy of the estimator says of the probes after a fit on X and y.
+    """Everything a clone of the estimator says of the probes after a fit on X and y.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Any; it is cloned, and what it warns of is not repeated.
-    X : ndarray of shape (n_samples, n_features)
-        Training points.
-    y : array-like of shape (n_samples,) or None
-        Labels or targets.
-    probes : ndarray of shape (n_probes, n_features)
-        Points to be asked about.
-    fit_params : dict
-        Further arguments of ``fit``.
-
-    Returns
-    -------
-    list of Answer
-        Never empty. Of an estimator that knows only its training points, what it says of those.
+    Where it knows only its training points, what it says of those; its warnings are not repeated.
     """
     target = () if y is None else (y,)
     with warnings.catch_warnings(), config_context(transform_output="default"):

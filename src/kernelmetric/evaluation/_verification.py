@@ -268,29 +268,10 @@ def best_threshold(
     min_rate: float = 0.95,
     weights: np.ndarray | None = None,
 ) -> tuple[float, float]:
-    """The distance up to which pairs are best taken for the same, over all ways to cut the list.
+    """The distance up to which pairs are best taken for the same, and the criterion there.
 
-    Parameters
-    ----------
-    distances : ndarray of shape (n_pairs,)
-        Distances of known pairs.
-    same : ndarray of shape (n_pairs,), dtype bool
-        Which are the same.
-    criterion, beta, min_rate : str, float, float
-        As in :class:`PairVerifier`.
-    weights : ndarray of shape (n_pairs,), default=None
-        What each counts.
-
-    Returns
-    -------
-    threshold : float
-        Half-way between two distances; of equally good ones the strictest.
-    value : float
-        What the criterion is there.
-
-    Notes
-    -----
-    O(n log n) time: the counts at all cuts are cumulative sums along the sorted distances.
+    Half-way between two distances; of equally good ones the strictest. O(n log n) time: the counts
+    at all cuts are cumulative sums along the sorted distances.
     """
     lengths, place = np.unique(distances, return_inverse=True)
     tp, fp = (

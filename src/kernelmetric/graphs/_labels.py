@@ -18,22 +18,7 @@ from kernelmetric.graphs._neighbors import union_graph
 
 
 def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
-    """Rows of the k nearest points of the same class, nearest first.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        The points in which nearness is measured.
-    codes : ndarray of shape (n,)
-        Class codes.
-    k : int
-        Number of neighbours wanted.
-
-    Returns
-    -------
-    ndarray of shape (n, min(k, n))
-        -1 where a class has no further members; a warning says which classes.
-    """
+    """Rows of the k nearest points of the same class; -1, and a warning, where there are fewer."""
     warn_small_classes(codes, k)
     return class_neighbors(X, codes, min(k, len(codes)), same=True)[0]
 
@@ -41,18 +26,8 @@ def target_neighbors(X: Any, codes: np.ndarray, k: int) -> np.ndarray:
 def neighbor_parts(neighbors: np.ndarray, weights: Weights) -> np.ndarray:
     """What each neighbour of a point counts: in proportion to its weight, one on average.
 
-    Parameters
-    ----------
-    neighbors : ndarray of int of shape (n, k)
-        Row numbers, negative for none.
-    weights : Weights
-        Of the points.
-
-    Returns
-    -------
-    ndarray of shape (n, k)
-        Zero for none; the others of a point have mean one, so that its own part of an objective
-        counts in proportion to its own weight.
+    Zero where a row number is negative. So a point's part of an objective is in proportion to its
+    own weight.
     """
     there = neighbors >= 0
     parts = np.where(there, weights.masses[neighbors], 0.0)
@@ -65,26 +40,9 @@ def discriminant_graph(
 ) -> sparse.csr_array:
     """Weights of DNE: +1 to the k nearest of the same class, -1 to the k nearest of others.
 
-    A pair counts when either point is among the neighbours of the other (section 2.3 of [1]_).
+    A symmetric sparse array. A pair counts when either point is among the neighbours of the other
+    (section 2.3 of [1]_); with weights, times what the two points give the pair.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        The points in which nearness is measured.
-    codes : ndarray of shape (n,)
-        Class codes.
-    k : int
-        Number of neighbours on either side.
-    weights : Weights, default=None
-        Of the points.
-
-    Returns
-    -------
-    sparse array of shape (n, n)
-        Symmetric, entries in {-1, 0, 1}; with weights, times what the two points give the pair.
-
-    References
-    ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
@@ -104,31 +62,11 @@ def patch_graph(
     beta: float,
     weights: Weights | None = None,
 ) -> sparse.csr_array:
-    """Weights of DLA: the patches of all points added up [1]_.
+    """Weights of DLA: the patches of all points added up [1]_, a symmetric sparse array.
 
     The patch of a point joins it to the nearest of its class with weight 1, and to the nearest of
     other classes with weight -β; a pair that two patches share counts twice.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        The points in which nearness is measured.
-    codes : ndarray of shape (n,)
-        Class codes.
-    k_same, k_other : int
-        Number of neighbours on either side.
-    beta : float
-        Weight β of the neighbours of other classes.
-    weights : Weights, default=None
-        Of the points.
-
-    Returns
-    -------
-    sparse array of shape (n, n)
-        Symmetric.
-
-    References
-    ----------
     .. [1] Zhang, Tao, Li and Yang, "Patch alignment for dimensionality reduction", IEEE
        Transactions on Knowledge and Data Engineering 21 (2009).
     """
@@ -142,26 +80,10 @@ def patch_graph(
 def heat_graph(
     X: Any, k: int, codes: np.ndarray | None = None, weights: Weights | None = None
 ) -> sparse.csr_array:
-    """Weights of LPP: ``exp(-|x_i - x_j|² / t)`` between near points.
+    """Weights of LPP: ``exp(-|x_i - x_j|² / t)`` between near points, a symmetric sparse array.
 
-    A pair counts when either point is among the k nearest of the other; t is the mean squared
-    distance of such pairs.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        The points.
-    k : int
-        Number of neighbours.
-    codes : ndarray of shape (n,), default=None
-        Class codes, where only points of one class may be neighbours.
-    weights : Weights, default=None
-        Of the points.
-
-    Returns
-    -------
-    sparse array of shape (n, n)
-        Symmetric, entries between 0 and 1; with weights, times what the two points give the pair.
+    A pair counts when either point is among the k nearest of the other, of one class if ``codes``
+    are given; t is the mean squared distance of such pairs.
     """
     if codes is None:
         neighbors, D2 = nearest_neighbors(X, min(k, X.shape[0]))
@@ -177,18 +99,7 @@ def heat_graph(
 
 
 def laplacian(W: Any) -> sparse.csr_array:
-    """Graph Laplacian ``D - W`` of symmetric weights, which may be negative.
-
-    Parameters
-    ----------
-    W : sparse array of shape (n, n)
-        Symmetric weights.
-
-    Returns
-    -------
-    sparse array of shape (n, n)
-        ``zᵀ (D - W) z = ½ Σ_ij w_ij (z_i - z_j)²``.
-    """
+    """Graph Laplacian of symmetric weights: ``zᵀ (D - W) z = ½ Σ_ij w_ij (z_i - z_j)²``."""
     degrees = np.asarray(W.sum(axis=1)).ravel()
     return (sparse.diags_array(degrees) - W).tocsr()
 

@@ -98,24 +98,7 @@ def neighbor_graph(
 def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
     """Weight one between two points when either is among the neighbours of the other.
 
-    Parameters
-    ----------
-    neighbors : ndarray of int of shape (n, k)
-        Row numbers of the neighbours of every point; negative where there are fewer than k.
-
-    Returns
-    -------
-    sparse array of shape (n, n)
-        Symmetric, entries 0 and 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmetric.graphs import union_graph
-    >>> union_graph(np.array([[1], [0], [1]])).toarray()
-    array([[0., 1., 0.],
-           [1., 0., 1.],
-           [0., 1., 0.]])
+    A symmetric sparse array; negative row numbers are no neighbours.
     """
     n = neighbors.shape[0]
     rows, slots = np.nonzero((neighbors >= 0) & (neighbors != np.arange(n)[:, None]))
@@ -125,26 +108,7 @@ def union_graph(neighbors: np.ndarray) -> sparse.csr_array:
 
 
 def component_codes(W: Any) -> np.ndarray:
-    """The connected component of every point of a graph, largest component first.
-
-    Parameters
-    ----------
-    W : sparse array of shape (n, n)
-        Symmetric weights; a stored zero joins nothing.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        0 in the largest component, 1 in the next. A point without neighbours is a component of
-        its own, so ``np.bincount(codes)`` ends in a one for each of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmetric.graphs import component_codes, neighbor_graph
-    >>> component_codes(neighbor_graph(np.array([[0.0], [0.1], [5.0], [5.1], [5.3]]), 1))
-    array([1, 1, 0, 0, 0])
-    """
+    """The connected component of every point, 0 for the largest; stored zeros join nothing."""
     _, codes = connected_components(W, directed=False)
     order = np.argsort(-np.bincount(codes), kind="stable")
     return np.argsort(order)[codes]

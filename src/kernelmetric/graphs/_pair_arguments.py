@@ -11,22 +11,8 @@ from kernelmetric.graphs._pairs import Pairs
 def as_pairs(pairs: Any, similar: Any, dissimilar: Any, y: Any, n_samples: int) -> Pairs:
     """The pairs that a ``fit`` got, in whichever way they were passed.
 
-    Parameters
-    ----------
-    pairs : Pairs or None
-        Pairs, which know what they number: y may stand beside them, and is not used.
-    similar, dissimilar : array-like of shape (n_pairs, 2) or None
-        Row numbers. y beside them is refused: inside a cross-validation, which passes y, they
-        would number the rows of the whole X and not of its part.
-    y : array-like of shape (n_samples,) or None
-        Class labels; alone, all pairs are made from them.
-    n_samples : int
-        Number of rows of X.
-
-    Returns
-    -------
-    Pairs
-        Of ``n_samples`` points.
+    ``Pairs`` know what they number: y may stand beside them. Beside row numbers y is refused: a
+    cross-validation, which passes y, would fit on a part of X, and they number the whole.
     """
     listed = similar is not None or dissimilar is not None
     if pairs is not None:

@@ -15,23 +15,9 @@ _SHOWN = 5  # offending rows that a message names
 
 
 def check_rows(rows: Any, name: str, n_samples: int, width: int = 2) -> np.ndarray:
-    """Pairs as an intp array of shape (n_pairs, 2), refused where they do not number the points.
+    """A copy of the tuples as an intp array (n_pairs, 2), refused where they do not number points.
 
-    Parameters
-    ----------
-    rows : array-like of shape (n_pairs, 2) or None
-        Row numbers; None and an empty list mean no pairs.
-    name : str
-        What they are called in messages; of pairs, which kind of them.
-    n_samples : int
-        Number of points; row numbers run from 0 to n_samples - 1.
-    width : int, default=2
-        Row numbers in a tuple, where they are no pairs.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 2), dtype intp
-        A copy.
+    None and an empty list mean no pairs; ``width`` is the length of a tuple.
     """
     kind, count = (f"{name} pair", "two") if width == 2 else (name, str(width))
     refuse_masked(rows)
@@ -105,22 +91,7 @@ def components_of(similar: np.ndarray, n_samples: int) -> np.ndarray:
 
 
 def pair_distances(X: Any, rows: np.ndarray, *, precomputed: bool = False) -> np.ndarray:
-    """Euclidean distance of every pair, one block of pairs in memory.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features), or (n_samples, n_samples) when precomputed
-        Points; or their distances.
-    rows : ndarray of shape (n_pairs, 2)
-        Row numbers.
-    precomputed : bool, default=False
-        Whether X holds the distances themselves.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-        The distances.
-    """
+    """Euclidean distance of every pair, one block of pairs in memory; X may hold the distances."""
     if precomputed:
         return to_numpy(X)[rows[:, 0], rows[:, 1]].astype(np.float64)
     return np.sqrt(pair_squares(X, X, rows[:, 0], rows[:, 1]))

@@ -91,12 +91,9 @@ def draw_until_connected(
 ) -> np.ndarray:
     """Random pairs inside the groups, as few as leave ``fraction * n_samples`` components.
 
-    The rule of section 4.1 of [1]_. The number of components only falls along a random order of
-    the pairs, so the place to stop is found by bisection.
-
-    References
-    ----------
-    .. [1] Kwok and Tsang, "Learning with idealized kernels", ICML 2003.
+    The rule of section 4.1 of Kwok and Tsang, "Learning with idealized kernels" (ICML 2003). The
+    number of components only falls along a random order of the pairs: bisection finds the place to
+    stop.
     """
     if not isinstance(fraction, Real) or not 0 < fraction <= 1:
         raise ValueError(f"Got components={fraction!r}, but expected 0 < components <= 1.")

@@ -16,18 +16,7 @@ _FIRST = 3  # entries of a row that are looked at first
 
 
 def are_tuples(X: Any) -> bool:
-    """Whether X is an array of tuples of points, or lists of them: three-dimensional.
-
-    Parameters
-    ----------
-    X : object
-        What a ``fit`` got.
-
-    Returns
-    -------
-    bool
-        Points and tables are not.
-    """
+    """Whether X is an array of tuples of points, or lists of them: three-dimensional."""
     if not isinstance(X, list | tuple):
         return getattr(X, "ndim", 2) == 3
     for _ in range(2):
@@ -38,20 +27,7 @@ def are_tuples(X: Any) -> bool:
 
 
 def points_of_tuples(T: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The different points in an array of tuples, and the tuples as row numbers of them.
-
-    Parameters
-    ----------
-    T : array of shape (n_tuples, t, n_features)
-        Tuples of points.
-
-    Returns
-    -------
-    X : ndarray of shape (n_points, n_features)
-        Every point once, however many tuples it is in.
-    rows : ndarray of shape (n_tuples, t)
-        ``X[rows]`` is T.
-    """
+    """The different points X in an array of tuples T, and rows with ``X[rows]`` equal to T."""
     T = to_numpy(T) if hasattr(T, "dtype") else np.asarray(T)
     X, rows = _different(T.reshape(-1, T.shape[2]))
     return X, rows.reshape(T.shape[:2])
@@ -104,22 +80,7 @@ def _odd_numbers(n: int) -> np.ndarray:
 
 
 def signed_pairs(rows: np.ndarray, y: Any, n_samples: int) -> Pairs:
-    """Pairs from row numbers and their signs; what contradicts itself is left out with a warning.
-
-    Parameters
-    ----------
-    rows : array-like of shape (n_pairs, 2)
-        Row numbers.
-    y : array-like of shape (n_pairs,)
-        1 for similar, -1 for dissimilar pairs.
-    n_samples : int
-        Number of points.
-
-    Returns
-    -------
-    Pairs
-        Of ``n_samples`` points.
-    """
+    """Pairs from row numbers and signs (1 similar, -1 not); warns of contradictions, left out."""
     rows = np.asarray(rows)
     signs = np.asarray([] if y is None else y)
     good = rows.ndim == 2 and rows.shape[1] == 2 and signs.shape == (len(rows),)
@@ -134,20 +95,7 @@ def signed_pairs(rows: np.ndarray, y: Any, n_samples: int) -> Pairs:
 
 
 def ordered_tuples(rows: np.ndarray, n_samples: int) -> IndexTuples:
-    """Triplets or quadruplets from row numbers; contradictions are left out with a warning.
-
-    Parameters
-    ----------
-    rows : array-like of shape (n_tuples, 3) or (n_tuples, 4)
-        Row numbers.
-    n_samples : int
-        Number of points.
-
-    Returns
-    -------
-    Triplets or Quadruplets
-        Of ``n_samples`` points.
-    """
+    """Triplets or quadruplets from row numbers; contradictions are left out with a warning."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.shape[1] not in (3, 4):
         raise ValueError(

@@ -18,12 +18,8 @@ _ROWS_PER_VALUE = 4  # floating-point targets with fewer rows per value are no c
 class Targets(NamedTuple):
     """Labels or continuous targets, as ridge regression predicts them.
 
-    Parameters
-    ----------
-    key : ndarray of shape (n,)
-        Codes of the classes in the order in which they appear, or the target, to sort by.
-    values : ndarray of shape (n, p) or None
-        The targets, standardized; None for classes.
+    ``key`` sorts: codes of classes in order of appearance, or the target. ``values`` are
+    standardized targets (n, p), None for classes.
     """
 
     key: np.ndarray
@@ -90,22 +86,6 @@ def spread_rows(X: Any, key: np.ndarray, n_columns: int) -> tuple[np.ndarray, np
     Rows go along a direction within each class, and classes in the order of their first points
     there. Neither the order of rows nor the names of classes change a bit of the result; nor does
     the order of columns, where no two of them are alike.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-    key : ndarray of shape (n,)
-        Codes of classes, or the target.
-    n_columns : int
-        Number of classes, or of targets.
-
-    Returns
-    -------
-    order : ndarray of shape (n,)
-        Rows.
-    columns : ndarray of shape (n_columns,)
-        Columns of targets.
     """
     along = X @ _direction(X)
     if key.dtype.kind != "i":

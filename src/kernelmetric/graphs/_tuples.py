@@ -359,18 +359,7 @@ class Quadruplets(IndexTuples):
 
 
 def count_triplets(codes: np.ndarray) -> int:
-    """How many triplets class codes make: two different points of a class, and one of another.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples,)
-        Class codes 0, 1, ...
-
-    Returns
-    -------
-    int
-        Their number.
-    """
+    """How many triplets class codes make: two different points of a class, and one of another."""
     sizes = np.bincount(codes)
     return int(np.sum(sizes * (sizes - 1) * (len(codes) - sizes)))
 

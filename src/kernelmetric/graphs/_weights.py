@@ -22,28 +22,10 @@ _ASYMMETRY = 1e-8  # relative: beyond, it is no round-off
 
 
 def gaussian_graph(X: Any, width: float | None = None) -> np.ndarray:
-    """All pairs joined, with weights ``exp(-|x_i - x_j|² / width)`` and none at the diagonal.
+    """All pairs joined with weights ``exp(-|x_i - x_j|² / width)``, none at the diagonal.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-    width : float, default=None
-        Squared length over which weights fall to 1/e; None is a quarter of the median squared
-        distance.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-        Symmetric. O(n² d) time, and n × n numbers: for some thousand points.
-
-    Examples
-    --------
-    >>> from kernelmetric.graphs import gaussian_graph
-    >>> gaussian_graph([[0.0], [1.0], [3.0]], width=1.0).round(3)
-    array([[0.   , 0.368, 0.   ],
-           [0.368, 0.   , 0.018],
-           [0.   , 0.018, 0.   ]])
+    ``width`` None is a quarter of the median squared distance. n × n numbers: for some thousand
+    points.
     """
     X = np.asarray(to_numpy(X), dtype=np.float64)
     n = len(X)
@@ -61,26 +43,11 @@ def gaussian_graph(X: Any, width: float | None = None) -> np.ndarray:
 def label_graphs(X: Any, codes: np.ndarray, k: int) -> tuple[sparse.csr_array, sparse.csr_array]:
     """The cost graph of labels in its two parts: neighbours of one class, and of different ones.
 
-    Every labelled point gives a weight of one in all to its k nearest labelled points of its own
-    class, and one to its k nearest of other classes, in equal shares: 1/k each, more where fewer
-    than k exist. Both are symmetrised by the mean; their difference is eq. (6) of [1]_.
+    Every labelled point (code not negative) gives a weight of one in all to its k nearest labelled
+    points of its own class, and one to its k nearest of other classes, in equal shares: 1/k each,
+    more where fewer than k exist. Both are symmetrised by the mean; their difference is eq. (6) of
+    [1]_.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        The points in which nearness is measured.
-    codes : ndarray of shape (n,)
-        Class codes, negative where the class is not known.
-    k : int
-        Number of neighbours on either side.
-
-    Returns
-    -------
-    similar, dissimilar : sparse arrays of shape (n, n)
-        Symmetric, non-negative.
-
-    References
-    ----------
     .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
        dimensionality reduction", ICML 2007, section 3.1.
     """
@@ -96,18 +63,7 @@ def label_graphs(X: Any, codes: np.ndarray, k: int) -> tuple[sparse.csr_array, s
 
 
 def pair_graphs(pairs: Pairs) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """The cost graph of pairs in its two parts, each point's weights adding up as from labels.
-
-    Parameters
-    ----------
-    pairs : Pairs
-        Similar and dissimilar pairs.
-
-    Returns
-    -------
-    similar, dissimilar : sparse arrays of shape (n, n)
-        Symmetric, non-negative.
-    """
+    """The cost graph of pairs in its two parts, each point's weights adding up as from labels."""
 
     def part(rows: np.ndarray) -> sparse.csr_array:
         ends = np.concatenate([rows, rows[:, ::-1]])
@@ -117,23 +73,9 @@ def pair_graphs(pairs: Pairs) -> tuple[sparse.csr_array, sparse.csr_array]:
 
 
 def check_graph(W: Any, n_samples: int, name: str, *, negative: bool = False) -> Any:
-    """Weights that a user gave, refused unless they are symmetric, finite and of the right shape.
+    """Weights that a user gave, in float64 and without the diagonal, dense or CSR.
 
-    Parameters
-    ----------
-    W : sparse or dense array of shape (n_samples, n_samples)
-        Weights.
-    n_samples : int
-        Number of points.
-    name : str
-        What to call them in a message.
-    negative : bool, default=False
-        Whether weights may be negative.
-
-    Returns
-    -------
-    sparse CSR array or ndarray
-        In float64, without the diagonal, which joins a point to itself and says nothing.
+    Refused unless they are symmetric, finite, of the right shape and, by default, not negative.
     """
     W = sparse.csr_array(W) if sparse.issparse(W) else np.asarray(W)
     if W.shape != (n_samples, n_samples):

@@ -21,19 +21,7 @@ from kernelmetric.transductive import TransductiveDistance
 
 @dataclass(frozen=True)
 class Reading:
-    """A metric, what comes before it, and which column every feature is of.
-
-    Parameters
-    ----------
-    encoders : tuple of transformer
-        What turns rows into features.
-    metric : fitted metric
-        The metric itself.
-    names : tuple of str
-        Names of the columns.
-    groups : ndarray of int of shape (d,)
-        The column of every feature.
-    """
+    """A metric, its encoders, the names of the columns, and the column of every feature."""
 
     encoders: tuple[Any, ...]
     metric: Any
@@ -64,18 +52,7 @@ class Reading:
 
 
 def read(metric: Any) -> Reading:
-    """What there is to know of a fitted metric, alone or at the end of a pipeline.
-
-    Parameters
-    ----------
-    metric : fitted metric, pipeline or search
-        What the user has.
-
-    Returns
-    -------
-    Reading
-        The metric with its encoders and columns.
-    """
+    """Encoders, columns and metric of a fitted metric, pipeline or search."""
     encoders: list[Any] = []
     core = metric
     while (inner := _inner(core)) is not None:

@@ -27,13 +27,7 @@ _STEP = float(np.cbrt(np.finfo(np.float64).eps))  # where truncation and roundin
 
 
 class Box(NamedTuple):
-    """The range of every feature: differences are taken within it, in steps of its size.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (d,)
-        The ends.
-    """
+    """The range of every feature: differences are taken within it, in steps of its size."""
 
     low: np.ndarray
     high: np.ndarray
@@ -49,25 +43,10 @@ def has_gradient(kernel: Kernel) -> bool:
 
 
 def gradients(kernel: Kernel, P: np.ndarray, B: np.ndarray, W: np.ndarray, box: Box) -> np.ndarray:
-    """Gradients of weighted sums of kernel values, by the features of the points.
+    """Gradients (m, d) of ``sum_i W[p, i] k(P[p], B[i])`` by the features of the points P.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        A bound kernel.
-    P : ndarray of shape (m, d)
-        Points.
-    B : ndarray of shape (n, d)
-        Anchors.
-    W : ndarray of shape (m, n)
-        Weights, which count as constants.
-    box : Box
-        Where a kernel without a formula may be evaluated.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        The gradient of ``sum_i W[p, i] k(P[p], B[i])``. Some arrays of m × n are in memory.
+    W counts as constant; ``box`` is where a kernel without a formula may be evaluated. Some arrays
+    of m × n are in memory.
     """
     if isinstance(kernel, Sum):
         return sum((w * gradients(k, P, B, W, box) for w, k in kernel._flat()), np.zeros(P.shape))
@@ -99,21 +78,9 @@ def _box_of(scales: np.ndarray, box: Box) -> Box:
 
 
 def differences(function: Callable[[Any], Any], P: np.ndarray, box: Box) -> np.ndarray:
-    """Derivatives of a function of points by central differences; at the ends of a range one-sided.
+    """Derivatives (m, ..., d) of a function of points by central differences.
 
-    Parameters
-    ----------
-    function : callable
-        From points of shape (m, d) to an array of shape (m, ...).
-    P : ndarray of shape (m, d)
-        Points of the box.
-    box : Box
-        Ranges; by a feature whose range is empty the derivative is not asked for, and zero.
-
-    Returns
-    -------
-    ndarray of shape (m, ..., d)
-        Derivatives.
+    One-sided at the ends of a range, zero where a range is empty.
     """
     columns: list[Any] = [None] * P.shape[1]
     steps = _STEP * (box.high - box.low)

@@ -47,21 +47,7 @@ def laplacian_shares(
 ) -> np.ndarray:
     """Integrals of the gradient of ``sum_i weights[i] k(x, B[i])`` along a line, times its steps.
 
-    Parameters
-    ----------
-    terms : list of (float, ndarray, Laplacian)
-        What :func:`split_laplacian` found.
-    rows : ndarray of shape (2, d)
-        The ends of the line.
-    B : ndarray of shape (n, d)
-        Anchors.
-    weights : ndarray of shape (n,)
-        Their weights.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        O(n d²) time; some anchors at a time are in memory.
+    ``rows`` are the ends of the line. O(n d²) time; some anchors at a time are in memory.
     """
     d = B.shape[1]
     total = np.zeros(d)

@@ -21,13 +21,7 @@ from kernelmetric.spaces import KernelTrick, Space
 
 
 class LinearMap:
-    """A linear map: its derivatives are its matrix, everywhere.
-
-    Parameters
-    ----------
-    L : ndarray of shape (q, d)
-        The matrix.
-    """
+    """A linear map: its derivatives are its matrix L, everywhere."""
 
     how = "exact: the metric is linear"
     ridge_scales = None
@@ -49,17 +43,8 @@ class LinearMap:
 class KernelMap:
     """A map x ↦ k(x, B) A, as kernels and spaces of this library give it.
 
-    A ridge (``Delta``) is left out of k: it moves training points alone, and a formula says what
-    it adds to their distances.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A bound kernel.
-    B : ndarray of shape (n, d)
-        Anchors.
-    A : ndarray of shape (n, q)
-        The matrix.
+    A ridge (``Delta``) is left out of k: it moves training points alone, and a formula says what it
+    adds to their distances.
     """
 
     def __init__(self, kernel: Kernel, B: np.ndarray, A: np.ndarray):
@@ -105,13 +90,7 @@ class KernelMap:
 
 
 class SampledMap:
-    """Any map, known by its values.
-
-    Parameters
-    ----------
-    function : callable
-        From points of shape (m, d) to coordinates of shape (m, q).
-    """
+    """Any map from points (m, d) to coordinates (m, q), known by its values."""
 
     how = "central differences of transform"
     ridge_scales = None

@@ -165,16 +165,7 @@ class PairwiseKernel(Kernel):
 
 
 def refuse_objects(kernel: Kernel, *blocks: Any) -> None:
-    """Refuse texts, objects and tables for a function, which would get numbers made of them.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Any kernel; of those that are no functions, and have none among their parts, nothing is
-        said. ``Columns`` asks for such numbers.
-    *blocks : object
-        What may hold points.
-    """
+    """Refuse texts, objects and tables for a function, which would get numbers made of them."""
     if _has_function(kernel) and any(map(holds_objects, blocks)):
         raise ValueError(
             "Got texts, other objects or a table, but a function as kernel expected rows of "

@@ -122,24 +122,7 @@ def ideal_alignment(K: Any, y: Any, class_weight: Any = None) -> float:
 def form_alignment(
     E: np.ndarray, M: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
-    """Alignment of ``E M Eᵀ`` with the ideal kernel, without n × n where n is large.
-
-    Parameters
-    ----------
-    E : ndarray of shape (n, d)
-        Points.
-    M : ndarray of shape (d, d)
-        Symmetric.
-    codes : ndarray of shape (n,)
-        Class codes.
-    weights : ndarray of shape (n,), default=None
-        What each point counts.
-
-    Returns
-    -------
-    float
-        The alignment.
-    """
+    """Alignment of ``E M Eᵀ`` with the ideal kernel, without n × n where n is large."""
     if weights is not None:
         W = np.where(codes == np.arange(codes.max() + 1)[:, None], weights, 0.0)
         MG, sums = M @ (E.T @ (weights[:, None] * E)), W @ E
@@ -158,24 +141,7 @@ def form_alignment(
 def gram_alignment(
     kernel: Any, X: Any, codes: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
-    """Alignment of a kernel with the ideal one on points, a block of rows at a time.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Bound.
-    X : array of shape (n, d)
-        Points.
-    codes : ndarray of shape (n,)
-        Class codes.
-    weights : ndarray of shape (n,), default=None
-        What each point counts.
-
-    Returns
-    -------
-    float
-        The alignment.
-    """
+    """Alignment of a bound kernel with the ideal one on points, a block of rows at a time."""
     counts = np.bincount(codes, weights=weights).astype(float)
 
     def products(rows: slice) -> tuple[float, float]:

@@ -89,38 +89,12 @@ class Rescaled(Kernel):
 
 
 def rescaled(points: np.ndarray, scales: Any) -> np.ndarray:
-    """Points times scales, or under a map; what :class:`Rescaled` does to those of NumPy.
-
-    Parameters
-    ----------
-    points : ndarray of shape (..., d)
-        Points.
-    scales : array-like of shape (d,) or (r, d)
-        Scales, or a map.
-
-    Returns
-    -------
-    ndarray of shape (..., d) or (..., r)
-        Rescaled points.
-    """
+    """Points (..., d) times scales (d,), or under a map (r, d), as :class:`Rescaled` does it."""
     scales = np.asarray(scales, dtype=np.float64)
     return points @ scales.T if scales.ndim == 2 else points * scales
 
 
 def pulled_back(gradients: np.ndarray, scales: Any) -> np.ndarray:
-    """From gradients by rescaled points to those by the points themselves.
-
-    Parameters
-    ----------
-    gradients : ndarray of shape (..., d) or (..., r)
-        By rescaled points.
-    scales : array-like of shape (d,) or (r, d)
-        Scales, or a map.
-
-    Returns
-    -------
-    ndarray of shape (..., d)
-        By the points.
-    """
+    """From gradients by rescaled points to those by the points themselves."""
     scales = np.asarray(scales, dtype=np.float64)
     return gradients @ scales if scales.ndim == 2 else gradients * scales

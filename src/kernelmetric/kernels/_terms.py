@@ -102,22 +102,7 @@ def check_terms(kernels: Any, name: str, kind: Any) -> None:
 
 
 def values_of(kernels: Iterable[Any], A: Any, B: Any = None) -> Iterator[Any]:
-    """Values of several kernels on the same points, those of the distance from one block of it.
-
-    Parameters
-    ----------
-    kernels : iterable of Kernel
-        Bound kernels.
-    A : array of shape (n, d)
-        Points.
-    B : array of shape (m, d), default=None
-        Other points; None means A.
-
-    Yields
-    ------
-    array of shape (n, m)
-        Kernel values, not yet seen to be finite.
-    """
+    """Values of several bound kernels on the same points; those of distances share one block."""
     D2 = None
     for kernel in kernels:
         if not kernel.is_radial:

@@ -32,20 +32,9 @@ _FLAGS = ("diagonal", "verbose", "warm_start")
 def check_number(
     estimator: Any, name: str, kind: type, *, low: float, high: float = np.inf, above: bool = False
 ) -> None:
-    """Refuse a parameter that is not a finite number of the kind, or out of bounds.
+    """Refuse a parameter that is not a finite number of the kind from ``low`` to ``high``.
 
-    Parameters
-    ----------
-    estimator : estimator instance
-        Whose parameter it is.
-    name : str
-        The parameter.
-    kind : type
-        ``numbers.Integral`` or ``numbers.Real``.
-    low, high : float
-        The bounds; both may be taken.
-    above : bool, default=False
-        Whether the lower bound itself is refused.
+    ``above``: the lower bound itself is refused.
     """
     value: Any = getattr(estimator, name)
     good = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
@@ -89,22 +78,7 @@ def check_flags(estimator: Any) -> None:
 def weighed(
     learner: Any, fit: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a fit gets where rows have weights: the rows that have any, and :class:`Weights`.
-
-    Parameters
-    ----------
-    learner : Learner
-        Whose fit it is; its ``class_weight``, where it has one, counts as well.
-    fit : callable
-        The fit, to which the arguments belong.
-    args, options : tuple and dict
-        As they came.
-
-    Returns
-    -------
-    tuple and dict
-        As they came where there are no weights.
-    """
+    """The arguments of a fit with :class:`Weights` and without rows of weight zero."""
     sample_weight, class_weight = options.get("sample_weight"), vars(learner).get("class_weight")
     if isinstance(sample_weight, Weights) or (sample_weight is None and class_weight is None):
         return args, options
@@ -223,22 +197,7 @@ def check_reach(L: np.ndarray, X: Any, name: str) -> None:
 
 
 def check_elsewhere(neighbors: Any, X: Any, *, rows: bool = False) -> Any:
-    """Where neighbours come from: floats are coordinates of the points, integers row numbers.
-
-    Parameters
-    ----------
-    neighbors : array-like of shape (n_samples, p)
-        As passed to ``fit``.
-    X : array of shape (n_samples, n_features)
-        The points.
-    rows : bool, default=False
-        Whether row numbers are welcome too.
-
-    Returns
-    -------
-    array of shape (n_samples, p)
-        Finite floats, or integers.
-    """
+    """Where neighbours come from: floats are coordinates of the points, integers row numbers."""
     where = neighbors if hasattr(neighbors, "shape") else np.asarray(neighbors)
     if where.ndim != 2 or where.shape[0] != X.shape[0]:
         raise ValueError(

@@ -141,20 +141,7 @@ class ComparisonLearner(TakesComparisons, TupleLearner):
 
 
 def tuple_counts(tuples: IndexTuples, weights: Weights | None) -> np.ndarray:
-    """What comparisons count: the products of their different points, with a mean of one.
-
-    Parameters
-    ----------
-    tuples : IndexTuples
-        Comparisons.
-    weights : Weights or None
-        Of the points.
-
-    Returns
-    -------
-    ndarray of shape (n_tuples,)
-        Above zero, or zero where a product is too small for a number.
-    """
+    """Weights of comparisons: the products of those of their points, with a mean of one."""
     if weights is None:
         return np.ones(len(tuples))
     rows = np.sort(tuples.rows, axis=1)

@@ -36,17 +36,7 @@ Found = tuple[np.ndarray, float, bool]  # where a descent ended, the objective, 
 
 
 class Descent(NamedTuple):
-    """What a learner descends on.
-
-    Parameters
-    ----------
-    start : ndarray
-        Where it begins.
-    minimise : callable
-        From the record of iterations to what was found.
-    leave : callable
-        From where it is to the map on the features.
-    """
+    """Where a descent starts, what minimises, and how its parameters become the map."""
 
     start: np.ndarray
     minimise: Callable[[Iterations], Found]

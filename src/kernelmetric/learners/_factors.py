@@ -8,19 +8,9 @@ from kernelmetric.solvers import right_singular
 
 
 def factor(M: np.ndarray, least: float = 1e-12) -> np.ndarray:
-    """The map L with ``LᵀL`` the positive part of M, largest values first.
+    """The map L (rank, r) with ``LᵀL`` the positive part of M, largest values first.
 
-    Parameters
-    ----------
-    M : ndarray of shape (r, r)
-        Symmetric.
-    least : float, default=1e-12
-        Eigenvalues below this share of the largest absolute one are rounding.
-
-    Returns
-    -------
-    ndarray of shape (rank, r)
-        Orthogonal rows; one of zeros where M has no positive eigenvalue.
+    A row of zeros where M has no eigenvalue above ``least`` times the largest absolute one.
     """
     values, V = np.linalg.eigh(M)
     kept = values > least * max(float(np.max(np.abs(values))), 1e-300)
@@ -31,20 +21,7 @@ def factor(M: np.ndarray, least: float = 1e-12) -> np.ndarray:
 
 
 def signed_factor(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The map L and the signs s with ``Lᵀ diag(s) L = M``, rows of positive sign first.
-
-    Parameters
-    ----------
-    M : ndarray of shape (r, r)
-        Symmetric.
-
-    Returns
-    -------
-    L : ndarray of shape (rank, r)
-        Orthogonal rows, at least one of positive sign.
-    signature : ndarray of int of shape (rank,)
-        +1 and -1.
-    """
+    """The map L and the signs s with ``Lᵀ diag(s) L = M``, rows of positive sign first."""
     L, N = factor(M), factor(-M)
     N = N[np.any(N != 0, axis=1)]
     return np.vstack([L, N]), np.repeat([1, -1], [len(L), len(N)])

@@ -32,20 +32,8 @@ _LEAST = 1e-14  # of the largest eigenvalue: below is rounding
 class Regression(NamedTuple):
     """Ridge regression on mapped points, with the best width and ridge on points left out.
 
-    Parameters
-    ----------
-    L : ndarray of shape (r, d)
-        The map.
-    E : ndarray of shape (n, r)
-        Images of the points.
-    alpha : ndarray of shape (n, p)
-        The solution: predictions are ``(K + 1) alpha``.
-    slopes : ndarray of shape (n, n)
-        -∂k/∂x for a unit step along x - z, but for a common factor.
-    kernel : Family
-        Its kernel.
-    gamma, ridge : float
-        Inverse width and ridge.
+    Predictions are ``(K + 1) alpha``; slopes are -∂k/∂x for a unit step along x - z, but for a
+    common factor.
     """
 
     L: np.ndarray
@@ -65,26 +53,10 @@ class Regression(NamedTuple):
 def average_gradient_outer_product(
     E: np.ndarray, alpha: np.ndarray, slopes: np.ndarray, roots: np.ndarray | None = None
 ) -> np.ndarray:
-    r"""Second moments of the gradients of kernel regression at its own points.
+    """Second moments (r, r) of the gradients of kernel regression at its own points.
 
-    .. math:: \frac1n \sum_i \sum_c g_{ic} g_{ic}^\top, \qquad
-              g_{ic} = \sum_j \alpha_{jc} s_{ij} (e_i - e_j)
-
-    Parameters
-    ----------
-    E : ndarray of shape (n, r)
-        Points.
-    alpha : ndarray of shape (n, p)
-        Weights of the points in each output.
-    slopes : ndarray of shape (n, n)
-        The slopes s. A point has none at itself.
-    roots : ndarray of shape (n,), default=None
-        Square roots of what the points count, their mean square one.
-
-    Returns
-    -------
-    ndarray of shape (r, r)
-        Positive semi-definite. O(n² r p) time.
+    ``1/n Σ_i Σ_c g_ic g_icᵀ`` with ``g_ic = Σ_j α_jc s_ij (e_i - e_j)`` and slopes s, in O(n² r p)
+    time. ``roots`` are square roots of the points' weights, of mean square one.
     """
     if alpha.shape[1] > _MOST_OUTPUTS:  # the sum over outputs depends on alpha alphaᵀ alone
         U, s, _ = linalg.svd(alpha, full_matrices=False)
@@ -108,26 +80,8 @@ def feature_rounds(
 ) -> Iterator[Regression]:
     """Ridge regressions, each on features that the one before found to matter.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Points, in an order in which evenly spaced ones resemble all.
-    Y : ndarray of shape (n, p)
-        Targets.
-    kernel : {'laplace', 'rbf'}
-        A function of the distance, or of its square.
-    diagonal : bool
-        Whether only scales of features are learned.
-    place : tuple of int, default=None
-        Width and ridge of the first regression on the grid of the kernel; None finds them, and
-        takes more care of those that follow.
-    roots : ndarray of shape (n,), default=None
-        Square roots of what the points count.
-
-    Yields
-    ------
-    Regression
-        The first on the points as they are. It ends where nothing changes any more.
+    Evenly spaced rows of X should resemble all. ``place`` is the first width and ridge on the grid;
+    None finds them.
     """
     family = KERNELS[kernel]
     L = np.eye(X.shape[1])
@@ -164,23 +118,7 @@ def held_out_errors(
 ) -> np.ndarray:
     """Error after each number of rounds, on thirds of the points that no round has seen.
 
-    Parameters
-    ----------
-    X, Y : ndarrays
-        As in :func:`feature_rounds`.
-    most : int
-        The most rounds.
-    kernel : str
-        Name of the kernel.
-    diagonal : bool
-        Whether only scales of features are learned.
-    roots : ndarray of shape (n,), default=None
-        Square roots of what the points count.
-
-    Returns
-    -------
-    ndarray of shape (most + 1,)
-        Mean squared errors as a share of the variance; the first without any round.
+    Mean squared errors (most + 1,) as a share of the variance; the first without any round.
     """
     errors, w = np.zeros(most + 1), np.ones(len(Y)) if roots is None else roots**2
     for k in range(_FOLDS):

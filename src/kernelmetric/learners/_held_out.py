@@ -16,19 +16,7 @@ _PATIENCE = 10  # iterations without a better score
 
 
 class HeldOut:
-    """How often the nearest of the other points is of the class of a point held out.
-
-    Parameters
-    ----------
-    points : array of shape (m, d)
-        Points held out.
-    codes : ndarray of shape (m,)
-        Their classes.
-    others : NCAProblem
-        The points that are learned from.
-    shares : ndarray of shape (m,), default=None
-        What the points held out count.
-    """
+    """How often the nearest of the other points is of the class of a point held out."""
 
     def __init__(
         self,

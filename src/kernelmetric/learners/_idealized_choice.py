@@ -36,35 +36,9 @@ def choose_C(
 ) -> tuple[float, np.ndarray]:
     """The C of the grid whose metric tells pairs of points left out apart best.
 
-    Points are cut into folds. Pairs inside the other folds teach, pairs with a point in the fold
-    are judged: by the area under the ROC curve of their learned distances. Folds of few points
-    differ more than metrics do, so that the best of many scores is luck: a larger C, which depends
-    less on the scale of the prior metric, is preferred unless it does worse, fold by fold. It ends
-    where it no longer matters: once the margin dwarfs the prior distances, more only scales M.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, r)
-        Coordinates.
-    pairs : Pairs or IndexTuples
-        Pairs of both kinds, or comparisons, which are judged by the share of them that hold.
-    make : callable
-        From coordinates, pairs and C to a :class:`PairDual`.
-    clip : bool
-        Whether metrics are judged by their positive part.
-    random_state : int, RandomState or None, default=None
-        For the folds.
-    grid : tuple of float
-        Values to try.
-    counts : callable, default=None
-        What pairs count, where that is not one each.
-
-    Returns
-    -------
-    C : float
-        The largest of those tried that is not worse than the best by more than a standard error.
-    scores : ndarray of shape (n_tried,)
-        Mean area under the curve of each tried.
+    Pairs inside the other folds teach; pairs with a point in the fold are judged, by the area under
+    the ROC curve. Few points make the best score luck, so the largest C within a standard error of
+    the best is taken; it ends where a larger C only scales M.
     """
     rng = check_random_state(random_state)
     most = MOST_PAIRS if Z.shape[1] <= _FEW_COORDINATES else _FEWER_PAIRS

@@ -13,16 +13,10 @@ from kernelmetric.compute import (
     sampled_squared_distances,
     weighted_quantiles,
 )
-from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number
 from kernelmetric.learners._itml_solvers import LogDetProblem, project_in_turn
 from kernelmetric.learners._log_det import LogDetLearner, descend
-from kernelmetric.learners._pair_learner import (
-    SAMPLED_BYTES,
-    PairCounts,
-    PairLearner,
-    all_or_random_pairs,
-)
+from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairCounts, PairLearner
 
 _SOLVERS = {"lbfgs": descend, "projections": project_in_turn}
 
@@ -186,9 +180,6 @@ class ITML(LogDetLearner, PairLearner):
         # distances of sampled pairs for the bounds, or differences of a block of pairs
         pairs = max(SAMPLED_BYTES, 8 * 3 * min(N, 16384) * d)
         return pairs + 8 * (6 * N + 2 * n_samples * d + 25 * d * d)
-
-    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
     def _bounds_of(self, Y: np.ndarray, weights: Weights | None) -> tuple[float, float]:
         if self.bounds is None and weights is not None:

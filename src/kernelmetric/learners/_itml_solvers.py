@@ -18,22 +18,9 @@ _MOST_ROWS = 16384  # pairs of a block
 class LogDetProblem(LogDetDivergence):
     """Divergence from the identity, and slacks that pairs need: convex in M = LᵀL.
 
-    With ``x_p = δᵀMδ / ξ⁰`` a pair costs ``γ (x_p - 1 - log x_p)`` where ``s (x_p - 1) > 0``, and
-    nothing elsewhere: the divergence of the nearest bound that it respects. Its multiplier is
-    ``α_p = s γ (1 - 1 / x_p) / ξ⁰``, and the optimum is where ``M⁻¹ = I + Σ s α δδᵀ``.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, r)
-        Points, in coordinates in which the prior is the identity.
-    rows : ndarray of shape (n_pairs, 2)
-        Pairs. Points that coincide do so in any metric: their pairs cost nothing.
-    signs : ndarray of shape (n_pairs,)
-        s: 1 for similar, -1 for dissimilar pairs.
-    bounds : ndarray of shape (n_pairs,)
-        ξ⁰.
-    gamma : float or ndarray of shape (n_pairs,)
-        γ, times what each pair counts where that is not one.
+    With ``x_p = δᵀMδ / ξ⁰`` a pair costs ``γ (x_p - 1 - log x_p)`` where ``s (x_p - 1) > 0``, s = 1
+    for similar and -1 for dissimilar pairs. Its multiplier is ``α_p = s γ (1 - 1 / x_p) / ξ⁰``, and
+    the optimum is where ``M⁻¹ = I + Σ s α δδᵀ``. In the coordinates Y the prior is the identity.
     """
 
     def __init__(

@@ -161,23 +161,8 @@ def local_scatters(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Local scatter inside and between classes, both divided by the number of points.
 
-    Parameters
-    ----------
-    Z : array of shape (n, r)
-        Centred points, of any library.
-    codes : ndarray of shape (n,)
-        Class codes.
-    where : array of shape (n, p)
-        Coordinates in which affinities are measured.
-    k : int
-        The neighbour whose distance is the local scale; the farthest there is, in smaller classes.
-    weights : Weights, default=None
-        Of the points.
-
-    Returns
-    -------
-    within, between : ndarray of shape (r, r)
-        Symmetric; the first is positive semi-definite. One block of rows of a class in memory.
+    ``where`` are the coordinates in which affinities are measured, ``k`` the neighbour whose
+    distance is the local scale. One block of rows of a class in memory.
     """
     n, r = Z.shape
     if weights is not None:

@@ -14,19 +14,7 @@ from kernelmetric.learners._pair_learner import differences
 
 
 class ListedMargins(MarginProblem):
-    """``Σ d_near + c Σ [1 + d_near - d_far]_+``, over near pairs, each once, and over comparisons.
-
-    Parameters
-    ----------
-    points : array of shape (n, d)
-        Points; they are looked at in NumPy.
-    tuples : IndexTuples
-        Comparisons.
-    c : float
-        Weight of the hinge.
-    reg : float
-        Weight of the squared norm of the map.
-    """
+    """``Σ d_near + c Σ [1 + d_near - d_far]_+`` over near pairs, each once, and comparisons."""
 
     def __init__(self, points: Any, tuples: IndexTuples, c: float, reg: float):
         self.tuples, self.near, self.far = tuples, tuples.near, tuples.far

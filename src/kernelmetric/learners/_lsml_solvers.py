@@ -29,18 +29,7 @@ class ComparedPairs(LogDetDivergence):
 
     With x and y the squared distances of the near and the far pair, a comparison costs
     ``(√x - √y)²`` where x > y: convex, and homogeneous, so that its value is that of its gradient,
-    ``(1 - √(y/x)) x + (1 - √(x/y)) y``.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, r)
-        Points, in coordinates in which the prior is the identity.
-    near, far : ndarray of shape (n_tuples, 2)
-        Pairs of row numbers.
-    gamma : float
-        γ.
-    counts : ndarray of shape (n_tuples,)
-        What the comparisons count, one in the mean.
+    ``(1 - √(y/x)) x + (1 - √(x/y)) y``. In the coordinates Y the prior is the identity.
     """
 
     def __init__(

@@ -131,19 +131,8 @@ class CollapsedClasses:
     """The divergence of MCML as a function of a factor L, or of the matrix M = LᵀL.
 
     The pull inside classes is linear in M: ``Σ_i Σ_j p⁰_ij d_ij = tr(M C)`` with C twice the
-    scatter of the classes, times n_c / (n_c - 1). What remains are the logarithms of the
-    softmaxes' sums.
-
-    Parameters
-    ----------
-    Z : array of shape (n, r)
-        Points.
-    codes : ndarray of shape (n,)
-        Class codes.
-    reg : float
-        Weight of the trace of M.
-    weights : Weights, default=None
-        Of the points: neighbours count as rows do, and what a point costs counts its share.
+    scatter of the classes, times n_c / (n_c - 1). What remains are the logarithms of the softmaxes'
+    sums.
     """
 
     def __init__(self, Z: Any, codes: np.ndarray, reg: float, weights: Weights | None = None):

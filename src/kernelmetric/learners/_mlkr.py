@@ -188,25 +188,9 @@ class MLKR(GradientLearner):
 
 
 def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[float, Any]:
-    """Squared error of kernel regression on points left out, and its gradient.
+    """Squared error ``Σ_i |y_i - ŷ_i|²`` of kernel regression on points left out, and ∂f/∂L.
 
-    Parameters
-    ----------
-    L : array of shape (r, d)
-        The linear map.
-    X : array of shape (n, d)
-        The points.
-    Y : array of shape (n, m)
-        Their targets.
-    weights : Weights, default=None
-        Of the points.
-
-    Returns
-    -------
-    value : float
-        ``Σ_i |y_i - ŷ_i|²``.
-    gradient : array of shape (r, d)
-        ∂f/∂L. With ``e_i = ŷ_i - y_i``, ``∂f/∂d_ij = 2 p_ij e_i · (ŷ_i - y_j)``.
+    With ``e_i = ŷ_i - y_i``, ``∂f/∂d_ij = 2 p_ij e_i · (ŷ_i - y_j)``.
     """
     xp = namespace(Y)
 

@@ -10,15 +10,9 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import like, sum_rows, warn
-from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import LARGEST, check_number
 from kernelmetric.learners._factors import factor
-from kernelmetric.learners._pair_learner import (
-    PairCounts,
-    PairLearner,
-    all_or_random_pairs,
-    differences,
-)
+from kernelmetric.learners._pair_learner import PairCounts, PairLearner, differences
 from kernelmetric.solvers import minimize_lbfgs
 
 _POLISH = 50  # steps by gradients alone, where values have no more digits
@@ -159,9 +153,6 @@ class MMC(PairLearner):
         # differences of half of the pairs, twice; their row numbers
         return 8 * (N * (d + 6) + 4 * n_samples * d + 25 * d * d)
 
-    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
-
     def _whitening(self, Z: np.ndarray, counts: PairCounts | None) -> np.ndarray:
         """The symmetric map after which similar pairs vary by one in total, alike everywhere."""
         rows = self.pairs_.similar
@@ -200,19 +191,7 @@ class MMC(PairLearner):
 
 
 class FarApart:
-    """Mean distance of pairs under a factor of norm one, and how far from the best that is.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, r)
-        Points, whitened.
-    rows : ndarray of shape (n_pairs, 2)
-        Dissimilar pairs.
-    diagonal : bool
-        Whether the factor is a vector of weights.
-    counts : ndarray of shape (n_pairs,), default=None
-        What the pairs count.
-    """
+    """Mean distance of pairs of whitened points under a factor of norm one, and its gap."""
 
     def __init__(
         self,

@@ -43,20 +43,8 @@ _LEAST_BATCHES = 50  # fewer say too little about progress
 class NCAProblem:
     """Labelled points whose softmax neighbours should be of their own class.
 
-    Parameters
-    ----------
-    points : array of shape (n, d)
-        Centred points, rows sorted by class.
-    codes : ndarray of shape (n,)
-        Class codes, ascending.
-    reg : float
-        Weight of the squared norm of the map.
-    gram : Gram or None
-        Of the basis, where it is not orthonormal.
-    weights : Weights, default=None
-        Of the points.
-    pull : float, default=0.0
-        Weight of the squared norm of the map for each point, beside ``reg``.
+    Points are centred, rows sorted by class. ``pull`` weighs the squared norm of the map for each
+    point, beside ``reg``.
     """
 
     def __init__(
@@ -120,17 +108,7 @@ class NCAProblem:
 
 
 class DrawnPoints:
-    """Some of the points that lie on many machines, others every time.
-
-    Parameters
-    ----------
-    X : rows of shape (n, d)
-        The points.
-    codes : ndarray of shape (n,)
-        Their class codes.
-    random_state : int, RandomState or None
-        For the draws.
-    """
+    """A new random sample of points on many machines at every draw."""
 
     def __init__(self, X: Any, codes: np.ndarray, random_state: Any):
         self.X, self.codes, self.rng = X, codes, check_random_state(random_state)

@@ -26,13 +26,7 @@ SAMPLED_BYTES = 2**21  # pairs sampled for their distances, and a block of their
 
 
 class PairCounts(NamedTuple):
-    """What pairs count where points have weights: the product of both.
-
-    Parameters
-    ----------
-    weights : Weights
-        Of the points.
-    """
+    """Weights of pairs: the products of the weights of both points."""
 
     weights: Weights
 
@@ -144,6 +138,8 @@ class PairLearner(TupleLearner):
     """A learner that takes labels, or pairs that are known to be alike or to differ."""
 
     learns_from = "pairs"
+    max_pairs: int
+    random_state: Any
     _needs_dissimilar = True
 
     def from_rows(self, rows: np.ndarray, y: Any, n_samples: int) -> dict[str, Any]:
@@ -240,7 +236,7 @@ class PairLearner(TupleLearner):
         return found, codes, counts
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        raise NotImplementedError
+        return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
 
 def all_or_random_pairs(Z: np.ndarray, codes: np.ndarray, most: int, random_state: Any) -> Pairs:
@@ -257,19 +253,9 @@ def all_or_random_pairs(Z: np.ndarray, codes: np.ndarray, most: int, random_stat
 
 
 def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Coordinates of the points in as few dimensions as they span.
+    """Centred float64 coordinates Z of the points in as few dimensions as they span.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-
-    Returns
-    -------
-    Z : ndarray of shape (n, r)
-        Centred, float64, with the same distances.
-    basis : ndarray of shape (r, d) or None
-        Orthonormal rows with ``Z = (X - mean) basisᵀ``; None where Z is X, centred.
+    ``basis`` has orthonormal rows with ``Z = (X - mean) basisᵀ``; None where Z is X, centred.
     """
     wide = X.shape[1] >= X.shape[0]
     found = orthonormal(widened(to_numpy(X)), span=wide, unit=False)

@@ -28,17 +28,7 @@ except ImportError:
 class Iterations:
     """Record of an iterative fit: its loss curve, shown and reported as it grows.
 
-    Parameters
-    ----------
-    estimator : estimator instance
-        Whose fit it is.
-    max_iter : int
-        The most iterations there may be.
-    attributes : callable
-        From the optimiser's state to the fitted attributes, for callbacks that want a usable
-        estimator after every iteration.
-    X, y : array
-        The training data, handed to callbacks.
+    ``attributes`` turns the optimiser's state into fitted attributes, for callbacks.
     """
 
     def __init__(self, estimator: Any, max_iter: int, attributes: Any, X: Any, y: Any):

@@ -214,26 +214,7 @@ def local_directions(
     rng: np.random.RandomState,
     counts: np.ndarray,
 ) -> np.ndarray:
-    """Directions that part far from near pairs: everywhere, and around some points.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, r)
-        Points.
-    tuples : IndexTuples
-        Comparisons.
-    n_basis : int
-        Number of directions.
-    rng : RandomState
-        For the points.
-    counts : ndarray of shape (n_tuples,)
-        What the comparisons count, one in the mean.
-
-    Returns
-    -------
-    ndarray of shape (n_basis, r)
-        Rows of length one.
-    """
+    """Unit directions (n_basis, r) that part far from near pairs: everywhere, and around points."""
     r, N = Z.shape[1], len(tuples)
     near, far = tuples.near, tuples.far
     anchors = Z[near[:, 0]]
@@ -273,25 +254,9 @@ def _parting(delta: np.ndarray, epsilon: np.ndarray, ridge: float) -> np.ndarray
 def compared_squares(
     Z: np.ndarray, tuples: IndexTuples, B: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squares of near minus far pairs along every direction, whose lengths make them comparable.
+    """Squares D (n_tuples, k) of near minus far pairs along every direction, and the directions.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, r)
-        Points.
-    tuples : IndexTuples
-        Comparisons.
-    B : ndarray of shape (k, r)
-        Directions, as rows of length one.
-    counts : ndarray of shape (n_tuples,)
-        What the comparisons count, one in the mean.
-
-    Returns
-    -------
-    D : ndarray of shape (n_tuples, k)
-        Negative where a direction has them in the right order.
-    B : ndarray of shape (k, r)
-        The directions, so long that the mean square of all these pairs along each is one.
+    The directions are rescaled: the mean square of all these pairs along each is one.
     """
     require_memory(
         3 * 8.0 * len(tuples) * len(B),
@@ -331,16 +296,8 @@ class Weights(NamedTuple):
 class WeighedHinge:
     """The mean hinge of ``1 + D w`` and the price of weights ``w >= 0``.
 
-    The dual is ``max Σ α`` with ``0 <= α <= c/N`` and ``-Dᵀα <= β``.
-
-    Parameters
-    ----------
-    D : ndarray of shape (n_tuples, k)
-        Squares of near minus far pairs along every direction.
-    beta : float
-        β.
-    counts : ndarray of shape (n_tuples,)
-        What the comparisons count, one in the mean: the c of the dual.
+    The dual is ``max Σ α`` with ``0 <= α <= c/N`` and ``-Dᵀα <= β``; c are the weights of the
+    comparisons, of mean one.
     """
 
     def __init__(self, D: np.ndarray, beta: float, counts: np.ndarray):

@@ -10,16 +10,10 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import like, sum_rows, warn
-from kernelmetric.graphs import Pairs
 from kernelmetric.learners._checks import check_number
 from kernelmetric.learners._factors import factor
 from kernelmetric.learners._log_det import LogDetLearner
-from kernelmetric.learners._pair_learner import (
-    PairCounts,
-    PairLearner,
-    all_or_random_pairs,
-    differences,
-)
+from kernelmetric.learners._pair_learner import PairCounts, PairLearner, differences
 from kernelmetric.solvers import sparse_precision
 
 
@@ -136,9 +130,6 @@ class SDML(LogDetLearner, PairLearner):
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         d, N = n_features, min(self.max_pairs, n_samples * (n_samples - 1) // 2)
         return 8 * (6 * N + 3 * min(N, 16384) * d + 4 * n_samples * d + 16 * d * d)
-
-    def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
-        return all_or_random_pairs(Z, codes, self.max_pairs, self.random_state)
 
     def _learn(
         self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None

@@ -89,22 +89,14 @@ def shrinkage_of(
 class LeftOut:
     """How likely every point is under the shrunk covariance of the others, for falling shares.
 
-    Ledoit and Wolf weigh errors by the largest variances. Features of other units are lost in
-    theirs: where the share makes points that were left out [1]_ unlikely, it falls until it does
-    not. The likelihood is that of Student's t, which no single point can rule, with as many
-    degrees of freedom as dimensions. No choice of the axes changes it.
+    Ledoit and Wolf weigh errors by the largest variances and lose features of smaller units. Where
+    their share makes left-out points [1]_ unlikely, it falls until it does not. The likelihood is
+    that of Student's t with as many degrees of freedom as dimensions, which no single point can
+    rule and no rotation changes. ``scatter`` sums squares about the centres of groups of ``inside``
+    points.
 
     .. [1] Hoffbeck and Landgrebe, "Covariance matrix estimation and classification with limited
        training data", IEEE Transactions on Pattern Analysis and Machine Intelligence 18 (1996).
-
-    Parameters
-    ----------
-    scatter : ndarray of shape (p, p)
-        The sum of the squares of points about the centres of their groups.
-    inside : ndarray
-        How many points each group has.
-    share : float
-        The largest share.
     """
 
     def __init__(self, scatter: np.ndarray, inside: np.ndarray, share: float):
@@ -147,17 +139,7 @@ class LeftOut:
 def shrunk(S: np.ndarray, share: float) -> np.ndarray:
     """A scatter matrix moved towards a multiple of the identity, ``(1 - a) S + a tr(S)/r I``.
 
-    Parameters
-    ----------
-    S : ndarray of shape (r, r)
-        Covariance of points of mean squared length one, or of some part of their variation.
-    share : float
-        a, between 0 and 1.
-
-    Returns
-    -------
-    ndarray of shape (r, r)
-        Positive definite also for a = 0, by a trace of the identity far below any variance.
+    Positive definite also for a = 0, by a trace of the identity far below any variance.
     """
     r = len(S)
     identity = share * float(np.trace(S)) / r + _FLOOR / r

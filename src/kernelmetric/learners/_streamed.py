@@ -14,18 +14,9 @@ _LEAST = 1e-13  # of the largest variance: so little is no direction
 
 
 class Scatter(NamedTuple):
-    """Covariances of points whose mean squared length is one, as sums over all rows.
+    """Covariances of points scaled to mean squared length one, in all and within groups.
 
-    Parameters
-    ----------
-    total : ndarray of shape (d, d)
-        About the mean.
-    within : ndarray of shape (d, d)
-        About the means of the groups, of the points that are in one.
-    shrinkage : float
-        That of the points about the means of their groups.
-    size : float
-        Of a unit, in those of the points.
+    ``size`` is the length of that unit in the units of the points.
     """
 
     total: np.ndarray
@@ -35,20 +26,9 @@ class Scatter(NamedTuple):
 
 
 def scatter_of(X: Any, codes: np.ndarray) -> Scatter:
-    """The scatter of rows on many machines.
+    """The scatter of rows on many machines, in float64; a code of -1 is in no group.
 
-    Parameters
-    ----------
-    X : rows of shape (n, d)
-        The points.
-    codes : ndarray of shape (n,)
-        Number of the group of every point; -1 for points in none.
-
-    Returns
-    -------
-    Scatter
-        In float64. Refused where some direction has no variance: the points at hand do without
-        such directions, and the sums cannot tell them from rounding.
+    Refused where some direction has no variance: sums cannot tell it from rounding.
     """
     n, d = X.shape
     codes = codes.astype(np.int32)

@@ -13,30 +13,11 @@ _ROUNDS = 20  # of moving single records
 def correlation_clusters(n: int, pairs: np.ndarray, gains: np.ndarray) -> np.ndarray:
     """Cluster records so that the gains of the pairs inside clusters are large together.
 
-    The problem (correlation clustering) is NP-hard. Clusters are joined greedily, the two with
-    the largest gain between them first, while there is one; then single records move to where
-    they gain most, until none does [1]_. The sum is never less than without any cluster.
+    Correlation clustering is NP-hard [1]_: clusters are joined greedily, the largest gain first,
+    then single records move to where they gain most. ``gains`` are positive where two records
+    should be together, and 0 for pairs that are not listed. About O(E log E) time for E pairs, in
+    Python.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    pairs : ndarray of shape (n_pairs, 2)
-        Compared records, each pair once.
-    gains : ndarray of shape (n_pairs,)
-        Positive where the two should be together, negative where not; 0 between all others.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Clusters 0, 1, ... in the order of their first records.
-
-    Notes
-    -----
-    O(E log E) time for E pairs, about; all in Python.
-
-    References
-    ----------
     .. [1] Bansal, Blum and Chawla, "Correlation clustering", Machine Learning 2004. Keuper et al.,
        "Efficient decomposition of image and mesh graphs by lifted multicuts", ICCV 2015.
     """

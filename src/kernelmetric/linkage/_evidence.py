@@ -109,22 +109,9 @@ def learn(
 ) -> MatchModel:
     """Frequencies from candidates, weights from labelled pairs.
 
-    Parameters
-    ----------
-    S, S_known : ndarray of shape (n_pairs, n_fields)
-        How alike the fields of candidates and of labelled pairs are, NaN where a side is missing.
-    same : ndarray of bool
-        Which labelled pairs match.
-    begin : float
-        A first guess of the share of matches among candidates.
-    share : float, default=None
-        That share, where it is known.
-    by_kind : bool, default=True
-        Whether matches and others were gathered apart, so that their numbers tell nothing.
-    S_random : ndarray of shape (n_random, n_fields), default=None
-        The same of pairs drawn from all there are.
-    candidate_share : float, default=1.0
-        The part of all pairs that are candidates.
+    Similarities S are NaN where a side is missing. ``by_kind``: matches and others were gathered
+    apart, so their numbers tell nothing. ``S_random`` are pairs drawn from all, ``candidate_share``
+    the part of all pairs that are candidates.
     """
     found = agreement(
         levels_of(S), levels_of(S_known), same, begin, share,
@@ -216,24 +203,10 @@ def agreement(
     """What each level of agreement is worth: a mean of two opinions.
 
     One takes the candidates as they are. Those that do not match were chosen for being alike, so
-    fields that agree tell too little there, and records with many slips are missed. The other
-    compares with pairs drawn from all there are, for which the candidates are those that agree;
-    it takes a family at one address for one person. So the second counts the less the more
-    matches it sees beyond the first: (share / share)² is its part of the mean. On tables without
-    families that is nearly all.
-
-    Parameters
-    ----------
-    levels : ndarray of shape (n_pairs, n_fields)
-        Of candidates whose labels are unknown.
-    labelled, same : ndarray
-        Levels of labelled pairs, and which are matches.
-    begin, share : float
-        The part of the candidates that match: a guess, and what is known of it.
-    random : ndarray of shape (n_random, n_fields), default=None
-        Levels of pairs drawn from all; None asks for the first opinion alone.
-    candidate_share : float, default=1.0
-        The part of all pairs that are candidates.
+    fields that agree tell too little, and records with many slips are missed. The other compares
+    with pairs drawn from all, and takes a family at one address for one person. So the second
+    counts the less the more matches it sees beyond the first: (share / share)² is its part of the
+    mean.
     """
     # Most candidates have the levels of others: each combination is looked at once.
     patterns, counts = np.unique(levels, axis=0, return_counts=True)
@@ -265,15 +238,13 @@ def frequencies(
     u: np.ndarray | None = None,
     part: float = 1.0,
 ) -> Frequencies:
-    """Expectation maximisation for the mixture of matches and others; labels are held fixed.
+    """Expectation maximisation for the mixture of matches and others [1]_; labels are held fixed.
 
     With ``u``, the frequencies among others are known, and the patterns are all those of a
     population that may match: ``part`` of it.
 
-    References
-    ----------
-    Fellegi and Sunter, "A theory for record linkage", JASA 1969. Winkler, "Using the EM algorithm
-    for weight computation in the Fellegi-Sunter model", 1988.
+    .. [1] Fellegi and Sunter, "A theory for record linkage", JASA 1969. Winkler, "Using the EM
+       algorithm for weight computation in the Fellegi-Sunter model", 1988.
     """
     known_m = _frequencies(labelled, same.astype(float))
     known_u = _frequencies(labelled, 1.0 - same)
@@ -306,27 +277,10 @@ def corrected(
 ) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray]:
     """Logistic regression on labelled pairs that begins at what the evidence says.
 
-    Parameters
-    ----------
-    total : ndarray of shape (n_pairs,)
-        Log odds of a match by evidence alone.
-    evidence, alike : ndarray of shape (n_pairs, n_fields)
-        log(m / u) of the fields, and how alike they are, both beside pairs in doubt.
-    Z : ndarray of shape (n_pairs, n_components)
-        Coordinates of a kernel; none where the labels are few.
-    same : ndarray of bool
-        Which pairs match.
-    offset : float
-        By how much more likely matches were labelled than others, as log odds.
-
-    Returns
-    -------
-    b, scale : float
-        A constant, 0 without labels, and the trust in all evidence, 1 without.
-    w, v : ndarray of shape (n_fields,)
-        Weights of the evidence and of how alike fields are, both 0 without labels.
-    g : ndarray of shape (n_components,)
-        Weights of the coordinates.
+    ``total`` are log odds by evidence alone, ``evidence`` log(m / u) of the fields and ``alike``
+    their similarities, both less those of pairs in doubt; ``offset`` is the log odds by which
+    matches were labelled more. Returns constant, trust in all evidence (0 and 1 without labels),
+    and weights of evidence, similarities and kernel coordinates Z.
     """
     n_fields = evidence.shape[1]
     A = np.column_stack([np.ones(len(same)), total, evidence, alike, Z])

@@ -165,13 +165,7 @@ def report_page(
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computed: Python, this library, NumPy, SciPy, scikit-learn.
-
-    Returns
-    -------
-    dict of str to str
-        By name.
-    """
+    """Versions of Python, this library, NumPy, SciPy and scikit-learn, by name."""
     found = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
     ours = sys.modules["kernelmetric"].__version__  # loaded, since this room is one of its rooms
     return {"kernelmetric": ours, **found, "Python": platform.python_version()}

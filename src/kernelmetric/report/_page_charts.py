@@ -24,34 +24,8 @@ def bars_svg(
     width: int = _WIDTH,
     label: str = "",
 ) -> str:
-    """Horizontal bars, one for each name.
+    """Horizontal bars with whiskers as an ``<svg>`` element, the ``strong`` in the accent colour.
 
-    Parameters
-    ----------
-    names : sequence of str
-        What the bars are of.
-    values : sequence of float
-        Their lengths.
-    texts : sequence of str, default=None
-        What is written at their ends; None means the values.
-    errors : sequence of float, default=None
-        Half lengths of whiskers.
-    strong : sequence of bool, default=None
-        Which bars are drawn in the accent colour; None means all.
-    low, high : float
-        Ends of the scale; None means the largest value.
-    width : int, default=720
-        Width in pixels; the height follows.
-    label : str, default=""
-        What the picture shows, for those who do not see it.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-
-    Examples
-    --------
     >>> from kernelmetric.report._page_charts import bars_svg
     >>> bars_svg(["a", "b"], [0.5, 1.0]).count("<rect")
     2
@@ -90,24 +64,8 @@ def bars_svg(
 
 
 def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") -> str:
-    """A curve over its numbers 1, 2, ..., on a logarithmic scale where it spans a decade.
+    """A curve over 1, 2, ... as an ``<svg>``, on a logarithmic scale where it spans a decade.
 
-    Parameters
-    ----------
-    values : sequence of float
-        The heights.
-    width : int, default=720
-        Width in pixels.
-    label : str, default=""
-        What the picture shows, for those who do not see it.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-
-    Examples
-    --------
     >>> from kernelmetric.report._page_charts import curve_svg
     >>> "log" in curve_svg([100.0, 10.0, 1.0]), "log" in curve_svg([3.0, 2.0])
     (True, False)
@@ -147,24 +105,8 @@ def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") 
 
 
 def scatter_svg(x: np.ndarray, y: np.ndarray, *, x_name: str, y_name: str, width: int = 460) -> str:
-    """Points, and the line on which both numbers are the same.
+    """Points, and the line on which both numbers are the same, as an ``<svg>`` element.
 
-    Parameters
-    ----------
-    x, y : ndarray of shape (n,)
-        The numbers.
-    x_name, y_name : str
-        What they are.
-    width : int, default=460
-        Width in pixels.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from kernelmetric.report._page_charts import scatter_svg
     >>> scatter_svg(np.arange(3.0), np.arange(3.0), x_name="is", y_name="said").count("<circle")

@@ -23,20 +23,8 @@ VOTERS = 3  # of them that decide, as in the trials
 class Points(NamedTuple):
     """The points on the page, before and after, training points first.
 
-    Parameters
-    ----------
-    before, after : ndarray of shape (n, d)
-        Coordinates in which Euclidean distance is the old and the learned one.
-    codes : ndarray of shape (n,)
-        Class of each, a number; zeros where there are no labels.
-    classes : list of str
-        Names of the classes; empty where there are no labels.
-    n_train : int
-        How many are training points; the others were held out.
-    rows : ndarray of shape (n,)
-        Which rows of all points they are, training rows first.
-    values : ndarray of shape (n,) or None
-        Their targets, where these are numbers; the classes are then ranges of them.
+    ``codes`` are numbers of ``classes``, zeros where there are none; ``rows`` are numbers among all
+    points. Targets that are numbers are ``values``, and the classes ranges of them.
     """
 
     before: np.ndarray
@@ -51,24 +39,7 @@ class Points(NamedTuple):
 def choose_points(
     metric: Any, X: Any, y: Any, X_test: Any, y_test: Any, *, regression: bool = False
 ) -> Points:
-    """Points to show: all, or of many an even sample of both parts.
-
-    Parameters
-    ----------
-    metric : fitted metric
-        What was learned.
-    X, X_test : array of shape (n, d)
-        Training points and held-out points; the latter may be None.
-    y, y_test : array of shape (n,)
-        Their labels, or None.
-    regression : bool, default=False
-        Whether the labels are numbers, of which ranges are shown.
-
-    Returns
-    -------
-    Points
-        At most ``MOST_POINTS``.
-    """
+    """Points to show: all, or of many an even sample of both parts, at most ``MOST_POINTS``."""
     refuse_signed(metric)
     parts = [np.asarray(X)] + ([] if X_test is None else [np.asarray(X_test)])
     total = sum(map(len, parts))
@@ -102,20 +73,7 @@ def choose_points(
 
 
 def ranges_of(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Which of some ranges of equal count each number is in, and the names of the ranges.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Numbers.
-
-    Returns
-    -------
-    codes : ndarray of int of shape (n,)
-        From 0, the lowest, on.
-    names : list of str
-        Such as "2 to 3.5".
-    """
+    """Which of some ranges of equal count each number is in, lowest first, and their names."""
     cuts = np.unique(np.quantile(values, np.arange(1, _RANGES) / _RANGES))
     codes = np.searchsorted(cuts, values, side="left")
     present, codes = np.unique(codes, return_inverse=True)
@@ -130,22 +88,10 @@ def ranges_of(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def in_planes(points: Points) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
-    """Both clouds in a plane each, the second turned to resemble the first.
+    """Both clouds in a plane each, the second turned to resemble the first, and variances shown.
 
-    With labels it is the plane in which the classes' means lie farthest apart, without them that
-    of the first two principal axes; in both cases of the training points.
-
-    Parameters
-    ----------
-    points : Points
-        The points.
-
-    Returns
-    -------
-    before, after : ndarray of shape (n, 2)
-        The planes.
-    shares : tuple of float
-        Part of the variance that each plane shows.
+    With labels it is the plane in which the classes' means lie farthest apart, without them that of
+    the first two principal axes; in both cases of the training points.
     """
     planes, shares = [], []
     for Z in (points.before, points.after):
@@ -162,20 +108,7 @@ def in_planes(points: Points) -> tuple[np.ndarray, np.ndarray, tuple[float, floa
 
 
 def plane_axes(Z: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Orthonormal axes along which the classes' means differ most, then the points.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Centred points.
-    codes : ndarray of shape (n,)
-        Their classes.
-
-    Returns
-    -------
-    ndarray of shape (2, d)
-        The axes; one where d is one.
-    """
+    """Orthonormal axes along which the classes' means differ most, then the centred points."""
     present, counts = np.unique(codes, return_counts=True)
     means = np.stack([Z[codes == code].mean(axis=0) for code in present])
     # p means span at most p - 1 directions; scatter inside the classes finds those that lack
@@ -188,22 +121,7 @@ def plane_axes(Z: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def neighbors_of(Z: np.ndarray, n_train: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest training points of every point, itself left out.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Points, training points first.
-    n_train : int
-        How many those are.
-
-    Returns
-    -------
-    indices : ndarray of shape (n, LISTED)
-        Nearest first; -1 where there are too few.
-    distances : ndarray of shape (n, LISTED)
-        Their distances.
-    """
+    """Nearest training points of every point, itself left out, and distances; -1 where too few."""
     train = Z[:n_train]
     found = [nearest_neighbors(train, LISTED)]
     if len(Z) > n_train:
@@ -213,22 +131,7 @@ def neighbors_of(Z: np.ndarray, n_train: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def predictions(Z: np.ndarray, codes: np.ndarray, n_train: int) -> np.ndarray:
-    """Class that the nearest training points give every held-out point.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d)
-        Points, training points first.
-    codes : ndarray of shape (n,)
-        Their classes.
-    n_train : int
-        How many training points there are.
-
-    Returns
-    -------
-    ndarray of shape (n - n_train,)
-        Codes.
-    """
+    """Class that the nearest training points give every held-out point."""
     if len(Z) == n_train:
         return np.empty(0, dtype=int)
     with warnings.catch_warnings():  # many classes in few rows are no reason to doubt codes
@@ -238,18 +141,9 @@ def predictions(Z: np.ndarray, codes: np.ndarray, n_train: int) -> np.ndarray:
 
 
 def hardness(points: Points) -> np.ndarray:
-    """How much nearer a held-out point is to another class than to its own, in [-1, 1].
+    """``(own - other) / (own + other)`` of a held-out point's distances to training classes.
 
-    Parameters
-    ----------
-    points : Points
-        The points.
-
-    Returns
-    -------
-    ndarray of shape (n - n_train,)
-        ``(own - other) / (own + other)`` of the distances to the nearest training points; the
-        point is misplaced where it is positive.
+    Positive where the nearest training point is of another class.
     """
     n, Z = points.n_train, points.after
     own, other = np.full(len(Z) - n, np.inf), np.full(len(Z) - n, np.inf)
@@ -265,18 +159,9 @@ def hardness(points: Points) -> np.ndarray:
 
 
 def gram_picture(points: Points) -> dict[str, Any]:
-    """Centred Gram matrices of both clouds, ordered by class, as bytes.
+    """Centred Gram matrices of both clouds, ordered by class, as base64 of n² bytes.
 
-    Parameters
-    ----------
-    points : Points
-        The points; held-out ones are shown where there are any.
-
-    Returns
-    -------
-    dict
-        ``n``, the classes' ``ends``, the shown points' ``rows``, and ``before`` and ``after``:
-        base64 of n² bytes, 128 for zero, 255 for the largest value.
+    128 is zero, 255 the largest value. Held-out points are shown where there are any.
     """
     start = points.n_train if len(points.codes) - points.n_train >= 2 else 0
     order = start + np.argsort(points.codes[start:], kind="stable")

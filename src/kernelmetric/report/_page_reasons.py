@@ -26,21 +26,9 @@ _LISTED_COLUMNS = 6  # columns that part two of them
 
 
 def columns_of(metric: Any, X: Any, feature_names: Sequence[str] | None = None) -> Reading | None:
-    """The metric with the columns that its features are of; None where it has none.
+    """The metric with the columns of its features; None where it is no function of features.
 
-    Parameters
-    ----------
-    metric : fitted metric
-        What was learned.
-    X : array of shape (n, d)
-        Training points.
-    feature_names : sequence of str, default=None
-        Names of the features; those of one name are of one column.
-
-    Returns
-    -------
-    Reading or None
-        None for a metric of given kernel values, or one that is no function of features.
+    Features of one name are of one column.
     """
     names = [f"feature {j}" for j in range(np.shape(X)[1])]
     names = names if feature_names is None else list(map(str, feature_names))
@@ -53,20 +41,7 @@ def columns_of(metric: Any, X: Any, feature_names: Sequence[str] | None = None) 
 
 
 def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
-    """How much each column counts, as a share of the whole; None where that has no answer.
-
-    Parameters
-    ----------
-    reading : Reading or None
-        What :func:`columns_of` returned.
-    X : array of shape (n, d)
-        Training points.
-
-    Returns
-    -------
-    FeatureImportance or None
-        Shares by name. None for a large kernel of many columns, where it would take long.
-    """
+    """How much each column counts, as a share of the whole; None where it would take long."""
     if reading is None:
         return None
     pairs = int(_OPERATIONS // (len(reading.names) * map_of(reading.metric).cost))
@@ -79,22 +54,10 @@ def relevance(reading: Reading | None, X: Any) -> FeatureImportance | None:
 
 
 def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> dict[int, Any]:
-    """Which columns part some points from their neighbours.
+    """Which columns part some points, the hardest held-out ones first, from their neighbours.
 
-    Parameters
-    ----------
-    reading : Reading or None
-        What :func:`columns_of` returned.
-    points : Points
-        The points; held-out ones are explained where there are any, the hardest first.
-    neighbors : ndarray of shape (n, LISTED)
-        Neighbours of all points in the learned metric, -1 where there is none.
-
-    Returns
-    -------
-    dict of int to list
-        By point, for every neighbour the columns with the largest shares of the squared distance,
-        each with its part of the sum of their sizes in percent; negative where it brings nearer.
+    By point, for every neighbour the columns with the largest shares of the squared distance, in
+    percent of the sum of their sizes; negative where a column brings nearer.
     """
     if reading is None:
         return {}
@@ -113,22 +76,10 @@ def reasons(reading: Reading | None, points: Points, neighbors: np.ndarray) -> d
 
 
 def compared(reading: Reading | None, points: Points) -> dict[str, Any]:
-    """Shares of the columns in the distances of any two of some points.
+    """Shares of the columns in the distances of any two of some held-out points.
 
-    Parameters
-    ----------
-    reading : Reading or None
-        What :func:`columns_of` returned.
-    points : Points
-        The points; held-out ones are compared where there are enough: half of them the hardest, the
-        others evenly spread.
-
-    Returns
-    -------
-    dict
-        ``points``: which, at most ``COMPARED``, fewer of large kernels. ``shares``: for each two of
-        them, in the order of the upper triangle, what :func:`reasons` has for neighbours.
-        ``distances``: those of the learned metric, likewise.
+    At most ``COMPARED`` points, half of them the hardest. Shares, as of :func:`reasons`, and
+    distances are in the order of the upper triangle.
     """
     most = 0
     if reading is not None:

@@ -124,24 +124,7 @@ def plot_embedding(
 
 
 def plot_fig2(panels: Sequence[Panel]) -> np.ndarray:
-    """Draw a grid of embeddings: one row per data set, one column per method.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-        In the order of reading; ``kernelmetric demo`` draws the data, the linear map and the
-        kernelized map for both examples of Fig. 2 of [1]_.
-
-    Returns
-    -------
-    ndarray of matplotlib axes
-        One per data set and method.
-
-    References
-    ----------
-    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
-       learning algorithms", Neurocomputing 73 (2010).
-    """
+    """Draw a grid of embeddings: one row per data set, one column per method."""
     plt = _pyplot()
     rows = list(dict.fromkeys(panel.dataset for panel in panels))
     columns = list(dict.fromkeys(panel.method for panel in panels))
@@ -175,23 +158,10 @@ def plot_fig2(panels: Sequence[Panel]) -> np.ndarray:
 
 
 def plot_accuracies(cells: Iterable[Cell], *, columns: int = 3) -> np.ndarray:
-    """Draw mean accuracies, one small plot per data set.
+    """Draw mean accuracies with standard deviations over the splits, one plot per data set.
 
-    A method whose name is another's with a K before it is its kernel version: the two share a
-    line, open dot and filled dot, and a bar between them shows what the kernel changed. The
-    whiskers are standard deviations over the splits.
-
-    Parameters
-    ----------
-    cells : iterable of Cell
-        Finished fits.
-    columns : int, default=3
-        Plots beside each other.
-
-    Returns
-    -------
-    ndarray of matplotlib axes
-        One per data set, in a row.
+    A method whose name is another's with a K before it is its kernel version: the two share a line,
+    and a bar between their dots shows what the kernel changed.
     """
     plt = _pyplot()
     table = summarize(cells)
@@ -243,20 +213,7 @@ def plot_accuracies(cells: Iterable[Cell], *, columns: int = 3) -> np.ndarray:
 
 
 def png_bytes(axes: Any, *, dpi: int = 150) -> bytes:
-    """The figure of some axes as a PNG image; the figure is closed.
-
-    Parameters
-    ----------
-    axes : matplotlib axes or ndarray of them
-        What one of the plots returned.
-    dpi : int, default=150
-        Pixels per inch.
-
-    Returns
-    -------
-    bytes
-        The image.
-    """
+    """The figure of some axes as a PNG image; the figure is closed."""
     plt = _pyplot()
     figure = np.ravel(axes)[0].figure
     stream = io.BytesIO()

@@ -10,20 +10,8 @@ import numpy as np
 class Cell(NamedTuple):
     """One fit: one method on one split of one data set.
 
-    Parameters
-    ----------
-    dataset, method : str
-        Names, as the table shows them.
-    split : int
-        Number of the split, from 0.
-    accuracy : float
-        Fraction of the test points whose nearest training point has their label.
-    seconds : float
-        Time of fit and transform.
-    note : str
-        What the method warned about, or nothing.
-    megabytes : float
-        The most memory of the process meanwhile; 0 where it was not measured.
+    ``accuracy`` is that of the nearest neighbour; ``note`` are warnings; ``megabytes`` is the most
+    memory of the process meanwhile, 0 where it was not measured.
     """
 
     dataset: str
@@ -36,19 +24,7 @@ class Cell(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One picture of an embedding: training points, test points and what 1-NN says of them.
-
-    Parameters
-    ----------
-    dataset, method : str
-        Titles of the panel's row and column.
-    Z_train, Z_test : ndarray of shape (n, d)
-        Embedded points.
-    y_train, y_test : ndarray of shape (n,)
-        Labels.
-    y_pred : ndarray of shape (n,)
-        Labels predicted for the test points.
-    """
+    """One picture of an embedding: training points, test points and what 1-NN says of them."""
 
     dataset: str
     method: str
@@ -65,15 +41,7 @@ class Panel(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Mean and spread of a method's accuracies on a data set.
-
-    Parameters
-    ----------
-    mean, std : float
-        Mean and standard deviation over the splits.
-    n_splits : int
-        Number of splits.
-    """
+    """Mean and standard deviation of a method's accuracies over the splits of a data set."""
 
     mean: float
     std: float

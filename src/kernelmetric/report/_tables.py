@@ -16,20 +16,8 @@ if TYPE_CHECKING:
 
 
 def summarize(cells: Iterable[Cell]) -> dict[str, dict[str, Summary]]:
-    """Mean and standard deviation over the splits.
+    """Mean and standard deviation over the splits, by data set, then by method, in first order.
 
-    Parameters
-    ----------
-    cells : iterable of Cell
-        Finished fits, in any order.
-
-    Returns
-    -------
-    dict of dict of Summary
-        By data set, then by method, each in the order of first appearance.
-
-    Examples
-    --------
     >>> from kernelmetric.report import Cell, summarize
     >>> cells = [Cell("iris", "NCA", 0, 0.9, 0.1), Cell("iris", "NCA", 1, 1.0, 0.1)]
     >>> summarize(cells)["iris"]["NCA"].mean
@@ -48,20 +36,8 @@ def summarize(cells: Iterable[Cell]) -> dict[str, dict[str, Summary]]:
 
 
 def markdown_table(cells: Iterable[Cell]) -> str:
-    """Accuracies in percent, mean ± standard deviation, as a Markdown table.
+    """Accuracies in percent as a Markdown table, the best mean of each data set in bold.
 
-    Parameters
-    ----------
-    cells : iterable of Cell
-        Finished fits.
-
-    Returns
-    -------
-    str
-        One line per data set, the best mean of each line in bold.
-
-    Examples
-    --------
     >>> from kernelmetric.report import Cell, markdown_table
     >>> cells = [Cell("iris", "NCA", 0, 0.9, 0.1), Cell("iris", "KNCA", 0, 1.0, 0.1)]
     >>> print(markdown_table(cells))
@@ -84,21 +60,7 @@ def markdown_table(cells: Iterable[Cell]) -> str:
 
 
 def rich_table(cells: Iterable[Cell], title: str | None = None) -> Table:
-    """Accuracies in percent, mean±standard deviation, as a table for the terminal.
-
-    Parameters
-    ----------
-    cells : iterable of Cell
-        Finished fits.
-    title : str, default=None
-        Title above the table.
-
-    Returns
-    -------
-    rich.table.Table
-        One row per method, the best mean of each data set in bold; 80 characters hold six
-        data sets.
-    """
+    """Accuracies in percent for the terminal, a row per method, the best of each column bold."""
     from rich import box
     from rich.table import Table
     from rich.text import Text  # names are shown as they are: "[b]" is no markup
@@ -120,25 +82,7 @@ def rich_table(cells: Iterable[Cell], title: str | None = None) -> Table:
 
 
 def csv_text(cells: Iterable[Cell]) -> str:
-    """One line per fit, under a line of names.
-
-    Parameters
-    ----------
-    cells : iterable of Cell
-        Finished fits.
-
-    Returns
-    -------
-    str
-        Comma-separated values.
-
-    Examples
-    --------
-    >>> from kernelmetric.report import Cell, csv_text
-    >>> print(csv_text([Cell("iris", "NCA", 0, 0.9, 0.1)]), end="")
-    dataset,method,split,accuracy,seconds,note,megabytes
-    iris,NCA,0,0.9,0.1,,0.0
-    """
+    """Comma-separated values, one line per fit, under a line of names."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(Cell._fields)

@@ -17,22 +17,8 @@ STEERING = re.compile(
 def visible(text: Any, *, most: int | None = None, keep: str = "") -> str:
     r"""Text of a user as one line that is shown and does nothing: ``\x1b`` instead of an escape.
 
-    Parameters
-    ----------
-    text : object
-        Names of columns and files, labels, cells, messages about them.
-    most : int, default=None
-        Characters; what is longer ends in an ellipsis.
-    keep : str, default=""
-        Control characters that may stay, such as the ends of lines.
+    What is longer than ``most`` ends in an ellipsis; control characters in ``keep`` stay.
 
-    Returns
-    -------
-    str
-        The text.
-
-    Examples
-    --------
     >>> from kernelmetric.report import visible
     >>> print(visible("a\x1b[2Jb"))
     a\x1b[2Jb
@@ -44,20 +30,8 @@ def visible(text: Any, *, most: int | None = None, keep: str = "") -> str:
 
 
 def html_text(text: Any, *, most: int | None = None, keep: str = "") -> str:
-    """Text of a user for an HTML file, also between the quotes of an attribute.
+    """A user's text for HTML, also in an attribute: no tags, quotes or control characters.
 
-    Parameters
-    ----------
-    text : object
-        Whatever the user named.
-    most : int, default=None
-        Characters; what is longer ends in an ellipsis.
-    keep : str, default=""
-        Control characters that may stay.
-
-    Returns
-    -------
-    str
-        The text, without tags, quotes or anything that steers.
+    What is longer than ``most`` ends in an ellipsis; control characters in ``keep`` stay.
     """
     return escape(visible(text, most=most, keep=keep))

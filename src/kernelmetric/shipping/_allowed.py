@@ -86,14 +86,7 @@ SCIKIT_LEARN = (
 
 @cache
 def allowed_classes() -> dict[str, type]:
-    """The classes by the names they have in a file.
-
-    Returns
-    -------
-    dict of str to type
-        Every public estimator of this library, and some of scikit-learn's. The names say the
-        package, not the module: files outlive the moving of a class.
-    """
+    """Classes by their names in a file, which say the package and not the module."""
     tuples = [graphs.Pairs, graphs.Triplets, graphs.Quadruplets]
     ours = [Gram, *tuples, tables.TableEncoder, *LINKAGE]
     for room in ROOMS:

@@ -165,18 +165,7 @@ _PLAINLY: dict[str, Any] = {"transform_output": "default", "array_api_dispatch":
 
 
 def check_fitted(value: Any) -> None:
-    """Refuse an object whose attributes no fit could have left.
-
-    Parameters
-    ----------
-    value : object
-        Of an allowed class; what it holds is checked already.
-
-    Raises
-    ------
-    ValueError
-        With a sentence that names the attribute.
-    """
+    """Refuse an object whose attributes no fit could have left; its parts are checked already."""
     name, sides = type(value).__name__, _known_sides(value)
     for kind, attributes in _ATTRIBUTES.items():
         if isinstance(value, kind):

@@ -59,17 +59,7 @@ class SavedFileError(ValueError):
 
 
 class Content(NamedTuple):
-    """What was read from a file.
-
-    Parameters
-    ----------
-    tree : Any
-        Nodes of JSON.
-    arrays : list of ndarray
-        The arrays that the nodes number.
-    versions : dict of str to str
-        Versions of the packages it was saved with.
-    """
+    """What was read from a file: nodes of JSON, the arrays they number, and package versions."""
 
     tree: Any
     arrays: list[np.ndarray]

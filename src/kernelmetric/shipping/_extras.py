@@ -11,22 +11,7 @@ class MissingExtraError(ImportError):
 
 
 def require(module: str, extra: str, purpose: str) -> Any:
-    """Import a package of an extra when it is used, never before.
-
-    Parameters
-    ----------
-    module : str
-        Name of the module.
-    extra : str
-        The extra of this library that installs it.
-    purpose : str
-        What needs it, as the beginning of a sentence: "Plots need matplotlib".
-
-    Returns
-    -------
-    module
-        The imported module.
-    """
+    """Import a module of an extra when it is used; ``purpose`` begins a sentence of the refusal."""
     try:
         __import__(module)  # as an import statement would, whoever hides a package from it
     except ImportError as error:

@@ -12,47 +12,18 @@ from typing import BinaryIO
 
 
 def write_atomically(path: str | os.PathLike, content: str | bytes) -> Path:
-    """Write a file so that a reader, or an interruption, never meets half of it.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; replaced where it exists, as :func:`replace_file` says.
-    content : str or bytes
-        What to write; text as UTF-8.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
+    """Write text (UTF-8) or bytes so that nobody ever meets half a file, by `replace_file`."""
     data = content.encode("utf-8") if isinstance(content, str) else content
     return replace_file(path, lambda stream: stream.write(data))
 
 
 def replace_file(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
-    """Let a function write a file that takes the place of the old one when it is complete.
+    """Let ``write(stream)`` write a file that takes the place of the old one when it is complete.
 
     A new file has the mode that the process gives its files (the umask); one that takes the place
-    of another has the mode of that one. A symbolic link stays, and what it points to is replaced.
-    A device or a pipe is written to, as it has no content to replace.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    write : callable
-        Called with a binary stream to write to. If it raises, the old file stays as it was.
-
-    Returns
-    -------
-    Path
-        The file, by the name that was given.
-
-    Raises
-    ------
-    OSError
-        Where it cannot be written, a file that is write-protected included.
+    of another has the mode of that one. A symbolic link stays, and what it points to is replaced. A
+    device or a pipe is written to. If ``write`` raises, the old file stays as it was; OSError where
+    it is write-protected.
     """
     path = Path(path)
     try:

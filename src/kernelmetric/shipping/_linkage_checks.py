@@ -91,7 +91,8 @@ def _check_model(model: Any, name: str, sides: dict[str, int]) -> None:
 def _check_linker(linker: Any, name: str, sides: dict[str, int]) -> None:
     state = vars(linker)
     rules = state.get("rules")
-    good = rules is None or (isinstance(rules, list | tuple) and all(map(_is_rule, rules)))
+    listed = isinstance(rules, list | tuple)
+    good = rules is None or (listed and all(isinstance(rule, RULES) for rule in rules))
     require(good, linker, "rules", rules, "rules of candidates of this library")
     given = state.get("comparison")
     good = given is None or isinstance(given, RecordComparison)
@@ -117,10 +118,6 @@ def _check_linker(linker: Any, name: str, sides: dict[str, int]) -> None:
     found = state.get("labelled_probability_")
     if found is not None:
         check_array(f"{name}.labelled_probability_", found, "finite labelled_pairs_", sides)
-
-
-def _is_rule(rule: Any) -> bool:
-    return isinstance(rule, RULES)
 
 
 LINKAGE_CHECKS: tuple[tuple[Any, Callable[[Any, str, dict[str, int]], None]], ...] = (

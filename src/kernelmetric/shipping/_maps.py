@@ -26,16 +26,9 @@ MOST_LOST = 1e-3  # of the spread of points: what float32 may cost
 
 
 class Affine(NamedTuple):
-    """The map x ↦ (x - c) A + b.
+    """The map x ↦ (x - c) A + b; b and c are rows, None where zero.
 
-    Parameters
-    ----------
-    A : ndarray of shape (d, r)
-        The matrix.
-    b : ndarray of shape (1, r), or None
-        The row that is added; None where it is zero.
-    c : ndarray of shape (1, d), or None
-        The row that is subtracted first, where large numbers do not yet cancel.
+    c is subtracted first, where large numbers do not yet cancel.
     """
 
     A: np.ndarray
@@ -44,47 +37,21 @@ class Affine(NamedTuple):
 
 
 class KernelValues(NamedTuple):
-    """The features k(x, a) with anchors a.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A bound kernel.
-    anchors : ndarray of shape (m, d), or of int of shape (m,)
-        The anchors; for a precomputed kernel the columns of X that belong to them.
-    """
+    """The features k(x, a) with anchors a; of a precomputed kernel, a are columns of X."""
 
     kernel: Kernel
     anchors: np.ndarray
 
 
 class Waves(NamedTuple):
-    """The features of random frequencies, (cos xᵀω, sin xᵀω) times amplitudes.
-
-    Parameters
-    ----------
-    frequencies : ndarray of shape (d, P)
-        In columns.
-    amplitudes : ndarray of shape (1, P)
-        One for both features of a frequency.
-    """
+    """The features (cos xᵀω, sin xᵀω) times amplitudes, frequencies ω in columns."""
 
     frequencies: np.ndarray
     amplitudes: np.ndarray
 
 
 class MetricMap(NamedTuple):
-    """z(x) = (f(x) - c) A + b, all that ``transform`` computes.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features of x.
-    features : KernelValues, Waves or None
-        f; None where it is the identity.
-    after : Affine
-        A, b and c.
-    """
+    """z(x) = (f(x) - c) A + b, all that ``transform`` computes; f is the identity where None."""
 
     n_features: int
     features: KernelValues | Waves | None
@@ -92,19 +59,7 @@ class MetricMap(NamedTuple):
 
 
 def metric_map(metric: Any) -> MetricMap:
-    """Take a fitted metric apart.
-
-    Parameters
-    ----------
-    metric : estimator
-        A linear learner, a metric with a kernel, a space, or what scikit-learn has of that kind:
-        PCA, TruncatedSVD, LinearDiscriminantAnalysis, NeighborhoodComponentsAnalysis.
-
-    Returns
-    -------
-    MetricMap
-        In float64, whatever the metric was fitted in.
-    """
+    """Take a fitted metric, of ours or a linear one of scikit-learn's, apart, in float64."""
     check_is_fitted(metric)
     refuse_signed(metric)
     refuse_table(metric, "export")
@@ -133,15 +88,7 @@ def metric_map(metric: Any) -> MetricMap:
 
 
 def refuse_table(metric: Any, what: str) -> None:
-    """Refuse a metric of a table, where only one of numbers will do.
-
-    Parameters
-    ----------
-    metric : estimator
-        A fitted metric.
-    what : str
-        What was asked for.
-    """
+    """Refuse a metric of a table, where only one of numbers will do."""
     if getattr(metric, "schema_", None) is not None:
         raise ValueError(
             f"Got a metric of a table to {what}, but expected one of numbers: fit Kernelized to "
@@ -150,18 +97,7 @@ def refuse_table(metric: Any, what: str) -> None:
 
 
 def linear_map(step: Any) -> Affine:
-    """The matrix and the rows of a fitted transformer of a class that is known to be affine.
-
-    Parameters
-    ----------
-    step : estimator
-        A learner of this library, or PCA and the like.
-
-    Returns
-    -------
-    Affine
-        What it does.
-    """
+    """The matrix and the rows of a fitted transformer of a class that is known to be affine."""
     kind = type(step)
     plain = getattr(step, "space_", None) is None
     # Whoever defines another transform computes something else.

@@ -17,15 +17,7 @@ _MOST_BYTES = 2**31 - 2**20  # a protocol buffer holds less than 2 GiB
 
 
 class Columns(NamedTuple):
-    """An array of a model: one row a point.
-
-    Parameters
-    ----------
-    name : str
-        Name of the node that makes it.
-    width : int
-        Number of its columns.
-    """
+    """An array of a model, one row a point: the name of its node, and its width."""
 
     name: str
     width: int
@@ -34,22 +26,8 @@ class Columns(NamedTuple):
 class OnnxGraph:
     """Nodes and constants of a model, as they are added.
 
-    Parameters
-    ----------
-    dtype : str
-        Of the input and the output.
-    precision : str
-        Of the arithmetic of the metric. What is done to X before it takes the wider of the two:
-        only there large numbers are subtracted from large ones.
-    n_features : int
-        Number of columns of X.
-
-    Attributes
-    ----------
-    x : Columns
-        The points, in ``working``.
-    working : str
-        The precision of what is added now.
+    ``precision`` is that of the metric's arithmetic. What is done to X before it takes the wider of
+    it and ``dtype``: only there large numbers are subtracted from large ones.
     """
 
     def __init__(self, dtype: str, precision: str, n_features: int):

@@ -24,24 +24,7 @@ from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph
 
 
 def kernel_node(kernel: Kernel, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> Columns:
-    """The kernel values between points and anchors.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Bound, of a class of this library: what derives from one may compute something else.
-    graph : OnnxGraph
-        Where the nodes go.
-    x : Columns
-        The points.
-    anchors : ndarray of shape (m, d), or of int of shape (m,)
-        As in ``KernelValues``.
-
-    Returns
-    -------
-    Columns
-        One for each anchor.
-    """
+    """Kernel values between points and anchors; only of this library's own classes."""
     if type(kernel) not in names_of_classes():
         raise _unknown(kernel)
     return Columns(_formula(kernel, graph, x, anchors), len(anchors))

@@ -31,18 +31,7 @@ _LOOKED_AT = 100  # anchors whose images tell what float32 costs
 
 
 def steps_of(metric: Any) -> list[Any]:
-    """The estimators that a point goes through, one after the other.
-
-    Parameters
-    ----------
-    metric : fitted estimator
-        A pipeline, a search, or any other, which is its own only step.
-
-    Returns
-    -------
-    list of estimators
-        At least one; what passes points through unchanged is left out.
-    """
+    """The estimators that a point goes through; what passes points unchanged is left out."""
     if hasattr(metric, "best_estimator_"):
         return steps_of(metric.best_estimator_)
     if not isinstance(metric, Pipeline):
@@ -53,22 +42,7 @@ def steps_of(metric: Any) -> list[Any]:
 
 
 def through(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
-    """The nodes of one step.
-
-    Parameters
-    ----------
-    step : fitted estimator
-        Of a class that is known; what derives from one may compute something else.
-    graph : OnnxGraph
-        Where the nodes go.
-    x : Columns
-        What the step is given.
-
-    Returns
-    -------
-    Columns
-        What it makes of them.
-    """
+    """The nodes of one step of a known class; what derives from one may compute something else."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return x
     if type(step) is Pipeline:

@@ -50,13 +50,7 @@ _HELD = ("_fit_X", "_y", "classes_")  # by neighbours: what a fit makes the rest
 
 
 class TreeWriter:
-    """Turns objects into nodes, and gathers their arrays, equal ones once.
-
-    Attributes
-    ----------
-    arrays : list of bytes
-        What the nodes refer to, in NumPy's format.
-    """
+    """Turns objects into nodes, and gathers their arrays, in NumPy's format, equal ones once."""
 
     def __init__(self) -> None:
         self.arrays: list[bytes] = []
@@ -177,18 +171,7 @@ def refuse(value: Any, where: str) -> None:
 
 
 class TreeReader:
-    """Turns nodes into objects again.
-
-    Parameters
-    ----------
-    arrays : list of ndarray
-        What the nodes refer to.
-
-    Attributes
-    ----------
-    names : set of str
-        Names of the classes met.
-    """
+    """Turns nodes, and the arrays they refer to, into objects; ``names`` are the classes met."""
 
     def __init__(self, arrays: list[np.ndarray]):
         self.arrays = arrays

@@ -23,32 +23,10 @@ def minimize_projected(
 ) -> tuple[Minimum, float]:
     """Minimise a smooth convex function over a convex set: FISTA that restarts itself.
 
-    The step is found by backtracking and allowed to grow again; the momentum restarts whenever
-    it points uphill, which gives linear convergence where the function is strongly convex.
-
-    Parameters
-    ----------
-    objective : callable
-        From a point to the value and the gradient.
-    project : callable
-        The projection on the set.
-    start : ndarray
-        A point of the set.
-    max_iter : int
-        The most iterations.
-    converged : callable
-        From a point, its value and its gradient to whether it is good enough.
-    step : float, default=1.0
-        First length of step to try.
-    report : callable, default=None
-        Called with the point and the value after every iteration; a true answer stops.
-
-    Returns
-    -------
-    minimum : Minimum
-        The last iterate, where the objective is finite.
-    step : float
-        The length of step in use at the end, for a warm start.
+    The step is found by backtracking and allowed to grow again; the momentum restarts whenever it
+    points uphill, which gives linear convergence where the function is strongly convex.
+    ``converged(point, value, gradient)`` stops it, and so does a true answer of
+    ``report(point, value)``. Also returns the last step, for a warm start.
     """
     x, y, momentum = start, start, 1.0
     value_y, gradient_y = finite_or_none(objective, y)

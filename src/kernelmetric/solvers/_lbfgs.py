@@ -36,20 +36,7 @@ _EPS = float(np.finfo(np.float64).eps)
 class Minimum:
     """Where an optimiser stopped, and why.
 
-    Attributes
-    ----------
-    x : ndarray
-        The best parameters found.
-    value : float
-        The objective there.
-    n_iter : int
-        Iterations done.
-    converged : bool
-        Whether the tolerance was met.
-    message : str
-        The optimiser's own words.
-    corrections : object, default=None
-        What it learned of the curvature, for a descent that goes on from here.
+    ``corrections`` is what it learned of the curvature, for a descent that goes on from here.
     """
 
     x: np.ndarray
@@ -70,32 +57,11 @@ def minimize_lbfgs(
     memory: int = 10,
     corrections: Any = None,
 ) -> Minimum:
-    """Minimise a smooth function of a matrix.
+    """Minimise a smooth function of a matrix, to a relative decrease of ``tol`` an iteration.
 
-    Parameters
-    ----------
-    objective : callable
-        From a matrix to the value and the gradient matrix, a new array every time, in float64 or
-        float32.
-    start : ndarray of shape (r, d)
-        Where to begin.
-    max_iter : int
-        The most iterations.
-    tol : float
-        Relative decrease of the objective in one iteration below which the search has converged.
-    report : callable, default=None
-        Called with the parameters and the value after every iteration; a true answer stops.
-    memory : int, default=10
-        Number of corrections kept.
-    corrections : object, default=None
-        Those of an earlier descent, which are taken over and written into: where the objective
-        has changed little since, the first step is as good as the last ones there.
-
-    Returns
-    -------
-    Minimum
-        The last iterate, where the objective is finite, and whether it converged: not where steps
-        ended because the objective has no finite value beyond.
+    ``objective`` gives the value and the gradient, a new array every time. A true answer of
+    ``report(x, value)`` stops. ``corrections`` of an earlier descent are taken over and written
+    into. It has not converged where the objective has no finite value beyond.
     """
     x = np.array(start, dtype=np.float64, order="C")
     # Between calls of the objective BLAS makes some passes over a few vectors; threads that it

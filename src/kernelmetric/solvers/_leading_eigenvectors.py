@@ -73,27 +73,10 @@ def krylov_eigenpairs(
 ) -> Leading:
     """The k leading eigenpairs by randomized block Krylov iteration.
 
-    A random block is multiplied a few times by the matrix; the leading Ritz vectors of all the
-    blocks together start the next cycle. Products with wide blocks run at the speed of a GEMM,
-    which is why this beats one-vector Lanczos when many vectors are wanted.
-
-    Parameters
-    ----------
-    A : OnSubspace
-        The matrix.
-    k : int
-        Number of eigenpairs.
-    start : callable
-        From a number to an array of so many columns to begin with.
-    tol : float
-        Stop when every residual ‖Av - λv‖ is below ``tol`` λmax,
-    floor : float, default=0.0
-        or below this.
-
-    Returns
-    -------
-    Leading
-        Its residual is above both where the cycles did not suffice.
+    A random block, ``start(width)``, is multiplied a few times by the matrix; the leading Ritz
+    vectors of all the blocks together start the next cycle. Products with wide blocks run at the
+    speed of a GEMM, which is why this beats one-vector Lanczos when many vectors are wanted. It
+    stops when every residual ‖Av - λv‖ is below ``tol`` λmax or ``floor``.
     """
     n = A.dimensions
     width = k + max(10, k // 10)

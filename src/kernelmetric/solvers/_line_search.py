@@ -26,18 +26,9 @@ class At(NamedTuple):
 class LineSearch:
     """Steps to try along a line that leads down, by the algorithm of [1]_.
 
-    ``step`` is the next one to try. :meth:`take` is told what was found there, and answers whether
-    the search ends there: at a step that will do, or the best one that can be told from others.
+    ``step`` is the next one to try; :meth:`take` is told what was found there, and answers whether
+    the search ends.
 
-    Parameters
-    ----------
-    value, slope : float
-        The objective and its slope at the beginning, the slope below zero.
-    step : float
-        The first step.
-
-    References
-    ----------
     .. [1] Moré & Thuente, "Line search algorithms with guaranteed sufficient decrease", ACM Trans.
        Math. Software 20 (1994).
     """

@@ -10,37 +10,12 @@ _TOL = 1e-12
 
 
 def nonnegative_qp(S: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
-    r"""Minimise a convex quadratic over the non-negative vectors.
+    """Minimise ``vᵀSv - 2bᵀv`` over ``v >= 0``, S positive semi-definite, b in its range.
 
-    .. math:: \min_{v \ge 0} \; v^\top S v - 2 b^\top v
-
-    With :math:`S = A^\top A` and :math:`b = A^\top c` it is the non-negative least squares
-    problem :math:`\min \|Av - c\|`, which :func:`scipy.optimize.nnls` solves. The root A halves
+    With S = AᵀA and b = Aᵀc it is non-negative least squares, which SciPy solves. The root A halves
     the digits of a nearly singular S; the set of positive entries is right all the same, and the
-    equations of the problem itself, solved on that set, bring the digits back.
-
-    Parameters
-    ----------
-    S : ndarray of shape (m, m)
-        Symmetric positive semi-definite, up to rounding.
-    b : ndarray of shape (m,)
-        In the range of S.
-
-    Returns
-    -------
-    v : ndarray of shape (m,)
-        The minimiser; one of them where S is singular.
-    residual : float
-        The largest violation of the conditions of Karush, Kuhn and Tucker with the gradient
-        g = Sv - b: g = 0 where v > 0, and g >= 0 elsewhere.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmetric.solvers import nonnegative_qp
-    >>> v, residual = nonnegative_qp(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([2.0, -1.0]))
-    >>> v
-    array([1., 0.])
+    equations solved on that set bring the digits back. Also returns the largest violation of the
+    Karush-Kuhn-Tucker conditions: Sv - b = 0 where v > 0, and >= 0 elsewhere.
     """
     S = np.asarray(S, dtype=np.float64)
     b = np.asarray(b, dtype=np.float64)

@@ -36,16 +36,10 @@ _PRODUCT_BYTES = 2.5e6  # products of their coordinates kept too: more would lea
 
 @dataclass
 class Certificate:
-    """What a point of the dual is worth.
+    """Values of dual and primal at a point of the dual, their relative gap, and the best margin γ.
 
-    Attributes
-    ----------
-    dual, primal : float
-        Values of the two problems; the optimum lies between them.
-    gap : float
-        Their difference, relative to the largest of both, of ½‖M‖² and of 1e-9 Σ u d².
-    gamma : float
-        The margin γ that is best for the metric: the multiplier of the sum constraint.
+    The optimum lies between both values. The gap is relative to the largest of both, of ½‖M‖² and
+    of 1e-9 Σ u d².
     """
 
     dual: float
@@ -64,25 +58,7 @@ class Certificate:
 
 @dataclass
 class PairSolution:
-    """Where a solver stopped.
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (n_pairs,)
-        Multipliers of the pairs.
-    matrix : ndarray of shape (r, r)
-        ``M(α)``, indefinite in general.
-    metric : ndarray of shape (r, r)
-        The matrix of the learned metric: ``M(α)``, or its positive part.
-    certificate : Certificate
-        Values, gap and γ.
-    n_iter : int
-        Steps taken.
-    converged : bool
-        Whether the gap is within the tolerance.
-    solver : str
-        "interior" or "first-order".
-    """
+    """Where a solver stopped: α, ``M(α)``, the metric (it or its positive part), certificate."""
 
     alpha: np.ndarray
     matrix: np.ndarray
@@ -96,22 +72,8 @@ class PairSolution:
 class PairDual:
     """The problem: passes over the pairs in blocks, and the certificate.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, r)
-        Coordinates of the points.
-    pairs : ndarray of shape (n_pairs, 2)
-        Row numbers in Z.
-    signs : ndarray of shape (n_pairs,)
-        +1 for dissimilar, -1 for similar pairs.
-    upper : ndarray of shape (n_pairs,)
-        Upper bounds of α.
-    least : float
-        Lower bound of the sum of α over dissimilar pairs.
-    prior : ndarray of shape (r, r), default=None
-        Matrix of the prior metric; None is the identity.
-    psd : bool, default=True
-        Whether the metric must be positive semi-definite.
+    Signs are +1 for dissimilar, -1 for similar pairs; ``upper`` bounds α, ``least`` the sum of α
+    over dissimilar pairs; a ``prior`` of None is the identity.
     """
 
     def __init__(
@@ -352,15 +314,6 @@ class ComparisonDual(PairDual):
 
     All of them are as dissimilar pairs. What shall exceed its value in the prior metric by γ is the
     difference of two squared distances.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, r)
-        Coordinates of the points.
-    near, far : ndarray of shape (n_tuples, 2)
-        Row numbers in Z: the first pairs shall be nearer than the second ones.
-    upper, least, prior, psd : object
-        As in :class:`PairDual`.
     """
 
     def __init__(

@@ -46,20 +46,7 @@ def _flops(N: int, r: int, *, psd: bool) -> float:
 
 
 def pair_bytes(n_pairs: int, r: int) -> int:
-    """Bytes that a solver takes at its peak for so many pairs in r dimensions, besides the points.
-
-    Parameters
-    ----------
-    n_pairs : int
-        Number of pairs.
-    r : int
-        Dimensions.
-
-    Returns
-    -------
-    int
-        An estimate, within a factor of two.
-    """
+    """Bytes of a solver at its peak for so many pairs in r dimensions, within a factor of two."""
     N, products = float(n_pairs), r * (r + 1) / 2
     taken = 8 * N * (r + 30) + 8 * 6 * r * r  # differences, multipliers, matrices
     if _flops(n_pairs, r, psd=True) > _MOST_FLOPS:
@@ -346,8 +333,6 @@ def _best_multiple(problem: PairDual, metric: np.ndarray) -> np.ndarray:
 def _inwards(products: Any, target: float) -> Any:
     """How products far from their target, or eigenvalues of a matrix of them, shall change [1]_.
 
-    References
-    ----------
     .. [1] Gondzio, "Multiple centrality corrections in a primal-dual method for linear
        programming", Computational Optimization and Applications 6, 1996.
     """

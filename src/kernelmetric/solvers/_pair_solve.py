@@ -37,43 +37,12 @@ def solve_pairs(
     sharp: bool = True,
     report: Report | None = None,
 ) -> PairSolution:
-    """Solve the dual of metrics learned from pairs, and certify the answer.
+    """Solve the dual of metrics learned from pairs to a relative gap of ``tol``, and certify it.
 
-    Parameters
-    ----------
-    problem : PairDual
-        The problem.
-    tol : float, default=1e-3
-        Relative duality gap that is good enough.
-    max_iter : int, default=2000
-        The most steps of a first-order method; an interior-point method needs tens.
-    metric : ndarray of shape (r, r), default=None
-        A metric near that of the solution, where to begin: that of fewer pairs, for instance. The
-        solution is the same.
-    solver : {"auto", "interior", "first-order"}, default="auto"
-        "auto" takes the interior-point method while a step of it takes about a second at most:
-        up to some 2,000 pairs, or 100,000 pairs in 30 coordinates.
-    sharp : bool, default=True
-        Whether the interior-point method goes on, whatever the tolerance: to 1e-9, or to 1e-6
-        where a step of it takes more than a tenth of a second.
-    report : callable, default=None
-        Called with the number of steps, the gap and the best metric so far; a true answer stops.
-
-    Returns
-    -------
-    PairSolution
-        Multipliers, metric and certificate; ``converged`` says whether the gap is within ``tol``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmetric.solvers import PairDual, solve_pairs
-    >>> Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> pairs, signs = np.array([[0, 1], [0, 2]]), np.array([-1.0, 1.0])
-    >>> found = solve_pairs(PairDual(Z, pairs, signs, np.array([10.0, 10.0]), 2.0))
-    >>> np.round(found.metric, 4)
-    array([[0., 0.],
-           [0., 2.]])
+    "auto" takes the interior-point method while a step of it takes about a second at most: up to
+    some 2,000 pairs, or 100,000 pairs in 30 coordinates. ``sharp``: that method goes on to 1e-9, or
+    to 1e-6 where a step is slow. It begins near ``metric``; a true answer of
+    ``report(n_steps, gap, metric)`` stops it.
     """
     if solver not in ("auto", "interior", "first-order"):
         raise ValueError(

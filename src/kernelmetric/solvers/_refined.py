@@ -14,32 +14,12 @@ _LOOSEST = 1e-2  # residual beyond which a solution is none
 def solve_in_place(
     K: np.ndarray, B: np.ndarray, *, tol: float = 1e-4, max_iter: int = 20, ridge: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solve ``K X = B`` for a positive semi-definite K in float32, which is no more afterwards.
+    """Solve ``K X = B`` for a positive semi-definite K in float32, which is overwritten.
 
     Conjugate gradients, preconditioned by the Cholesky factor of K in single precision: a few
     products where its smallest eigenvalue is above rounding. The factor takes one triangle of K,
-    the products the other, so that there is one n × n array. Where that does not converge, K is
-    singular in directions that B has, and ``(K + ridge I) X = B`` is solved instead.
-
-    Parameters
-    ----------
-    K : ndarray of float32 of shape (n, n)
-        The matrix, in C order. Overwritten.
-    B : ndarray of shape (n, p)
-        Right-hand sides, in the range of K.
-    tol : float, default=1e-4
-        The residual of every column, relative to it.
-    max_iter : int, default=20
-        The most products, of K and then of ``K + ridge I``.
-    ridge : float, default=0.0
-        What to add to a singular K, at least a few times its rounding.
-
-    Returns
-    -------
-    X : ndarray of float64 of shape (n, p)
-        The solution.
-    image : ndarray of float64 of shape (n, p)
-        ``K X``, which is B up to the residual, and up to ``ridge X`` where K is singular.
+    the products the other, so that there is one n × n array. Where that does not converge,
+    ``(K + ridge I) X = B`` is solved instead. Returns X and ``K X``, both in float64.
     """
     diagonal = K.diagonal().copy()
     rounding = float(np.finfo(np.float32).eps * np.abs(diagonal).max())

@@ -19,17 +19,7 @@ _FEW = 4  # columns of targets that need not become fewer
 
 
 class Family(NamedTuple):
-    """Kernels that are functions of one distance, apart from their width.
-
-    Parameters
-    ----------
-    kernel : type or str
-        Class of the kernel, or its name.
-    distances : callable
-        ``distances(X) -> D``, or ``distances(A, B)``; the kernel is exp(-γ D).
-    widths : ndarray
-        Widths 1 / γ to try, in units of the median of D.
-    """
+    """Kernels exp(-γ D) of one distance, apart from their width, in units of the median of D."""
 
     kernel: Any
     distances: Callable[..., np.ndarray]
@@ -39,30 +29,9 @@ class Family(NamedTuple):
 class Grid:
     """Leave-one-out errors of one family over widths and ridges, computed where they are needed.
 
-    Most of it is in single precision, which is enough to compare.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-    Y : ndarray of shape (n, p)
-        Targets.
-    family : Family
-        The kernels.
-    judged : int, default=None
-        How many points to leave out, evenly spaced: 400 of 500 take two thirds of the time. All,
-        if None.
-    roots : ndarray of shape (n,), default=None
-        Square roots of what the errors of the points count, in the regression and left out.
-
-    Attributes
-    ----------
-    gammas : ndarray of shape (g,)
-        Inverse widths, from narrow to wide.
-    errors : ndarray of shape (g, r)
-        Mean squared errors, a row for each width, a column for each ridge; NaN: not computed.
-    dimensions : ndarray of shape (g, r)
-        Effective dimensions of the regressions, likewise.
+    ``errors`` and ``dimensions`` (effective ones) have a row for each of ``gammas``, from narrow to
+    wide, a column for each ridge, and NaN where not computed, mostly in single precision.
+    ``judged`` evenly spaced points are left out; ``roots`` are square roots of the points' weights.
     """
 
     def __init__(
@@ -190,28 +159,11 @@ def left_out(
     judged: int | None = None,
     roots: np.ndarray | None = None,
 ) -> tuple[float, float]:
-    """Error of ridge regression on points left out, and its effective dimension.
+    """Mean squared error of ridge regression on points left out, and its effective dimension.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Gram matrix; the arithmetic has its precision.
-    Y : ndarray of shape (n, p)
-        Targets.
-    ridge : float
-        The ridge λ, positive.
-    judged : int, default=None
-        How many of the last points to leave out, one at a time; all, if None.
-    roots : ndarray of shape (n,), default=None
-        Square roots of what the errors of the points count. Regression by weights w is plain
-        regression with rows times √w, and its residuals are √w times those left out.
-
-    Returns
-    -------
-    error : float
-        Mean of the squared residuals over points and columns.
-    dimension : float
-        Sum of w / (w + λ) over the eigenvalues w of K + 1; NaN where not all are left out.
+    The last ``judged`` points are left out one at a time. Regression by weights w is plain
+    regression with rows times √w (``roots``), and its residuals are √w times those left out. The
+    dimension is Σ w / (w + λ) over the eigenvalues w of K + 1; NaN where not all are left out.
     """
     F, signs, own = few_columns(Y)
     if roots is not None:  # the products of rows are no longer those of classes alone
@@ -242,24 +194,7 @@ def with_intercept(K: np.ndarray, roots: np.ndarray | None = None) -> np.ndarray
 def ridge_solution(
     K: np.ndarray, Y: np.ndarray, ridge: float, roots: np.ndarray | None = None
 ) -> np.ndarray:
-    """Coefficients of ridge regression: predictions are ``(K + 1) alpha``.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Gram matrix.
-    Y : ndarray of shape (n, p)
-        Targets.
-    ridge : float
-        The ridge λ, positive.
-    roots : ndarray of shape (n,), default=None
-        Square roots of what the errors of the points count.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
-        The coefficients.
-    """
+    """Coefficients of ridge regression: predictions are ``(K + 1) alpha``."""
     factor = cholesky_factor(with_intercept(K, roots), ridge), True
     if roots is None:
         return linalg.cho_solve(factor, Y)
@@ -317,26 +252,11 @@ def evenly(n: int, most: int) -> np.ndarray:
 
 
 def few_columns(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Columns that stand for those of Y wherever only the products of its rows matter.
+    """Columns F, signs and ``own`` with Y Yᵀ = own I + F diag(signs) Fᵀ, F with few columns.
 
-    Squared errors, added up over columns, are such a place. With p columns of ±1, one for each
-    class, Y Yᵀ = (p - 4) 11ᵀ + 4 E Eᵀ, where E has ones for the members of each class. A class of
-    one point adds no more than an entry of the diagonal to E Eᵀ. Where most classes are of one,
-    the diagonal is the identity, less the entries of other points.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, p)
-        Targets.
-
-    Returns
-    -------
-    F : ndarray of shape (n, q)
-        Columns, q at most p.
-    signs : ndarray of shape (q,)
-        Their signs.
-    own : float
-        What the diagonal has besides, so that Y Yᵀ = own I + F diag(signs) Fᵀ.
+    With p columns of ±1, one for each class, Y Yᵀ = (p - 4) 11ᵀ + 4 E Eᵀ, where E has ones for the
+    members of each class. A class of one point adds no more than an entry of the diagonal to E Eᵀ.
+    Where most classes are of one, the diagonal is the identity, less the entries of other points.
     """
     n, p = Y.shape
     mine = Y == 1.0

@@ -20,21 +20,10 @@ _ROUNDS = 4  # blocks added to the basis before it is cut back
 
 
 class Eigenpairs(NamedTuple):
-    """Eigenvalues and eigenvectors, and how good they are.
+    """Eigenvalues, ascending, orthonormal eigenvectors, and how good they are.
 
-    Attributes
-    ----------
-    values : ndarray of shape (k,)
-        Eigenvalues, ascending.
-    vectors : ndarray of shape (n, k)
-        Orthonormal eigenvectors, the largest entry of each positive.
-    residuals : ndarray of shape (k,)
-        ``‖A v - value v‖`` of each, measured at the end. Within so much of each value lies an
-        eigenvalue.
-    converged : bool
-        Whether all residuals are within the tolerance.
-    n_matvecs : int
-        Products with a vector, those in float32 included.
+    The largest entry of each vector is positive. Within ``residuals``, ``‖A v - value v‖`` measured
+    at the end, of each value lies an eigenvalue. ``n_matvecs`` counts products in float32 too.
     """
 
     values: np.ndarray
@@ -57,56 +46,16 @@ def smallest_eigenvectors(
     """Eigenvectors of the smallest eigenvalues of a symmetric matrix, negative ones first.
 
     Up to a thousand rows, or where many of all eigenvectors are wanted, by LAPACK; beyond, by
-    Davidson's method with a Chebyshev filter, on all threads, from a random or a given start.
+    Davidson's method with a Chebyshev filter [1]_ from a random or a given start. Those found are
+    orthogonal to ``null``, and eigenvectors of P A P with the projection P onto its complement.
+    ``tol`` is in units of the largest absolute eigenvalue; ``max_iter`` counts blocks of 16
+    vectors.
 
-    Parameters
-    ----------
-    A : sparse array, ndarray or LinearOperator of shape (n, n)
-        Symmetric, indefinite or not.
-    n_components : int
-        Number of eigenvectors.
-    null : ndarray of shape (n,) or (n, c), default=None
-        Vectors projected out: those found are orthogonal to them, and eigenvectors of P A P with
-        the projection P onto the complement. The trivial vector of a Laplacian, for one; it is
-        not the first to come when A is indefinite.
-    start : ndarray of shape (n, p), default=None
-        Vectors to begin with, such as the eigenvectors of a similar matrix.
-    tol : float, default=1e-6
-        Largest residual, in units of the largest absolute eigenvalue.
-    max_iter : int, default=500
-        The most blocks of 16 vectors added to the basis. A warning says that it was reached.
-    random_state : int, RandomState or None, default=None
-        For the start, and for the random vectors that look for eigenvectors overlooked.
+    A step multiplies 16 vectors ten times, nine of them in float32; two arrays of n × (k + 74)
+    float64 are held. Random vectors through the filter look for eigenvectors overlooked.
 
-    Returns
-    -------
-    Eigenpairs
-        Values, vectors, residuals, whether they converged, and the number of products.
-
-    Notes
-    -----
-    A step multiplies 16 vectors ten times, nine of them in float32, and takes O(n m) operations
-    for each of them, m = k + 74; two arrays of n × m float64 are held. Residuals certify that
-    these are eigenvectors. That none was overlooked, as in a graph of many components, is looked
-    after by random vectors through the filter, which must not find a smaller one at the end.
-
-    References
-    ----------
     .. [1] Zhou, Saad, "A Chebyshev-Davidson algorithm for large symmetric eigenproblems", SIAM
        Journal on Matrix Analysis and Applications 29 (2007).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from kernelmetric.solvers import smallest_eigenvectors
-    >>> path = sparse.diags_array([-np.ones(4), np.r_[1, 2, 2, 2, 1.0], -np.ones(4)],
-    ...                           offsets=[-1, 0, 1])
-    >>> found = smallest_eigenvectors(path, 2, null=np.ones(5))
-    >>> found.values.round(4)
-    array([0.382, 1.382])
-    >>> found.converged
-    True
     """
     rng = check_random_state(random_state)
     A, order = _near_rows(A)

@@ -11,21 +11,7 @@ from scipy import linalg
 
 @dataclass
 class SparsePrecision:
-    """Where the descent stopped.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (d, d)
-        Positive definite, with exact zeros.
-    value : float
-        The objective.
-    gap : float
-        Its distance from a value of the dual, divided by d.
-    n_iter : int
-        Iterations done.
-    converged : bool
-        Whether the gap is within the tolerance.
-    """
+    """Where the descent stopped: a matrix with exact zeros, and its duality gap divided by d."""
 
     matrix: np.ndarray
     value: float
@@ -43,46 +29,15 @@ def sparse_precision(
     start: np.ndarray | None = None,
     report: Callable[[np.ndarray, float], bool] | None = None,
 ) -> SparsePrecision:
-    r"""Minimise ``tr SM - log det M - d + λ Σ_{i≠j} |M_ij|`` over positive definite matrices.
+    """Minimise ``tr SM - log det M - d + λ Σ_{i≠j} |M_ij|`` over positive definite matrices.
 
     Steps along the gradient ``S - M⁻¹``, entries drawn towards zero after each [1]_, of the length
-    of Barzilai and Borwein, shortened until M stays definite and the objective falls. scikit-learn
-    has coordinate descent for it, which needs a positive semi-definite S and has no certificate of
-    the value; this is some times faster up to hundreds of features.
+    of Barzilai and Borwein, shortened until M stays definite and the objective falls.
+    scikit-learn's coordinate descent needs a positive semi-definite S and has no certificate; this
+    is some times faster up to hundreds of features. A true answer of ``report(M, value)`` stops.
 
-    Parameters
-    ----------
-    S : ndarray of shape (d, d)
-        Symmetric, with a positive diagonal.
-    penalty : float
-        λ.
-    tol : float, default=1e-4
-        Duality gap for each row of S that is good enough.
-    max_iter : int, default=1000
-        The most iterations.
-    start : ndarray of shape (d, d), default=None
-        Positive definite, where to begin; None is the inverse of the diagonal of S.
-    report : callable, default=None
-        Called with M and the objective after every iteration; a true answer stops.
-
-    Returns
-    -------
-    SparsePrecision
-        The best matrix, its value and its gap.
-
-    References
-    ----------
     .. [1] Guillot, Rajaratnam, Rolfs, Maleki and Wong, "Iterative thresholding algorithm for sparse
        inverse covariance estimation", NIPS 2012.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmetric.solvers import sparse_precision
-    >>> S = np.array([[2.0, 0.5], [0.5, 2.0]])
-    >>> np.round(sparse_precision(S, 0.5).matrix, 3)
-    array([[0.5, 0. ],
-           [0. , 0.5]])
     """
     d = len(S)
     # In units in which the diagonal is one, features of any scale are alike.

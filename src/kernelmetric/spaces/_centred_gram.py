@@ -33,24 +33,10 @@ _SKETCH = 4  # points per column of a sketch
 class CentredGram:
     """H K H with H = I - 11ᵀ/n, as something to multiply by.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Bound kernel.
-    X : array of shape (n, d)
-        Training points.
-    hold : bool
-        Whether to keep the n × n matrix K; otherwise every product computes its blocks anew, in
-        O(n² d) time and one block of rows of memory.
-    narrow : bool
-        Whether K is held and multiplied in float32, rather than float64.
-    trace : float
-        Trace of K: the sum of squared norms in the feature space.
-    single : bool
-        Whether the kernel values have no more than the digits of float32.
-    weights : Weights, default=None
-        Of the points. Then K is ``S K S`` with the roots of the weights on the diagonal of S, as
-        its scatter asks for, and the mean is that by weights.
+    Where K is not held, a product computes its blocks anew: O(n² d) time, a block of rows in
+    memory. ``narrow``: K is held and multiplied in float32. ``single``: its values have only the
+    digits of float32. ``trace`` is that of K. With weights, K is ``S K S`` with their roots on the
+    diagonal of S, and the mean is that by weights.
     """
 
     def __init__(

@@ -53,12 +53,9 @@ def _scale(points: np.ndarray) -> float:
 def rpcholesky_rows(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) -> np.ndarray:
     """Choose rows by randomly pivoted Cholesky [1]_, on a random sample of 20,000.
 
-    Every pivot is drawn with probability proportional to what the earlier ones leave of
-    k(x, x); then its kernel column is eliminated. O(n m²) time, m kernel columns, n × m memory.
-    Fewer than m rows are chosen when they already span everything.
+    Every pivot is drawn with probability proportional to what the earlier ones leave of k(x, x).
+    O(n m²) time, n × m memory; fewer than m rows where they already span everything.
 
-    References
-    ----------
     .. [1] Y. Chen, E. N. Epperly, J. A. Tropp, R. J. Webber. "Randomly pivoted Cholesky:
        practical approximation of a kernel matrix with few entry evaluations". Communications on
        Pure and Applied Mathematics, 2025.

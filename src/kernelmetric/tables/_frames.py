@@ -30,18 +30,8 @@ _EXACT = 2**53  # up to which floats hold all whole numbers
 class Column(NamedTuple):
     """One column of a table.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    kind : str
-        One of the kinds above.
-    values : ndarray of shape (n,)
-        Numbers with NaN for gaps; of names, text with None for gaps, also where they are ordered.
-    levels : tuple of str
-        Ordered names, from first to last.
-    lost : ndarray of shape (n,) or None
-        What to add to the values, which floats cannot hold: digits beyond the sixteenth.
+    Values are numbers with NaN for gaps, or text with None for gaps, also where ``levels`` order
+    it. ``lost`` is what to add to values whose digits a float cannot hold.
     """
 
     name: str
@@ -71,16 +61,7 @@ def is_frame(X: Any) -> bool:
 def is_table(X: Any) -> bool:
     """Whether X has columns that only a schema can turn into numbers: names, dates, gaps.
 
-    Parameters
-    ----------
-    X : object
-        Anything that may hold points.
-
-    Returns
-    -------
-    bool
-        False for arrays of numbers, and for frames of numbers and booleans without gaps, unless
-        floats do not tell the numbers of a column apart.
+    Also where floats do not tell the numbers of a column apart.
     """
     if isinstance(X, np.ndarray):
         return X.ndim == 2 and X.dtype.kind in "OUS" and not _all_numbers(X)
@@ -100,18 +81,7 @@ def is_table(X: Any) -> bool:
 
 
 def holds_objects(X: Any) -> bool:
-    """Whether points are texts, other objects or cells of a table, and no rows of numbers.
-
-    Parameters
-    ----------
-    X : object
-        Anything that may hold points.
-
-    Returns
-    -------
-    bool
-        False where only numbers are found.
-    """
+    """Whether points are texts, other objects or cells of a table, and no rows of numbers."""
     if is_table(X):
         return True
     if not isinstance(X, np.ndarray | list | tuple) and not hasattr(X, "iloc"):
@@ -124,18 +94,7 @@ def holds_objects(X: Any) -> bool:
 
 
 def column_names(X: Any) -> list[str]:
-    """Names of the columns, all different.
-
-    Parameters
-    ----------
-    X : frame or ndarray
-        A table.
-
-    Returns
-    -------
-    list of str
-        As text, whatever the frame has them as.
-    """
+    """Names of the columns as text, all different."""
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return [f"x{j}" for j in range(X.shape[1])]
     if hasattr(X, "collect"):
@@ -152,20 +111,7 @@ def column_names(X: Any) -> list[str]:
 
 
 def read_columns(X: Any, names: list[str]) -> list[Column]:
-    """Columns of a table, by name.
-
-    Parameters
-    ----------
-    X : frame or ndarray
-        The table.
-    names : list of str
-        Which columns, in this order; all are there.
-
-    Returns
-    -------
-    list of Column
-        What they hold.
-    """
+    """Columns of a table, by name, in the order of ``names``."""
     places = {name: j for j, name in enumerate(column_names(X))}
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         numbers = X.astype(np.float64)

@@ -35,33 +35,12 @@ def choose_lam(
     n_votes: int,
     rng: np.random.RandomState,
 ) -> tuple[float, dict[float, float]]:
-    """The λ under which labels that were hidden are found again.
+    """The λ under which labels that were hidden are found again, and the shares found by λ.
 
-    Every fold of the labelled points is hidden in turn, everything embedded anew, and the hidden
-    points classified by their nearest labelled ones. The default, infinity, gives way only to
-    a λ that is better by more than one standard error of the difference, point by point.
-
-    Parameters
-    ----------
-    embed : callable
-        ``embed(codes, lam)`` gives the embedding of all points.
-    codes : ndarray of shape (n,) or None
-        Class codes, negative where unlabelled; None where there are no labels.
-    scale : float
-        Size of the penalty.
-    n_folds : int
-        Number of folds.
-    n_votes : int
-        Neighbours that vote.
-    rng : RandomState
-        For the folds.
-
-    Returns
-    -------
-    lam : float
-        The choice; infinity means that labels did not help.
-    scores : dict of float to float
-        Share of hidden labels found again, by λ; empty where there were too few labels.
+    Every fold of the labelled points is hidden in turn, everything embedded anew by
+    ``embed(codes, lam)``, and the hidden points classified by their nearest labelled ones. The
+    default, infinity, gives way only to a λ that is better by more than one standard error of the
+    difference.
     """
     if codes is None:
         return 2.0**HEARD / scale, {}
@@ -87,22 +66,7 @@ def choose_lam(
 def hidden_folds(
     codes: np.ndarray, n_folds: int, rng: np.random.RandomState
 ) -> Iterator[np.ndarray]:
-    """Codes with one fold after another hidden, each class spread evenly over the folds.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        Class codes, negative where unlabelled.
-    n_folds : int
-        Number of folds.
-    rng : RandomState
-        For the order within classes.
-
-    Yields
-    ------
-    ndarray of shape (n,)
-        Codes that still show two classes at least.
-    """
+    """Codes with one fold after another hidden (negative), which show two classes at least."""
     labelled = rng.permutation(np.flatnonzero(codes >= 0))
     labelled = labelled[np.argsort(codes[labelled], kind="stable")]
     n_folds = min(n_folds, len(labelled))  # more would hide nothing
@@ -114,24 +78,7 @@ def hidden_folds(
 
 
 def vote(E: np.ndarray, codes: np.ndarray, points: np.ndarray, n_votes: int) -> np.ndarray:
-    """Class codes of points by their nearest labelled ones.
-
-    Parameters
-    ----------
-    E : ndarray of shape (n, d)
-        Embedding.
-    codes : ndarray of shape (n,)
-        Class codes, negative where unlabelled.
-    points : ndarray of shape (m, d)
-        What to classify.
-    n_votes : int
-        Neighbours that vote, or all the labelled points where they are fewer.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Class codes.
-    """
+    """Class codes of points by their ``n_votes`` nearest labelled ones, or all where fewer."""
     labelled = codes >= 0
     nearest = KNeighborsClassifier(min(n_votes, int(labelled.sum())))
     return nearest.fit(E[labelled], codes[labelled]).predict(points)
@@ -143,20 +90,7 @@ def _found(E: np.ndarray, kept: np.ndarray, codes: np.ndarray, n_votes: int) -> 
 
 
 def label_mass(E: np.ndarray, labelled: np.ndarray) -> np.ndarray:
-    """Share of each eigenvector on labelled points; a warning where that is most of most of them.
-
-    Parameters
-    ----------
-    E : ndarray of shape (n, d)
-        Embedding.
-    labelled : ndarray of bool of shape (n,)
-        Which points have a label.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Shares of the squared length.
-    """
+    """Share of each eigenvector's squared length on labelled points; warns where it is large."""
     on_labels, total = (
         np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in (E[labelled], E)
     )

@@ -147,18 +147,7 @@ class RobustCost(PaperCost):
 
 
 def bounded(C: Any) -> sparse.csr_array:
-    """Weights scaled down, symmetrically, until no point's weights add up to more than one.
-
-    Parameters
-    ----------
-    C : sparse array of shape (n, n)
-        Symmetric, non-negative.
-
-    Returns
-    -------
-    sparse array of shape (n, n)
-        ``c_ij min(t_i, t_j)``, ``t_i = min(1, 1 / Σ_j c_ij)``.
-    """
+    """``c_ij min(t_i, t_j)``, ``t_i = min(1, 1 / Σ_j c_ij)``: a point's sum is one at most."""
     C = sparse.coo_array(C)
     t = 1.0 / np.maximum(np.bincount(C.row, weights=C.data, minlength=C.shape[0]), 1.0)
     return sparse.csr_array((C.data * np.minimum(t[C.row], t[C.col]), (C.row, C.col)), C.shape)

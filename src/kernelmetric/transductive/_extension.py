@@ -10,33 +10,8 @@ from kernelmetric.compute import map_rows, nearest_neighbors
 def interpolate(points: np.ndarray, E: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
     """Mean of the embedding at the k nearest points, weighed by one over the squared distance.
 
-    Continuous, and exact at the points themselves; where several coincide, their mean.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-        Training points.
-    E : ndarray of shape (n, r)
-        Their embedding.
-    queries : ndarray of shape (m, d)
-        New points.
-    k : int
-        Number of neighbours.
-
-    Returns
-    -------
-    ndarray of shape (m, r)
-        O(m n d) time; one block of rows × n in memory. NaN for queries so far away that squared
-        distances overflow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelmetric.transductive._extension import interpolate
-    >>> points, E = np.array([[0.0], [1.0], [5.0]]), np.array([[0.0], [10.0], [20.0]])
-    >>> interpolate(points, E, np.array([[1.0], [0.5]]), k=2)
-    array([[10.],
-           [ 5.]])
+    Exact at the points themselves. NaN where squared distances overflow. O(m n d) time, a block of
+    rows in memory.
     """
     neighbors = nearest_neighbors(points, k, queries=queries)[0]
 

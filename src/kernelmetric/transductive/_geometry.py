@@ -31,21 +31,11 @@ _HIDDEN = 200  # labels of a fold that are looked for: more would say the same
 
 
 class Graph(NamedTuple):
-    """A graph, and what to call it.
+    """A graph of a kind, and its symmetric weights.
 
-    Parameters
-    ----------
-    kind : str
-        'neighbors', 'gaussian', 'given', 'none' where the penalty looks at none, or 'points' for
-        the points as they are.
-    size : float or None
-        Number of neighbours, or width.
-    weights : sparse array, ndarray or None
-        Symmetric, of shape (n, n).
-    heard : bool, default=False
-        Whether labels are in the cost when the graph is judged.
-    gaps : bool, default=False
-        Whether it has parts that nothing joins to a label, of which to warn.
+    ``kind`` is 'neighbors', 'gaussian', 'given', 'none' where the penalty reads none, or 'points'
+    for the points as they are. ``heard``: labels are in the cost when it is judged. ``gaps``: some
+    parts have no label.
     """
 
     kind: str
@@ -64,22 +54,9 @@ POINTS = Graph("points", None, None)
 
 
 class Choice(NamedTuple):
-    """What was chosen, and why.
+    """The chosen graph, penalty, dimension and λ, with the scores of what was tried.
 
-    Parameters
-    ----------
-    graph : Graph
-        The graph.
-    geometry : Geometry
-        The penalty on it.
-    n_components : int
-        The dimension.
-    lam : float or None
-        λ that it was judged with; None where labels were not in the cost.
-    alone : Eigenpairs or None
-        The embedding without labels, where it is known.
-    graph_scores, dimension_scores : dict
-        Mean scores: the best of each graph, and of the chosen graph by dimension.
+    ``lam`` is None where labels were not in the cost; ``alone`` is the embedding without labels.
     """
 
     graph: Graph
@@ -94,27 +71,10 @@ class Choice(NamedTuple):
 def candidate_graphs(
     graph: Any, n_neighbors: Any, points: np.ndarray, codes: np.ndarray | None
 ) -> Iterator[Graph]:
-    """The graphs to choose from, the one to prefer first; by hand, only that one.
+    """The graphs to choose from, the one to prefer first, each made when it is asked for.
 
-    Preferred are the fewest neighbours with which most parts of the graph hold a label: to a part
-    without one no label finds a way, whatever the embedding. Others are tried only where there
-    are labels enough to judge them.
-
-    Parameters
-    ----------
-    graph : str, array or callable
-        As the user gives it.
-    n_neighbors : int or 'auto'
-        As the user gives it.
-    points : ndarray of shape (n, d)
-        Points.
-    codes : ndarray of shape (n,) or None
-        Class codes, negative where unlabelled.
-
-    Yields
-    ------
-    Graph
-        Made when it is asked for: one at a time is in memory.
+    Preferred are the fewest neighbours with which most parts of the graph hold a label. Others are
+    tried only where there are labels enough to judge them.
     """
     n, name = len(points), graph if isinstance(graph, str) else "given"
     by_hand = not isinstance(n_neighbors, str)
@@ -158,33 +118,9 @@ def choose_geometry(
 ) -> Choice:
     """The graph and the dimension in which hidden labels are near their own class.
 
-    Parameters
-    ----------
-    graphs : iterator of Graph
-        To choose from, the preferred one first.
-    make : callable
-        ``make(weights)`` gives the penalty.
-    embed : callable
-        ``embed(geometry, n_components, lam, codes)`` solves the eigenproblem.
-    codes : ndarray of shape (n,) or None
-        Class codes, negative where unlabelled.
-    n_components : int or None
-        The dimension, or None to choose it.
-    lam : float or 'auto'
-        As the user gives it.
-    n_samples : int
-        Number of points.
-    n_folds : int
-        Folds of hidden labels, the same ones in every fit.
-    points : ndarray of shape (n, d), default=None
-        Kept as they are unless a graph is clearly better; None where a graph is wanted anyway.
-
-    Returns
-    -------
-    Choice
-        That of the highest mean score; of equal ones the preferred graph, and the usual dimension.
-        The points, unless its mean is higher than theirs by more than one standard error of the
-        difference: it is the best of many, and so has luck on its side.
+    ``make(weights)`` gives the penalty, ``embed(geometry, n_components, lam, codes)`` the
+    embedding. The points as they are stay unless a graph is better by more than one standard error
+    of the difference: as the best of many, it has luck on its side.
     """
     first, second = next(graphs), next(graphs, None)
     geometry = make(first.weights)
@@ -238,29 +174,11 @@ def hidden_scores(
     codes: np.ndarray,
     dimensions: list[int],
 ) -> np.ndarray:
-    r"""How near each point of hidden label is to its own class, in the first d coordinates.
+    """How near each point of hidden label is to its own class, in the first d coordinates.
 
-    .. math:: \frac{o^4}{s^4 + o^4}, \quad s, o \text{ the distances to the nearest label of the
-        same and of another class}
-
-    More than ½ where the nearest label is right. It tells a near miss from a far one, and so
-    varies less than the share of right ones.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        The penalty, in whose basis the eigenvectors may be.
-    found : Eigenpairs
-        The embedding.
-    kept, codes : ndarray of shape (n,)
-        Class codes with some hidden, and all of them; negative where unlabelled.
-    dimensions : list of int
-        Ascending.
-
-    Returns
-    -------
-    ndarray of shape (len(dimensions), m)
-        Zero where no label of the class is kept.
+    ``o⁴ / (s⁴ + o⁴)`` with s, o the distances to the nearest label of the same and of another
+    class: more than ½ where the nearest label is right, zero where no label of the class is kept.
+    It varies less than the share of right ones.
     """
     hidden, labels = _hidden_and_kept(kept, codes)
     V = found.vectors
@@ -277,20 +195,7 @@ def hidden_scores(
 
 
 def point_scores(points: np.ndarray, kept: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The same as :func:`hidden_scores` for the points as they are.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-        Points.
-    kept, codes : ndarray of shape (n,)
-        Class codes with some hidden, and all of them; negative where unlabelled.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Zero where no label of the class is kept.
-    """
+    """The same as :func:`hidden_scores` for the points as they are."""
     hidden, labels = _hidden_and_kept(kept, codes)
     D2 = np.asarray(squared_distances(points[hidden], points[labels]), dtype=np.float64)
     return _nearness(D2, codes[hidden][:, None] == codes[labels])

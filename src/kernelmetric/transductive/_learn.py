@@ -25,19 +25,7 @@ from kernelmetric.transductive._source import Source
 
 
 class Learned(NamedTuple):
-    """What a fit found.
-
-    Parameters
-    ----------
-    found : Eigenpairs
-        The embedding.
-    geometry : Geometry
-        The penalty, in whose basis it may be.
-    spoken_of : ndarray of bool of shape (n,)
-        The points that have a label, or are in a pair.
-    chosen : dict
-        What was chosen, and why, by the names of the attributes.
-    """
+    """The embedding of a fit, its penalty, the points with a label or pair, and what was chosen."""
 
     found: Eigenpairs
     geometry: Geometry
@@ -54,28 +42,7 @@ def learn(
     start: Any,
     weights: np.ndarray | None = None,
 ) -> Learned:
-    """Choose graph, dimension and λ, and solve.
-
-    Parameters
-    ----------
-    metric : TransductiveDistance
-        Whose parameters are read.
-    points : ndarray of shape (n, d)
-        Points, in the coordinates of the prior.
-    source : Source
-        Labels or pairs.
-    penalty, cost : objects
-        As the parameters mean them.
-    start : ndarray of shape (n, p) or None
-        Vectors near the wanted ones.
-    weights : ndarray of shape (n,), default=None
-        What the part of each point in the cost counts.
-
-    Returns
-    -------
-    Learned
-        The embedding, and how it came about.
-    """
+    """Choose graph, dimension and λ, and solve."""
     lam = metric.lam if isinstance(metric.lam, str) else float(metric.lam)
     codes, rng = source.codes, check_random_state(metric.random_state)
     options = {"tol": metric.tol, "random_state": rng.randint(2**31 - 1)}

@@ -15,26 +15,7 @@ _BLOCKS = 2**23  # tiles of distances, and what is too small to count
 def peak_bytes(
     penalty: Any, graph: Any, shape: tuple[int, int], n_components: int | None, n_neighbors: Any
 ) -> int:
-    """Bytes that a fit takes besides the data.
-
-    Parameters
-    ----------
-    penalty : penalty
-        What turns points and a graph into a matrix.
-    graph : object
-        As the user gives it; one that is made already is not counted.
-    shape : tuple of int
-        Numbers of points and features.
-    n_components : int or None
-        None is the largest that is tried.
-    n_neighbors : int or 'auto'
-        The same.
-
-    Returns
-    -------
-    int
-        Measured to be within a factor of two from 700 points on.
-    """
+    """Bytes that a fit takes besides the data, within a factor of two from 700 points on."""
     n, n_features = shape
     automatic, name = isinstance(n_neighbors, str), graph if isinstance(graph, str) else ""
     d = min(n_components or max(DIMENSIONS), n)

@@ -69,25 +69,6 @@ def check_lam(lam: Any) -> None:
 
 
 def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
-    """How many neighbours a point has among so many: never more than there are others.
-
-    Parameters
-    ----------
-    n_neighbors : int or 'auto'
-        'auto' is five.
-    n_samples : int
-        Number of points.
-
-    Returns
-    -------
-    int
-        At least one.
-
-    Examples
-    --------
-    >>> from kernelmetric.transductive._parameters import neighbors_among
-    >>> neighbors_among("auto", 70_000), neighbors_among(20, 12)
-    (5, 11)
-    """
+    """How many neighbours a point has among so many ('auto' is 5): from one to all others."""
     wanted = _NEIGHBORS if isinstance(n_neighbors, str) else n_neighbors
     return int(max(1, min(wanted, n_samples - 1)))

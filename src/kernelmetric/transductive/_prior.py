@@ -14,20 +14,7 @@ from kernelmetric.transductive._penalties import warn_of_gaps
 
 
 def prior_points(prior: Any, X: Any) -> np.ndarray:
-    """The points in the coordinates of the prior metric.
-
-    Parameters
-    ----------
-    prior : fitted metric, callable or None
-        What has ``transform``, or is a function of points; None leaves them as they are.
-    X : array of shape (n, d)
-        Points.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
-        Euclidean distance there is the prior metric. A copy: what is kept of it is nobody else's.
-    """
+    """A copy of the points in coordinates whose Euclidean distance is the prior metric."""
     if prior is not None:
         function = getattr(prior, "transform", prior)
         if not callable(function) or isinstance(prior, type):
@@ -50,22 +37,10 @@ def prior_points(prior: Any, X: Any) -> np.ndarray:
 
 
 def as_graph(graph: Any, points: np.ndarray, n_neighbors: int) -> Any:
-    """The graph that a user means, and warnings where it leaves points alone.
+    """The symmetric weights that a user means, and warnings where the graph leaves points alone.
 
-    Parameters
-    ----------
-    graph : str, array or callable
-        'neighbors', 'gaussian', weights of shape (n, n), row numbers of neighbours of shape
-        (n, k), or a function of the points that returns one of these.
-    points : ndarray of shape (n, d)
-        Points.
-    n_neighbors : int
-        For 'neighbors'.
-
-    Returns
-    -------
-    sparse array or ndarray of shape (n, n)
-        Symmetric weights.
+    ``graph``: a name, weights (n, n), row numbers of neighbours (n, k), or a function of the
+    points.
     """
     n = len(points)
     W = graph(points.copy()) if callable(graph) else graph  # which may scale them in place

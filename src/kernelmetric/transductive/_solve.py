@@ -42,27 +42,8 @@ def solve(
 ) -> Eigenpairs:
     """Smallest eigenpairs of ``C' + λP`` beside the null vector: problem (3) of the paper.
 
-    Parameters
-    ----------
-    geometry : Geometry
-        The penalty P.
-    C : sparse array of shape (n, n)
-        Symmetric weights of squared distances; C' is their Gram form.
-    lam : float
-        Weight of the penalty; infinity leaves the cost out, and weighs the penalty by one.
-    n_components : int
-        Number of eigenpairs.
-    start : ndarray of shape (n, p), default=None
-        Vectors near the wanted ones, for a sparse problem.
-    tol : float, default=1e-6
-        Largest residual, relative to the norm of the matrix.
-    random_state : int, RandomState or None, default=None
-        For a start at random.
-
-    Returns
-    -------
-    Eigenpairs
-        In a basis, its vectors are coefficients of the basis.
+    C' is the Gram form of C. An infinite λ leaves the cost out. Where the penalty has a basis, the
+    vectors are coefficients in it.
     """
     cost, lam = (0.0 * C, 1.0) if np.isinf(lam) else (C, lam)
     cost = gram_form(cost)

@@ -17,37 +17,14 @@ _TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
 
 
 class Source(NamedTuple):
-    """What is known of the points.
-
-    Parameters
-    ----------
-    classes : ndarray or None
-        The classes, where there are labels.
-    codes : ndarray of shape (n,) or None
-        Their numbers, negative where unknown.
-    given : tuple of two sparse arrays of shape (n, n) or None
-        Without labels: weights of points that should be near, and of those that should be far.
-    """
+    """What is known of the points: labels, or weights of what should be near and far."""
 
     classes: np.ndarray | None
     codes: np.ndarray | None
     given: tuple[Any, Any] | None = None
 
     def graphs(self, points: np.ndarray, n_neighbors: int) -> tuple[Any, Any]:
-        """The cost graph in its two parts.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n, d)
-            Where neighbours of labelled points are sought.
-        n_neighbors : int
-            How many.
-
-        Returns
-        -------
-        similar, dissimilar : sparse arrays of shape (n, n)
-            Symmetric, non-negative.
-        """
+        """Similar and dissimilar weights of the cost graph, symmetric and non-negative."""
         if self.given is not None or self.codes is None:
             return self.given  # type: ignore[return-value]
         return label_graphs(points, self.codes, min(n_neighbors, len(points)))
@@ -56,26 +33,7 @@ class Source(NamedTuple):
 def read_source(
     y: Any, n_samples: int, similar: Any, dissimilar: Any, pairs: Any, cost_graph: Any
 ) -> Source:
-    """The one source of the cost that a ``fit`` got.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,) or None
-        Labels, -1 where unknown.
-    n_samples : int
-        Number of points.
-    similar, dissimilar : array-like of shape (n_pairs, 2) or None
-        Row numbers.
-    pairs : Pairs or None
-        The same as an object.
-    cost_graph : array of shape (n_samples, n_samples) or None
-        Symmetric weights of either sign.
-
-    Returns
-    -------
-    Source
-        Labels, or two graphs.
-    """
+    """The one source of the cost that a ``fit`` got."""
     paired = similar is not None or dissimilar is not None or pairs is not None
     if [y is not None, paired, cost_graph is not None].count(True) > 1:
         raise ValueError(
@@ -92,21 +50,9 @@ def read_source(
 
 
 def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Classes and codes of labels of which some are unknown.
+    """Classes, and codes with -1 where a label is unknown.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Labels. Unknown is -1 among numbers; among text, in an array of objects, -1, None or NaN.
-    n_samples : int
-        Number of points.
-
-    Returns
-    -------
-    classes : ndarray
-        The labels that occur, unknown ones aside.
-    codes : ndarray of shape (n_samples,)
-        Their numbers; -1 where unknown.
+    Unknown is -1 among numbers; among text, in an array of objects, -1, None or NaN.
     """
     if y is None:
         raise ValueError(

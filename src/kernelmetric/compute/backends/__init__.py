@@ -30,18 +30,7 @@ _OURS = {"numpy", "scipy"}  # sparse matrices are made of NumPy arrays
 
 
 def backend_of(X: Any) -> ArrayAPI:
-    """The backend of an array.
-
-    Parameters
-    ----------
-    X : array
-        Of any library, sparse or dense.
-
-    Returns
-    -------
-    ArrayAPI
-        That of the array API standard where the library has none of its own.
-    """
+    """The backend of an array; that of the array API standard where its library has none."""
     kind: Any = type(X)
     return _backend_of(kind)
 

@@ -11,14 +11,10 @@ from scipy import linalg
 
 
 class ArrayAPI:
-    """What reductions ask of a library; here by the means of the standard alone.
+    """What reductions ask of an array library; here by the means of the standard alone.
 
-    Attributes
-    ----------
-    host : bool
-        Whether arrays are NumPy's: then our threads share the tiles, which should stay in the
-        cache, and a list of entries is as good as a mask. Other libraries have threads, or a
-        device, of their own, and want few large steps.
+    ``host``: arrays are NumPy's, so our threads share tiles that fit the cache. Other libraries
+    have threads or a device of their own, and want few large steps.
     """
 
     host = False
@@ -69,8 +65,8 @@ class ArrayAPI:
     ) -> None:
         """Put a value from column ``start[i]`` up to ``stop[i]`` of every row i, in place.
 
-        Where ``own`` is given: outside of that range, and at column ``own[i]``. Only the columns of
-        the slice are looked at.
+        With ``own``: outside of that range, and at column ``own[i]``. Only the columns
+        of the slice are looked at.
         """
         xp, part = array_namespace(A), A[:, columns]
         numbers = xp.arange(columns.start, columns.stop, device=device(A))[None, :]

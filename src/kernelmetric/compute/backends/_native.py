@@ -25,15 +25,8 @@ _SUFFIXES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 @lru_cache(maxsize=1)
 def native() -> Any | None:
-    """The compiled library.
+    """The compiled library; None where there is none for this version and machine.
 
-    Returns
-    -------
-    ctypes.CDLL or None
-        None where there is none for this version and machine.
-
-    Examples
-    --------
     >>> from kernelmetric.compute import native
     >>> native() is None or native().kernelmetric_version() > 0
     True
@@ -69,28 +62,7 @@ def native() -> Any | None:
 def exponentials(
     K: np.ndarray, low: float, high: float, *, without_diagonal: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Let K become ``exp(K)``, K clipped first, and sum its rows and columns.
-
-    Parameters
-    ----------
-    K : ndarray of shape (m, n)
-        Exponents in rows one after the other; overwritten.
-    low, high : float
-        Where they are clipped: within the range of the type.
-    without_diagonal : bool
-        Whether ``K[i, i]`` becomes 0.
-
-    Returns
-    -------
-    rows : ndarray of shape (m,)
-        Sums of the rows.
-    columns : ndarray of shape (n,)
-        Sums of the columns.
-
-    Notes
-    -----
-    One pass over K where compiled, four in NumPy.
-    """
+    """Let K become ``exp(K)``, K clipped to [low, high] first; return sums of rows and columns."""
     library = _suited(K)
     if library is not None:
         rows, columns = np.zeros(K.shape[0], K.dtype), np.zeros(K.shape[1], K.dtype)
@@ -108,19 +80,7 @@ def exponentials(
 
 
 def weigh(K: np.ndarray, a: np.ndarray, b: np.ndarray, scratch: np.ndarray | None = None) -> None:
-    """Let ``K_ij`` become ``K_ij (a_i + b_j)``.
-
-    Parameters
-    ----------
-    K : ndarray of shape (m, n)
-        Overwritten; rows one after the other.
-    a : ndarray of shape (m,)
-        Weights of the rows, of the type of K.
-    b : ndarray of shape (n,)
-        Weights of the columns.
-    scratch : ndarray of shape (m, n), default=None
-        Overwritten too: memory that is new for every tile has to be cleared by the system.
-    """
+    """Let ``K_ij`` become ``K_ij (a_i + b_j)``; ``scratch``, shaped like K, is overwritten."""
     library = _suited(K, a, b)
     if library is None:
         K *= np.add(a[:, None], b, out=scratch)
@@ -129,20 +89,7 @@ def weigh(K: np.ndarray, a: np.ndarray, b: np.ndarray, scratch: np.ndarray | Non
 
 
 def pair_squares(E: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Squared distances of listed pairs of points.
-
-    Parameters
-    ----------
-    E : ndarray of shape (n, r)
-        The points.
-    first, second : ndarray of shape (n_pairs,)
-        Row numbers, not below zero.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-        In the type of E.
-    """
+    """Squared distances of listed pairs of rows of E."""
     library = native() if E.dtype in _SUFFIXES and E.flags.c_contiguous else None
     if library is None:
         difference = E.take(first, axis=0)
@@ -160,20 +107,7 @@ def pair_squares(E: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.nda
 
 
 def hinge_compiled(X: Any, pairs: np.ndarray) -> bool:
-    """Whether :func:`add_listed_hinge` and :func:`add_pulled` take points like these.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-    pairs : ndarray of shape (n_pairs, 2)
-        Row numbers.
-
-    Returns
-    -------
-    bool
-        False where nothing is compiled, or for arrays of another kind, type or order.
-    """
+    """Whether :func:`add_listed_hinge` and :func:`add_pulled` take arrays like these."""
     return (
         isinstance(X, np.ndarray)
         and X.dtype in _SUFFIXES
@@ -192,29 +126,11 @@ def add_listed_hinge(
     slopes: np.ndarray,
     product: np.ndarray,
 ) -> float:
-    """The hinge over listed pairs, its slopes, and the Laplacian of their weights times E.
+    """The hinge over listed pairs; adds its slopes, and the Laplacian of their weights times E.
 
-    Parameters
-    ----------
-    E : ndarray of shape (n, r)
-        The points, rows one after the other.
-    pairs : ndarray of shape (n_pairs, 2)
-        Points and impostors, sorted by point.
-    thresholds : ndarray of shape (n, k)
-        Squared distances below which an impostor violates a target, in float64.
-    corner : float
-        Width of the quadratic corner.
-    counted : tuple of ndarray of shape (n, k) and (n,), or None
-        What targets and impostors count.
-    slopes : ndarray of shape (n, k)
-        In float64: what each target collects is added.
-    product : ndarray of shape (n, r)
-        The product is added.
-
-    Returns
-    -------
-    float
-        The hinge.
+    ``pairs`` (point, impostor) are sorted by point. An impostor nearer than an entry of
+    ``thresholds`` (n, k) violates that target. Thresholds and ``slopes`` are float64; ``counted``
+    has weights of targets and impostors.
     """
     value = np.zeros(1)
     weights: list[Any] = [np.ascontiguousarray(w, np.float64) for w in counted or ()]
@@ -232,19 +148,7 @@ def add_listed_hinge(
 def add_pulled(
     E: np.ndarray, targets: np.ndarray, weights: np.ndarray, product: np.ndarray
 ) -> None:
-    """The Laplacian of the weights of target pairs, times E.
-
-    Parameters
-    ----------
-    E : ndarray of shape (n, r)
-        The points, rows one after the other.
-    targets : ndarray of shape (n, k)
-        Row numbers of the targets.
-    weights : ndarray of shape (n, k)
-        In float64; zero where there is no target.
-    product : ndarray of shape (n, r)
-        The product is added.
-    """
+    """Add the Laplacian of the float64 weights (n, k) of target pairs, times E, to ``product``."""
     targets, weights = np.ascontiguousarray(targets, np.int64), np.ascontiguousarray(weights)
     done = getattr(native(), f"kernelmetric_pulled_{_SUFFIXES[E.dtype]}")(
         E.ctypes.data, *E.shape, targets.ctypes.data, weights.ctypes.data, weights.shape[1],

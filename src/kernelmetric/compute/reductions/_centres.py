@@ -21,24 +21,9 @@ _ROUNDS = 16  # in which most seeds are drawn
 
 
 def centres_there(X: Any, m: int, rng: np.random.RandomState, iterations: int) -> np.ndarray | None:
-    """Centres of m clusters of points that lie on a device.
+    """Centres of m clusters of points on a device, by Lloyd's iterations; None for the host's.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-    m : int
-        Number of clusters, at most n.
-    rng : RandomState
-        For the seeds.
-    iterations : int
-        Of Lloyd's, after the seeds.
-
-    Returns
-    -------
-    ndarray of shape (m, d) or None
-        Fewer rows where fewer points are different; None where the points are the host's:
-        scikit-learn does it there.
+    Fewer rows where fewer points are different.
     """
     if backend_of(X).lists_help(X):
         return None

@@ -26,18 +26,7 @@ GATHER_COST = 5  # a difference of listed rows takes so many times one of a whol
 
 
 def robust_center(X: Any) -> Any:
-    """A point amid most rows of X, that no few rows can move far: the median of some rows.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-
-    Returns
-    -------
-    array of shape (1, d)
-        O(d) time. A mean would follow one huge row, and all squares would be huge about it.
-    """
+    """The median (1, d) of some rows of X, which, unlike a mean, one huge row does not move."""
     sample = X[:: max(1, X.shape[0] // _CENTER_ROWS), :]
     middle = sample.shape[0] // 2
     return namespace(X).sort(sample, axis=0)[middle : middle + 1, :]
@@ -51,34 +40,14 @@ def squared_lengths(X: Any) -> Any:
 def rounding(X: Any, n_terms: int | None = None) -> float:
     """How far ``|a|² + |b|² - 2ab`` may be off, in units of ``|a|² + |b|²``.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Of the dtype in which it is computed.
-    n_terms : int, default=None
-        Terms of each product; None is d.
-
-    Returns
-    -------
-    float
-        The worst case for up to 64 terms. Beyond, errors as large as the worst case do not occur:
-        eight times the standard deviation of their sum.
+    The worst case for up to 64 terms; beyond, eight standard deviations of the sum of errors.
     """
     n_terms = X.shape[1] if n_terms is None else n_terms
     return (0.5 * min(n_terms, 8.0 * n_terms**0.5) + 8) * float(namespace(X).finfo(X.dtype).eps)
 
 
 def require_squares(*squares: Any) -> None:
-    """Refuse points whose squared distances overflow.
-
-    One rule for all distances: what is beyond it would be infinite or not a number, and would
-    silently pass for "far away" or "nowhere".
-
-    Parameters
-    ----------
-    *squares : array of shape (n,)
-        Squared lengths about a common centre; infinite or NaN where they overflowed.
-    """
+    """Refuse points whose squared lengths overflow: they would silently pass for "far away"."""
     for values in squares:
         if values.shape[0] == 0:
             continue
@@ -97,25 +66,10 @@ def overflow_error(dtype: Any) -> ValueError:
 
 
 def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Squared distances of listed pairs, from their differences.
+    """Squared distances of the pairs ``A[i], B[j]``, from their differences, in float64.
 
-    Parameters
-    ----------
-    A : array of shape (n, d)
-        Points; sparse CSR is accepted.
-    B : array of shape (m, d)
-        Other points; may be A.
-    i : ndarray of shape (n_pairs,)
-        Rows of A.
-    j : ndarray of shape (n_pairs,)
-        Rows of B.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,), dtype float64
-        To a few units in the last place of float64, for NumPy arrays of either dtype. Refused
-        where the dtype of A cannot hold them. O(n_pairs d) time, a bounded number of differences
-        in memory.
+    To a few units in the last place for NumPy arrays of either dtype, sparse CSR too; refused where
+    the dtype of A cannot hold them. A bounded number of differences is in memory.
     """
     if is_sparse(A) or is_sparse(B):
         squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
@@ -140,17 +94,7 @@ def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndar
 def all_pair_squares(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Squared distances between all rows, from their differences: O(n m d) time without BLAS.
 
-    Parameters
-    ----------
-    A : ndarray of shape (n, d)
-        Points.
-    B : ndarray of shape (m, d)
-        Other points.
-
-    Returns
-    -------
-    ndarray of shape (n, m), dtype float64
-        To a few units in the last place of float64.
+    In float64, to a few units in the last place.
     """
     return cdist(A, B, "sqeuclidean")
 

@@ -37,33 +37,12 @@ _TILE_BYTES = 2**20
 
 
 def squared_distances(A: Any, B: Any | None = None) -> Any:
-    """Squared Euclidean distances between the rows of A and of B.
+    """Squared Euclidean distances (n, m) between the rows of A and of B, refused if they overflow.
 
-    Each is right by itself, whatever other rows there are: one GEMM about a centre that outliers
-    do not move, then the pairs too near for that are computed again from their differences.
-
-    Parameters
-    ----------
-    A : array of shape (n, d)
-        Points; sparse CSR is accepted.
-    B : array of shape (m, d), default=None
-        Other points; None means A, and makes the diagonal exactly zero.
-
-    Returns
-    -------
-    array of shape (n, m)
-        Never negative, and zero for equal rows. The relative error is below 1e-8 in float64 and
-        1e-3 in float32 for a few hundred features, and grows with their number.
-
-    Raises
-    ------
-    ValueError
-        Where a squared distance may overflow.
-
-    Notes
-    -----
-    O(n m d) time, one n × m array. Where a fifth of the pairs of a row or more are near, as among
-    tight clusters far apart, differences or a product in float64 take some times as long.
+    One GEMM about a centre that outliers do not move; pairs too near for that are computed again
+    from their differences. Never negative, zero for equal rows, the diagonal exactly zero where B
+    is None. The relative error is below 1e-8 in float64 and 1e-3 in float32 for a few hundred
+    features.
     """
     same = B is None
     B = A if B is None else B

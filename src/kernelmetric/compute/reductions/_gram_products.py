@@ -30,20 +30,10 @@ Evaluate = Callable[[slice, slice], Iterable[Any]]
 
 
 class GramProducts(NamedTuple):
-    """What :func:`gram_products` adds up, over the pairs of N points.
+    """Sums over N points for m Gram matrices, from :func:`gram_products`.
 
-    Parameters
-    ----------
-    plain : ndarray of shape (m, m)
-        ⟨K, L⟩ for all pairs of Gram matrices.
-    centred : ndarray of shape (m, m)
-        ⟨HKH, HLH⟩ with H = I - 11ᵀ/N.
-    traces : ndarray of shape (m,)
-        tr K.
-    totals : ndarray of shape (m,)
-        1ᵀK1.
-    row_means : ndarray of shape (m, n)
-        K1 / n, of the n points that were looked at.
+    ``plain`` ⟨K, L⟩ and ``centred`` ⟨HKH, HLH⟩ with H = I - 11ᵀ/N for all pairs, ``traces`` tr K,
+    ``totals`` 1ᵀK1, and ``row_means`` K1 / n (m, n) of the n points that were looked at.
     """
 
     plain: np.ndarray
@@ -56,37 +46,14 @@ class GramProducts(NamedTuple):
 def gram_products(
     evaluate: Evaluate, n: int, *, population: int | None = None, weights: np.ndarray | None = None
 ) -> GramProducts:
-    r"""Frobenius products between Gram matrices, plain and centred, in one pass.
+    """Frobenius products between Gram matrices, plain and centred, in one pass, in float64.
 
-    .. math::
-
-       \langle HKH, HLH \rangle = \langle K, L \rangle - \tfrac{2}{n} \langle K1, L1 \rangle
-       + \tfrac{1}{n^2} (1^\top K 1)(1^\top L 1)
-
-    Parameters
-    ----------
-    evaluate : callable
-        ``evaluate(rows, columns)`` yields m blocks of values, one per Gram matrix, for two slices
-        of ``range(n)``; the two are equal on the diagonal. It is called from several threads.
-    n : int
-        Number of points.
-    population : int, default=None
-        When the n points are a random sample of N points: N. The results are then estimates for
-        all N, in which single points, pairs and triples each count as often as there are of them;
-        plain products, traces and totals are unbiased. None means n: nothing is estimated.
-    weights : ndarray of shape (n,), default=None
-        What the points count: every sum over points is then by weights.
-
-    Returns
-    -------
-    GramProducts
-        In float64, whatever the dtype of the blocks.
-
-    Notes
-    -----
-    Half of the n² values of each kernel are evaluated, O(m² n²) operations go to the products;
-    some tiles and m × n row sums are in memory. Before it is added up, a kernel loses one of its
-    values as a constant, so that centring a nearly constant one leaves digits to add.
+    ``⟨HKH, HLH⟩ = ⟨K, L⟩ - 2/n ⟨K1, L1⟩ + (1ᵀK1)(1ᵀL1) / n²``. ``evaluate(rows, columns)`` yields m
+    blocks, one per matrix, for two slices of ``range(n)``, from several threads. With
+    ``population`` N the n points are a random sample, and the results estimates for all N: plain
+    products, traces and totals are unbiased. O(m² n²) operations; some tiles and m × n row sums are
+    in memory. A kernel loses one of its values as a constant first, so that centring a nearly
+    constant one leaves digits.
     """
     values = list(evaluate(slice(0, 1), slice(n - 1, n)))  # says how many, and of which library
     m = len(values)
@@ -117,24 +84,10 @@ def row_products(
     means: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Products of the rows of Gram matrices, and those of their diagonal entries.
+    """Sums over j of k_ij l_ij, then k_ii l_ii, for every point i: an array (2, n, m, m).
 
-    Parameters
-    ----------
-    evaluate : callable
-        As in :func:`gram_products`, for a few matrices.
-    n : int
-        Number of points.
-    means : ndarray of shape (m, n), default=None
-        The row means, where the matrices should be centred.
-    weights : ndarray of shape (n,), default=None
-        What the points count.
-
-    Returns
-    -------
-    ndarray of shape (2, n, m, m)
-        Sums over j of k_ij l_ij, then k_ii l_ii, for every point i; times the weights of both
-        points, where they have any.
+    With ``means``, the row means, matrices are centred; with weights, products are times those of
+    both points.
     """
     parts = []
     everything = slice(0, n)
@@ -202,7 +155,7 @@ def _by_weights(
 ) -> GramProducts:
     """The same as :func:`_scaled`, of sums by weights.
 
-    Of the triples of a sample that are pairs, the third weight is taken for the mean one.
+    Of sampled triples that are pairs, the third weight is taken for the mean one.
     """
     n = len(weights)
     every, two, three = _multiples(n, N)

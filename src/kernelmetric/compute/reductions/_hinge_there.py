@@ -22,31 +22,9 @@ def hinge_there(
     smoothing: float,
     weighed: Any = None,
 ) -> tuple[float, Any]:
-    """As :func:`kernelmetric.compute.lmnn_hinge`, of which it is a part.
+    """The hinge of :func:`kernelmetric.compute.lmnn_hinge` on a device, and ``Lap(ω) V``.
 
-    Parameters
-    ----------
-    E : array of shape (n, r)
-        The embedded points.
-    V : array of shape (n, p)
-        What the Laplacian is multiplied with.
-    targets : array of shape (n, k)
-        Row numbers of the target neighbours, -1 where missing.
-    codes : array of shape (n,)
-        Class codes.
-    c : float
-        Weight of the hinge.
-    smoothing : float
-        Width of the quadratic corner.
-    weighed : Triplets, default=None
-        What each target pair and each impostor counts.
-
-    Returns
-    -------
-    value : float
-        The objective.
-    product : array of shape (n, p)
-        ``Lap(ω) V``.
+    ``targets`` (n, k) are row numbers, -1 where missing.
     """
     xp, backend = namespace(E), backend_of(E)
     targets, codes = in_library_of(targets, E), in_library_of(codes, E)
@@ -108,22 +86,7 @@ def _all_impostors(
 
 
 def huber_hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:
-    """Huber-smoothed hinge and its slope.
-
-    Parameters
-    ----------
-    margin : array
-        What the hinge is of.
-    smoothing : float
-        Width of the quadratic corner.
-    xp : namespace
-        Of the margin.
-
-    Returns
-    -------
-    hinge, slope : array
-        Of the shape of the margin.
-    """
+    """Huber-smoothed hinge of a margin and its slope; ``smoothing`` is the width of the corner."""
     positive = xp.clip(margin, 0.0, None)
     if smoothing <= 0:
         return positive, xp.where(margin > 0, xp.ones_like(margin), xp.zeros_like(margin))

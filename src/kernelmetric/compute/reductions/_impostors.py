@@ -49,42 +49,14 @@ def lmnn_hinge(
     """LMNN objective on embedded points, and the Laplacian of its pair weights times V.
 
     ``f = Σ_ij w_ij d_ij + c Σ_ijl w_ij (1 - y_il) h(1 + d_ij - d_il)``, with ``d`` the squared
-    distances between rows of E, ``w_ij`` marking target neighbours and ``h`` the hinge. Where
-    ``smoothing`` = μ > 0, ``h(t) = t²/2μ`` for 0 < t < μ and ``t - μ/2`` beyond: at most μ/2
-    below the hinge, with a continuous gradient.
+    distances between rows of E, **sorted by class**, ``w_ij`` marking target neighbours
+    (``targets``, -1 where missing) and ``h`` the hinge. Where ``smoothing`` = μ > 0,
+    ``h(t) = t²/2μ`` for 0 < t < μ and ``t - μ/2`` beyond: at most μ/2 below the hinge, with a
+    continuous gradient.
 
     f depends on the points through ``d`` alone, so ``df = Σ_ij ω_ij dd_ij`` with pair weights
-    ``ω``; the gradient follows from the graph Laplacian of ω: ``2 Lap(ω) E`` with respect to E,
-    ``Xᵀ Lap(ω) X`` with respect to M.
-
-    Parameters
-    ----------
-    E : array of shape (n, r)
-        The embedded points, **rows sorted by class**.
-    V : array of shape (n, p)
-        What the Laplacian is multiplied with.
-    targets : array of shape (n, k)
-        Row numbers of the target neighbours, -1 where missing; in NumPy or where E lies.
-    codes : array of shape (n,)
-        Class codes, ascending, likewise.
-    c : float
-        Weight of the hinge.
-    smoothing : float, default=0
-        Width μ of the quadratic corner.
-    weighed : Triplets, default=None
-        What each target pair and each impostor counts, where points have weights.
-
-    Returns
-    -------
-    value : float
-        The objective.
-    product : array of shape (n, p)
-        ``Lap(ω) V``.
-
-    Notes
-    -----
-    O(n² r) time for the distances, plus O(active pairs · p); one block of rows × n in memory,
-    never the list of all active triplets.
+    ``ω``; the gradient is ``2 Lap(ω) E`` with respect to E, ``Xᵀ Lap(ω) X`` with respect to M.
+    O(n² r) time plus O(active pairs · p); one block of rows × n in memory.
     """
     if not backend_of(E).host:
         return hinge_there(E, V, targets, codes, c, smoothing, weighed)

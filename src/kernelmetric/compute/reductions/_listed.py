@@ -39,37 +39,11 @@ def lmnn_step_on(
     smoothing: float = 0.0,
     weighed: Triplets | None = None,
 ) -> tuple[float, np.ndarray]:
-    """The LMNN objective of a map over listed impostors alone, and its gradient.
+    """The LMNN objective of a map over listed impostors alone, and its float64 gradient.
 
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2)
-        Points and impostors, sorted by point.
-    L : array of shape (r, d)
-        The map.
-    X : array of shape (n, d)
-        The points.
-    targets : ndarray of shape (n, k)
-        Row numbers of the target neighbours, -1 where missing.
-    c : float
-        Weight of the hinge.
-    smoothing : float, default=0
-        Width of the quadratic corner.
-    weighed : Triplets, default=None
-        What each target pair and each impostor counts, where points have weights.
-
-    Returns
-    -------
-    value : float
-        The objective; at most the one over all impostors.
-    gradient : ndarray of shape (r, d)
-        With respect to the map, in float64.
-
-    Notes
-    -----
-    O(n_pairs r + n r d) time, and n × r numbers in memory for each part of the list that is summed
-    by itself. Workers of a cluster share long lists. Only the map and gradients travel then: each
-    worker maps the points itself.
+    ``pairs`` (point, impostor) are sorted by point; the other arguments are those of
+    :func:`lmnn_hinge`. At most the objective over all impostors. O(n_pairs r + n r d) time. Workers
+    of a cluster share long lists: only the map and gradients travel.
     """
     L = like(L, X)
     if not hinge_compiled(X, pairs):
@@ -147,35 +121,9 @@ def lmnn_hinge_on(
     smoothing: float = 0.0,
     weighed: Triplets | None = None,
 ) -> tuple[float, Any]:
-    """The LMNN objective over listed impostors alone; see :func:`lmnn_hinge`.
+    """The LMNN objective over listed impostors alone, and ``Lap(ω) V``; see :func:`lmnn_hinge`.
 
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2)
-        Points and impostors, sorted by point.
-    E : array of shape (n, r)
-        The embedded points.
-    V : array of shape (n, p)
-        What the Laplacian is multiplied with.
-    targets : ndarray of shape (n, k)
-        Row numbers of the target neighbours, -1 where missing.
-    c : float
-        Weight of the hinge.
-    smoothing : float, default=0
-        Width of the quadratic corner.
-    weighed : Triplets, default=None
-        What each target pair and each impostor counts, where points have weights.
-
-    Returns
-    -------
-    value : float
-        The objective; at most the one over all impostors.
-    product : array of shape (n, p)
-        ``Lap(ω) V``.
-
-    Notes
-    -----
-    O(n_pairs (r + p)) time and memory for the pairs.
+    ``pairs`` (point, impostor) are sorted by point. O(n_pairs (r + p)) time and memory.
     """
     value, thresholds, pull = targets_part(E, targets, weighed)
     hinge, slopes, sums = _listed_hinge(E, V, pairs, thresholds, smoothing, weighed)

@@ -37,33 +37,8 @@ def mine_impostors(
 ) -> tuple[float, np.ndarray]:
     """The exact LMNN objective, and the pairs (point, impostor) that a descent should watch.
 
-    Parameters
-    ----------
-    E : array of shape (n, r)
-        The embedded points, rows sorted by class.
-    targets : ndarray of shape (n, k)
-        Row numbers of the target neighbours, -1 where missing.
-    codes : ndarray of shape (n,)
-        Class codes, ascending.
-    c : float
-        Weight of the hinge.
-    slack : float, default=0.5
-        A pair is listed when its squared distance is below (1 + slack) times the row's margin.
-    most : int, default=200
-        The nearest impostors of a row to list, at most.
-    weighed : Triplets, default=None
-        What each target pair and each impostor counts, where points have weights.
-
-    Returns
-    -------
-    value : float
-        The objective with the plain hinge, over all triplets.
-    pairs : ndarray of shape (n_pairs, 2), dtype int32
-        Sorted by point; read-only.
-
-    Notes
-    -----
-    O(n² r) time, one block of rows × n and the pairs in memory.
+    A pair is listed when its squared distance is below (1 + slack) times the row's margin, the
+    ``most`` nearest of a row; int32, sorted by point, read-only. O(n² r) time.
     """
     value, thresholds, _ = targets_part(E, targets, weighed)
     reach = (1.0 + slack) * thresholds.max(axis=1)
@@ -87,33 +62,10 @@ def lmnn_at_lengths(
     every: int = 1,
     weighed: Triplets | None = None,
 ) -> np.ndarray:
-    """The LMNN objective of longer and shorter maps, in one look at the distances.
+    """The LMNN objective with squared distances times each of ``squares``, in one look at them.
 
-    Parameters
-    ----------
-    E : array of shape (n, r)
-        The embedded points, rows sorted by class.
-    targets : ndarray of shape (n, k)
-        Row numbers of the target neighbours, -1 where missing.
-    codes : ndarray of shape (n,)
-        Class codes, ascending.
-    c : float
-        Weight of the hinge.
-    squares : ndarray of shape (m,)
-        What squared distances are multiplied with, positive.
-    every : int, default=1
-        Look at one block of rows in so many, and count its hinge so many times: an estimate.
-    weighed : Triplets, default=None
-        What each target pair and each impostor counts, where points have weights.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        The objective with the plain hinge for each of them.
-
-    Notes
-    -----
-    ``[1 + s d_ij - s d_il]_+ = s [1/s + d_ij - d_il]_+``: only the margin differs.
+    ``[1 + s d_ij - s d_il]_+ = s [1/s + d_ij - d_il]_+``: only the margin differs. ``every``: look
+    at one block of rows in so many, for an estimate.
     """
     pulled, thresholds, _ = targets_part(E, targets, weighed)
     blocks = impostor_blocks(codes, E, strips=True, most=_SAMPLED_ROWS if every > 1 else None)

@@ -41,32 +41,12 @@ class Tile(NamedTuple):
 def nearest_neighbors(
     X: Any, k: int, *, queries: Any | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Exact k nearest neighbours among the rows of X, in Euclidean distance.
+    """Exact k nearest neighbours among the rows of X, nearest first, and squared distances.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        The points to search.
-    k : int
-        Number of neighbours.
-    queries : array of shape (m, d), default=None
-        The points to search for; None means X, without each point itself.
-
-    Returns
-    -------
-    indices : ndarray of shape (m, k), dtype intp
-        Nearest first; -1 where there are fewer than k points.
-    distances : ndarray of shape (m, k)
-        The squared distances; inf where there is no neighbour.
-
-    Notes
-    -----
-    Exact means: as if computed in float64 from differences, whatever the dtype, the offset of the
-    points and the other points; equal distances go to the earlier row, and equal points are at
-    distance zero. O(m n d) time, one block of rows × n in memory, some times as long where most
-    points are too near each other to be told apart by products. For 10,000 points or more with 256
-    features or more, whose variance lies in few directions, O(m n 128): the others are looked at
-    only where those cannot rule a point out.
+    Without queries, those of every point, itself left out. Rows are -1 and squares inf where there
+    are too few. Exact means: as if computed in float64 from differences; ties go to the earlier
+    row. O(m n d) time, one block of rows × n in memory; O(m n 128) for 10,000 points or more with
+    256 features or more, whose variance lies in few directions.
     """
     Q = X if queries is None else queries
     if backend_of(X).host and backend_of(Q).host and 1 <= k < X.shape[0]:
@@ -81,25 +61,9 @@ def nearest_neighbors(
 def class_neighbors(
     X: Any, codes: np.ndarray, k: int, *, same: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Exact k nearest neighbours of every point inside its class, or outside it.
+    """Exact k nearest neighbours inside the class of every point (``same``), or outside it.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        The points.
-    codes : ndarray of shape (n,)
-        Their class codes.
-    k : int
-        Number of neighbours.
-    same : bool
-        True: neighbours of the same class, the point itself left out. False: of other classes.
-
-    Returns
-    -------
-    indices : ndarray of shape (n, k), dtype intp
-        Nearest first; -1 where the class has too few points.
-    distances : ndarray of shape (n, k)
-        The squared distances; inf where there is no neighbour.
+    Rows are -1 and squared distances inf where there are too few.
     """
     order = np.argsort(codes, kind="stable")
     sizes = np.unique(codes, return_counts=True)[1]

@@ -23,20 +23,7 @@ _PARTS = 16  # more than threads, since rows differ in their number of entries
 
 
 def map_points(X: Any, L: Any) -> Any:
-    """Points times a linear map, refused where coordinates overflow.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points, finite.
-    L : array of shape (r, d)
-        The map.
-
-    Returns
-    -------
-    array of shape (n, r)
-        ``X Lᵀ``, finite.
-    """
+    """``X Lᵀ``, refused where coordinates overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         Z = product(X, L.T)
     if not all_finite(Z):
@@ -50,23 +37,7 @@ def map_points(X: Any, L: Any) -> Any:
 
 
 def product(A: Any, B: Any) -> Any:
-    """``A @ B`` of dense matrices, by as many threads as that is worth.
-
-    A BLAS rounds differently on different numbers of threads, and these wait for each other; rows
-    shared among our own give the same product on any number of them.
-
-    Parameters
-    ----------
-    A : array of shape (n, d)
-        A matrix.
-    B : array of shape (d, m)
-        Another one.
-
-    Returns
-    -------
-    array of shape (n, m)
-        Their product.
-    """
+    """``A @ B`` of dense matrices, the same on any number of threads, unlike that of a BLAS."""
     if not backend_of(A).host:
         return A @ B
     flops = 2.0 * A.shape[0] * A.shape[1] * B.shape[1]
@@ -80,26 +51,8 @@ def product(A: Any, B: Any) -> Any:
 class BlockProduct:
     """The product ``A @ V`` in a chosen precision, rows of a sparse A shared among threads.
 
-    SciPy multiplies sparse matrices on one thread; slices of their rows, which share its arrays,
-    can be multiplied at the same time. Dense arrays are left to BLAS, linear operators to
-    themselves.
-
-    Parameters
-    ----------
-    A : sparse array, ndarray or LinearOperator of shape (n, n)
-        The matrix.
-    dtype : dtype, default=float64
-        Of the products. An operator is asked in float64 and its answer rounded.
-    far : bool, default=False
-        Whether matrix and vectors are on the device in use, where there is one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from kernelmetric.compute import BlockProduct
-    >>> float(BlockProduct(sparse.eye_array(3).tocsr())(np.ones((3, 2))).sum())
-    6.0
+    Dense arrays are left to BLAS; a linear operator is asked in float64 and its answer rounded.
+    ``far``: matrix and vectors are on the device in use.
     """
 
     def __init__(self, A: Any, dtype: Any = np.float64, *, far: bool = False):
@@ -112,18 +65,7 @@ class BlockProduct:
         self._A = matrix_there(A) if far else A
 
     def __call__(self, V: Any) -> Any:
-        """Multiply a block of vectors.
-
-        Parameters
-        ----------
-        V : ndarray of shape (n, p)
-            The vectors, in columns.
-
-        Returns
-        -------
-        ndarray of shape (n, p)
-            ``A @ V`` in the chosen precision.
-        """
+        """``A @ V`` for a block of vectors (n, p), in the chosen precision."""
         if not isinstance(V, np.ndarray):
             return self._A @ V
         if not (is_sparse(self._A) or isinstance(self._A, np.ndarray)):

@@ -43,15 +43,8 @@ _SHORTENED_ROWS = 1024
 class LowerBounds(NamedTuple):
     """Points and queries in few coordinates, whose distances are never above the true ones.
 
-    Attributes
-    ----------
-    points : ndarray of shape (n, r + 2)
-        The points p as (-2p, (1 - s) |p|²), with s the error of rounding: the product with (q, 1),
-        plus (1 - s) |q|², is never above |p - q|².
-    queries : ndarray of shape (m, r + 2)
-        The queries q as (q, 1).
-    squares : ndarray of shape (m,)
-        (1 - s) |q|².
+    With s the error of rounding: points p are (-2p, (1 - s) |p|²), queries q are (q, 1), and their
+    product plus ``squares``, (1 - s) |q|², is never above |p - q|².
     """
 
     points: np.ndarray
@@ -60,22 +53,7 @@ class LowerBounds(NamedTuple):
 
 
 def lower_bounds(P: np.ndarray, Q: np.ndarray, k: int) -> LowerBounds | None:
-    """Coordinates that rule most points out, or None where plain search is better.
-
-    Parameters
-    ----------
-    P : ndarray of shape (n, d)
-        The points.
-    Q : ndarray of shape (m, d)
-        The queries; may be P.
-    k : int
-        Number of neighbours.
-
-    Returns
-    -------
-    LowerBounds or None
-        None for few points or features, and where few of a sample are ruled out.
-    """
+    """Coordinates that rule most points out, or None where plain search is faster."""
     if len(P) < _MIN_ROWS or P.shape[1] < _MIN_FEATURES or len(Q) < _MIN_ROWS:
         return None
     sample = P[:: max(1, len(P) // _SAMPLE)].astype(np.float64)
@@ -118,27 +96,9 @@ def _share_left(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same:
 def pruned_search(
     P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest neighbours of Q among P.
+    """The k nearest neighbours of Q among P, nearest first, and squared distances in float64.
 
-    Parameters
-    ----------
-    P : ndarray of shape (n, d)
-        The points.
-    Q : ndarray of shape (m, d)
-        The queries.
-    k : int
-        Number of neighbours.
-    bounds : LowerBounds
-        Of both.
-    same : bool
-        Whether Q is P, and no point its own neighbour.
-
-    Returns
-    -------
-    indices : ndarray of shape (m, k)
-        The neighbours, nearest first.
-    distances : ndarray of shape (m, k), dtype float64
-        The squared distances.
+    ``same``: Q is P, and no point is its own neighbour.
     """
     per_row = 3 * len(P) * P.itemsize
     tiles = over_tiles(

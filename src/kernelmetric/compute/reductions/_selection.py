@@ -15,22 +15,7 @@ _GROUPS_FOR_EACH = 1.5  # of the k: with fewer groups, their minima bound little
 
 
 def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and values of the k smallest entries of each row, ascending.
-
-    Parameters
-    ----------
-    D2 : array of shape (n, m)
-        Numbers, of any supported library.
-    k : int
-        At most m.
-
-    Returns
-    -------
-    columns : ndarray of shape (n, k)
-        Ties go to the earlier column.
-    values : ndarray of shape (n, k)
-        The entries there.
-    """
+    """Columns and values of the k smallest entries of each row, ascending, ties by column."""
     there = backend_of(D2).k_smallest(D2, k)
     if there is not None:
         return there
@@ -61,18 +46,6 @@ def upper_bounds(D2: np.ndarray, k: int) -> np.ndarray:
     """For each row a number that k or more entries do not exceed; infinite where columns are few.
 
     It is the k-th smallest of the minima of groups: k groups have an entry up to it.
-
-    Parameters
-    ----------
-    D2 : ndarray of shape (n, m)
-        Numbers.
-    k : int
-        At least 1.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Of the same dtype.
     """
     n_rows, n_columns = D2.shape
     size = min(_GROUP_ROWS, int(n_columns / (_GROUPS_FOR_EACH * k)))
@@ -92,20 +65,7 @@ def _up_to(D2: np.ndarray, bound: np.ndarray, k: int) -> tuple[np.ndarray, np.nd
 
 
 def true_entries(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of what is true, row by row.
-
-    The answer of ``np.nonzero``, many times as fast where little is true.
-
-    Parameters
-    ----------
-    mask : ndarray of bool of shape (n, m)
-        Contiguous.
-
-    Returns
-    -------
-    rows, columns : ndarray
-        Of the same length.
-    """
+    """``np.nonzero`` of a contiguous mask, many times as fast where little is true."""
     rows, columns = np.divmod(np.flatnonzero(mask), mask.shape[1] or 1)
     return rows, columns
 
@@ -113,25 +73,9 @@ def true_entries(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def first_of_rows(
     rows: np.ndarray, values: np.ndarray, columns: np.ndarray, n_rows: int, k: int
 ) -> np.ndarray:
-    """The k smallest of each row, out of a list of entries.
+    """Positions (n_rows, k) of the k smallest of each row in a list of entries sorted by row.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (p,)
-        The row of every entry, ascending; every row has k entries or more.
-    values : ndarray of shape (p,)
-        Its value.
-    columns : ndarray of shape (p,)
-        Its column: ties go to the earlier one.
-    n_rows : int
-        Number of rows.
-    k : int
-        How many of each.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, k)
-        Positions in the list, by ascending value.
+    Every row has k entries or more; ties go to the earlier column.
     """
     order = np.lexsort((columns, values, rows))
     first = np.searchsorted(rows, np.arange(n_rows))
@@ -139,22 +83,7 @@ def first_of_rows(
 
 
 def smallest_of_rows(rows: np.ndarray, values: np.ndarray, k: int) -> np.ndarray:
-    """Those of a list of entries that are among the k smallest of their row, in its order.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (p,)
-        The row of every entry, ascending.
-    values : ndarray of shape (p,)
-        Its value. Ties go to the earlier entry.
-    k : int
-        The most of each row.
-
-    Returns
-    -------
-    ndarray
-        Positions in the list, ascending.
-    """
+    """Ascending positions of entries among the k smallest of their row, in a list sorted by row."""
     counts = np.bincount(rows)
     crowded = np.flatnonzero(counts[rows] > k)
     order = crowded[np.lexsort((values[crowded], rows[crowded]))]

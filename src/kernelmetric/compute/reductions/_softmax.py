@@ -48,39 +48,16 @@ class Rows(NamedTuple):
 
 
 def nca_loss(L: Any, X: Any, codes: Any, weights: Weights | None = None) -> tuple[float, Any]:
-    """NCA objective and its gradient, eq. (3) and (5) of [1]_.
+    """NCA objective and its gradient (r, d), eq. (3) and (5) of [1]_; **rows sorted by class**.
 
     ``f(L) = -Σ_i Σ_{j: y_j = y_i} p_ij`` with ``p_ij ∝ exp(-|L x_i - L x_j|²)``, ``p_ii = 0``:
-    minus the expected number of points that pick a neighbour of their own class.
+    minus the expected number of points that pick a neighbour of their own class. With
+    ``W_ij = p_ij ([y_i = y_j] - p_i)`` the rows of W sum to zero, and
+    ``∂f/∂E = 2 (diag(Wᵀ1) - W - Wᵀ) E`` for the embedding ``E = X Lᵀ``.
 
-    Parameters
-    ----------
-    L : array of shape (r, d)
-        The linear map.
-    X : array of shape (n, d)
-        The points, **rows sorted by class**.
-    codes : array of shape (n,)
-        Class codes, ascending, in NumPy or where X lies.
-    weights : Weights, default=None
-        Of the points: the loss of a point counts its share, and its neighbours their counts.
+    O(n² r + n r d) time, one block of rows × n in memory; on a CPU, besides, as much of half the
+    softmax as an eighth of the memory budget holds. With weights the softmax is computed whole.
 
-    Returns
-    -------
-    value : float
-        Between -n and 0.
-    gradient : array of shape (r, d)
-        ∂f/∂L.
-
-    Notes
-    -----
-    With ``W_ij = p_ij ([y_i = y_j] - p_i)`` the rows of W sum to zero, and
-    ``∂f/∂E = 2 (diag(Wᵀ1) - W - Wᵀ) E`` for the embedding ``E = X Lᵀ``. O(n² r + n r d) time,
-    one block of rows × n in memory; on a CPU, besides, as much of half the n × n softmax as an
-    eighth of the memory budget holds, half a gigabyte at most: the rest is computed twice. With
-    weights the softmax is computed whole, by rows.
-
-    References
-    ----------
     .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
        learning algorithms", Neurocomputing 73 (2010).
     """
@@ -146,31 +123,10 @@ def softmax_reduction(
 ) -> tuple[float, Any]:
     """Loss of softmax neighbours and its derivative, for any loss that looks at them row by row.
 
-    Parameters
-    ----------
-    E : array of shape (n, r)
-        Embedded points, whose squared distances d_ij the loss f depends on.
-    F : array of shape (n, p)
-        What the derivative is multiplied with: E for the gradient of a map, the points for that
-        of a matrix.
-    weigh : callable
-        ``weigh(P, rows, logs) -> value, W`` for some rows: of ``p_ij = exp(-d_ij) / s_i``,
-        p_ii = 0, and ``log s_i``, their share of f and its derivatives ``W_ij = ∂f/∂d_ij``. It may
-        overwrite P.
-    weights : Weights, default=None
-        Of the points: ``p_ij = w_j exp(-d_ij) / s_i``.
-
-    Returns
-    -------
-    value : float
-        The loss f.
-    product : array of shape (n, p)
-        ``(D - W - Wᵀ) F`` with the sums of ``W + Wᵀ`` on the diagonal of D. For ``E = X Lᵀ``,
-        ``∂f/∂L = 2 productᵀ X`` with F = E, and ``∂f/∂M = Xᵀ product`` with F = X.
-
-    Notes
-    -----
-    O(n² (r + p)) time, one block of rows × n in memory.
+    ``weigh(P, rows, logs) -> value, W`` gives for some rows, from ``p_ij = w_j exp(-d_ij) / s_i``,
+    p_ii = 0, and ``log s_i``, their share of f and ``W_ij = ∂f/∂d_ij``; it may overwrite P. The
+    product is ``(D - W - Wᵀ) F`` with the sums of ``W + Wᵀ`` on the diagonal of D: for
+    ``E = X Lᵀ``, ``∂f/∂L = 2 productᵀ X`` with F = E, and ``∂f/∂M = Xᵀ product`` with F = X.
     """
     n = E.shape[0]
     E = E - robust_center(E)

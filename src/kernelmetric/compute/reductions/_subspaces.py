@@ -20,33 +20,12 @@ _PAIRS = 8192  # small systems solved side by side
 def subspace_distances(
     S: np.ndarray, T: np.ndarray, first: np.ndarray, second: np.ndarray
 ) -> np.ndarray:
-    r"""Squared distances between affine subspaces, for a list of pairs.
+    """Squared distances between affine subspaces, for a list of pairs, in O(p r² d) time.
 
-    .. math:: \min_{\alpha, \beta} \| (a + Q_a^\top \alpha) - (b + Q_b^\top \beta) \|^2
-              = |\delta|^2 - |u|^2 - w^\top (I - M^\top M)^{-1} w
-
-    with :math:`\delta = a - b,\; u = Q_a \delta,\; M = Q_a Q_b^\top,\; w = Q_b \delta - M^\top u`.
-    All of it comes from the inner products between (a, Q_a) and (b, Q_b).
-
-    Parameters
-    ----------
-    S : ndarray of shape (n, r + 1, d)
-        The point a, then r rows Q_a, orthonormal or zero, of each subspace.
-    T : ndarray of shape (m, r + 1, d)
-        Other subspaces; may be S.
-    first : ndarray of shape (p,)
-        For each pair the row in S. Equal ones should stand together: S is read once for a run.
-    second : ndarray of shape (p,)
-        For each pair the row in T.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-        Never negative. Directions that two subspaces share up to rounding count once.
-
-    Notes
-    -----
-    O(p r² d) time; some megabytes beyond the arguments for each thread.
+    ``min |(a + Q_aᵀα) - (b + Q_bᵀβ)|² = |δ|² - |u|² - wᵀ (I - MᵀM)⁻¹ w`` with δ = a - b, u = Q_a δ,
+    M = Q_a Q_bᵀ and w = Q_b δ - Mᵀu. S and T (n, r + 1, d) have the point, then r rows, orthonormal
+    or zero. Equal rows in ``first`` should stand together. Directions that two subspaces share up
+    to rounding count once.
     """
     if len(first) == 0:
         return np.empty(0, dtype=S.dtype)

@@ -65,25 +65,8 @@ def by_symmetry(
     """``Σ_i p_i``, and ``(W + Wᵀ) [E, 1]``, from the upper half of the softmax.
 
     With ``s_i`` the sum of row i of K, ``W_ij + W_ji = K_ij (a_i + a_j)``, where ``a`` is
-    ``(1 - p) / s`` within a class and ``-p / s`` between classes.
-
-    Parameters
-    ----------
-    E : ndarray of shape (n, r)
-        The embedded points, rows sorted by class, about a centre of theirs.
-    blocks : list of tuple
-        Rows of one class, and the columns of that class.
-    codes : ndarray of shape (n,)
-        Class codes, ascending.
-
-    Returns
-    -------
-    total : float
-        Over the rows that are near others.
-    product : ndarray of shape (n, r + 1)
-        The part of these rows of W.
-    near : ndarray of bool of shape (n,)
-        False for rows too far from all others for a common shift: they are not in the sums.
+    ``(1 - p) / s`` within a class and ``-p / s`` between classes. Rows of the centred points E are
+    sorted by class. ``near`` is False for rows too far for a common shift: not in the sums.
     """
     limits = _RANGES[itemsize_of(E)]
     tiles = _Tiles(E, codes, limits)
@@ -184,19 +167,10 @@ class _Tiles:
 
 
 class _Held:
-    """Tiles that are kept from the first pass for the second, as many as there is room for.
+    """Tiles kept from the first pass for the second, within 1 / ``share`` of the memory budget.
 
-    Every process has its own, which ends with the points: a tile that is not there is evaluated
-    again. What the second pass takes out is gone, since it writes into it.
-
-    Parameters
-    ----------
-    largest : int
-        Entries of the largest tile.
-    points : ndarray
-        What the tiles are made of.
-    share : int, default=8
-        One of so many parts of the memory budget is theirs.
+    Each process has its own. A tile that is missing is evaluated again; the second pass takes tiles
+    out, as it writes into them.
     """
 
     def __init__(self, largest: int, points: np.ndarray, share: int = _SHARE):

@@ -40,14 +40,9 @@ Found = tuple[np.ndarray, np.ndarray]  # columns, or rows of X; squared distance
 
 @dataclass(frozen=True)
 class Ranges:
-    """For each query, which points it may not find, as positions in the table.
+    """For each query, which points it may not find: positions from ``start`` up to ``stop``.
 
-    Attributes
-    ----------
-    start, stop : ndarray of shape (m,)
-        The points from ``start`` up to ``stop`` are forbidden.
-    own : ndarray of shape (m,) or None
-        Where given, those *outside* the range are forbidden, and this one.
+    With ``own``, those *outside* the range are forbidden, and this one.
     """
 
     start: np.ndarray
@@ -72,13 +67,7 @@ class Ranges:
 
 
 class Bounds:
-    """``b_j - 2 q a_j`` for points a and queries q, by one product.
-
-    Parameters
-    ----------
-    points : array of shape (n, d)
-        The points a, about a centre.
-    """
+    """``b_j - 2 q a_j`` for centred points a and queries q, by one product."""
 
     slack = 1.0  # rounding of the product, in units of that of the dtype
 
@@ -86,42 +75,17 @@ class Bounds:
         self.columns = -2.0 * points
 
     def add(self, b: Any) -> None:
-        """Take b into the product.
-
-        Parameters
-        ----------
-        b : array of shape (n,)
-            A number for each point.
-        """
+        """Take the numbers b of the points into the product."""
         self.columns = namespace(b).concat([self.columns, b[:, None]], axis=1).T
 
     def __call__(self, q: Any) -> Any:
-        """The numbers for some queries.
-
-        Parameters
-        ----------
-        q : array of shape (m, d)
-            Queries, about the same centre.
-
-        Returns
-        -------
-        array of shape (m, n)
-            New.
-        """
+        """The numbers (m, n) for some queries about the same centre, in a new array."""
         xp = namespace(q)
         return xp.concat([q, xp.ones_like(q[:, :1])], axis=1) @ self.columns
 
 
 class Table:
-    """Points in the order in which they are searched.
-
-    Parameters
-    ----------
-    points : array of shape (n, d)
-        The points.
-    names : ndarray of shape (n,)
-        What to call them: of equal distances the lesser name comes first.
-    """
+    """Points in the order in which they are searched; ties go to the lesser name."""
 
     def __init__(self, points: Any, names: np.ndarray):
         self.points, self.names = points, names
@@ -143,24 +107,7 @@ class Table:
         return Table(xp.astype(self.points, xp.float64), self.names)
 
     def nearest(self, Q: Any, k: int, apart: Ranges | None) -> Found:
-        """Names and squared distances of the k nearest points of each query.
-
-        Parameters
-        ----------
-        Q : array of shape (m, d)
-            The queries.
-        k : int
-            At most n.
-        apart : Ranges or None
-            What each query may not find.
-
-        Returns
-        -------
-        names : ndarray of shape (m, k)
-            Nearest first; -1 where there is none.
-        squares : ndarray of shape (m, k)
-            Infinite where there is none.
-        """
+        """Names and squares of the k nearest points of each query; -1 and inf where none."""
         low, base = self._lower(Q)
         if apart is not None:
             low = apart.forbid(low)

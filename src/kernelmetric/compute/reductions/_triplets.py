@@ -91,24 +91,7 @@ def impostor_blocks(
 ) -> list[Block]:
     """Blocks of rows, each with the slice of rows that are not looked at: those of its class.
 
-    Small classes share blocks, which look at all rows: a block and a table of others for each
-    would cost more than the distances within them.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        Class codes, ascending.
-    E : array of shape (n, r)
-        The embedded points.
-    strips : bool, default=False
-        Whether a block is looked at by :func:`strips_of`: it has more rows then.
-    most : int, default=None
-        The most rows of a block.
-
-    Returns
-    -------
-    list of Block
-        All rows, in their order.
+    Small classes share blocks, which look at all rows. ``strips``: more rows, for `strips_of`.
     """
     n = len(codes)
     width = _strip_columns(E) if strips else n

@@ -34,33 +34,11 @@ class Listed(NamedTuple):
 def mine_softmax(
     E: np.ndarray, codes: np.ndarray, eps: float, *, slack: float = 2.0, most: float = np.inf
 ) -> tuple[float, Listed | None]:
-    """NCA objective to a certified accuracy, and the pairs that a descent should watch.
+    """NCA objective within ``eps n``, and the pairs that a descent should watch.
 
-    Parameters
-    ----------
-    E : ndarray of shape (n, r)
-        The embedded points.
-    codes : ndarray of shape (n,)
-        Their class codes.
-    eps : float
-        The most mass of the softmax of a point that may be left out.
-    slack : float, default=2.0
-        Points this much farther (in squared distance) are listed too, for when the map moves.
-    most : float, default=inf
-        The longest list, on average over the points, that is worth having.
-
-    Returns
-    -------
-    value : float
-        The objective over the listed pairs: within ``eps n`` of that over all pairs.
-    listed : Listed or None
-        None where the lists would be longer than ``most`` on average, and for arrays of other
-        libraries, whose devices are faster with all pairs; the value is then nan.
-
-    Notes
-    -----
-    O(n² r) time for the distances, exponentials for the listed pairs alone; one block of
-    rows × n in memory, and the lists.
+    Points farther by ``slack`` in squared distance are listed too, for when the map moves. NaN and
+    None where lists would be longer than ``most`` on average, and for other libraries' arrays.
+    O(n² r) time for the distances, exponentials for the listed pairs alone.
     """
     if not isinstance(E, np.ndarray):
         return np.nan, None
@@ -105,26 +83,6 @@ def nca_loss_on(
 ) -> tuple[float, np.ndarray]:
     """NCA objective and gradient with the softmax of every point over its list alone.
 
-    Parameters
-    ----------
-    L : ndarray of shape (r, d)
-        The linear map.
-    X : ndarray of shape (n, d)
-        The points.
-    codes : ndarray of shape (n,)
-        Their class codes.
-    listed : Listed
-        The near points of every point, at least one each.
-
-    Returns
-    -------
-    value : float
-        As in :func:`nca_loss`, of which it is an approximation.
-    gradient : ndarray of shape (r, d)
-        Of the value.
-
-    Notes
-    -----
     O(pairs · r + n r d) time, a bounded number of pairs in memory besides the list.
     """
     E = product(X, L.T)

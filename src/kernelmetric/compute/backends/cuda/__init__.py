@@ -27,18 +27,7 @@ def _there() -> bool:
 
 
 def suits(E: Any) -> bool:
-    """Whether a kernel takes these points.
-
-    Parameters
-    ----------
-    E : torch.Tensor of shape (n, r)
-        Points.
-
-    Returns
-    -------
-    bool
-        True for float32 on a CUDA device with Triton, and not too many coordinates.
-    """
+    """Whether a Triton kernel takes these points: float32 on CUDA, not too many coordinates."""
     return single_there(E) and 1 <= E.shape[1] <= WIDEST and _there()
 
 
@@ -55,18 +44,7 @@ class Room(NamedTuple):
 
 
 def room(device: Any) -> Room | None:
-    """What memory a device has now.
-
-    Parameters
-    ----------
-    device : torch.device
-        Any device.
-
-    Returns
-    -------
-    Room or None
-        Asked of the driver and of torch; None for what is not a CUDA device.
-    """
+    """The free memory of a CUDA device, by its driver and torch; None for other devices."""
     if device.type != "cuda":
         return None
     torch = import_module("torch")

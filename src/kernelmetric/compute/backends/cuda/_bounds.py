@@ -10,15 +10,7 @@ _LIKE = 4.0  # rows of a size within this of the largest keep all their digits b
 
 
 class HalfBounds:
-    """``b_j - 2 q a_j`` for points a and queries q.
-
-    Parameters
-    ----------
-    points : torch.Tensor of shape (n, d)
-        The points a, scaled to entries of at most one.
-    scale : torch.Tensor
-        What they were divided by.
-    """
+    """``b_j - 2 q a_j`` for queries q and points a, given divided by ``scale`` to at most 1."""
 
     slack = 2.0  # tensor cores cut off where others round
 
@@ -27,28 +19,11 @@ class HalfBounds:
         self.columns, self.scale = torch.cat([high, low, high], dim=1).T, scale
 
     def add(self, b: Any) -> None:
-        """Keep a number for each point.
-
-        Parameters
-        ----------
-        b : torch.Tensor of shape (n,)
-            The numbers.
-        """
+        """Keep a number b for each point."""
         self.b = b
 
     def __call__(self, q: Any) -> Any:
-        """The numbers for some queries.
-
-        Parameters
-        ----------
-        q : torch.Tensor of shape (m, d)
-            Queries.
-
-        Returns
-        -------
-        torch.Tensor of shape (m, n)
-            In float32.
-        """
+        """The numbers (m, n) for some queries (m, d), in float32."""
         size = _power_of_two(torch.amax(torch.abs(q), dim=1, keepdim=True))
         high, low = _halves(q / size)
         rows = torch.cat([high, high, low], dim=1)

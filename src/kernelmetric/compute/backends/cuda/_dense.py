@@ -15,18 +15,7 @@ _NEARLY = 0.1  # columns so near to orthonormal are so after one more round, to 
 
 
 def column_products(F: Any) -> Any:
-    """``Fᵀ F``, of which a quarter follows by symmetry.
-
-    Parameters
-    ----------
-    F : torch.Tensor of shape (n, m)
-        A tall matrix.
-
-    Returns
-    -------
-    torch.Tensor of shape (m, m)
-        Symmetric to the last bit off the two blocks on its diagonal.
-    """
+    """``Fᵀ F``, of which a quarter follows by symmetry."""
     n, m = F.shape
     rows, half = n // _CHUNKS, m // 2
     if rows < m or half < 1:
@@ -42,23 +31,7 @@ def column_products(F: Any) -> Any:
 
 
 def positive_solver(A: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """What solves ``A X = B`` by the Cholesky factor of A.
-
-    Parameters
-    ----------
-    A : torch.Tensor of shape (n, n)
-        Symmetric.
-
-    Returns
-    -------
-    callable
-        From B to X, in memory of the host.
-
-    Raises
-    ------
-    LinAlgError
-        Where A is not positive definite.
-    """
+    """What solves ``A X = B`` by the Cholesky factor of A, on the host; LinAlgError without one."""
     factor, failed = torch.linalg.cholesky_ex(A)
     if int(failed):
         raise np.linalg.LinAlgError(
@@ -74,20 +47,8 @@ def positive_solver(A: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def orthonormal_columns(B: Any) -> Any | None:
-    """Orthonormal columns with the span of B, by two rounds of Cholesky's factor in float64.
+    """Orthonormal columns with the span of B, by CholeskyQR2 in float64 [1]_; None where it fails.
 
-    Parameters
-    ----------
-    B : torch.Tensor of shape (n, p)
-        A tall matrix.
-
-    Returns
-    -------
-    torch.Tensor of shape (n, p) or None
-        None where the columns depend on each other too much for this.
-
-    References
-    ----------
     .. [1] Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, "Roundoff error analysis of the CholeskyQR2
        algorithm", ETNA 44 (2015).
     """

@@ -52,22 +52,7 @@ def padded(values: Any, rows: int, fill: float) -> Any:
 
 
 def halves(E: Any, codes: Any, factor: float = 1.0) -> Halves:
-    """Split points into halves.
-
-    Parameters
-    ----------
-    E : torch.Tensor of shape (n, r)
-        Points in float32.
-    codes : torch.Tensor of shape (n,)
-        Their class codes.
-    factor : float, default=1.0
-        What they are multiplied with first.
-
-    Returns
-    -------
-    Halves
-        With rows and columns as kernels want them. Squared lengths are infinite beyond the points.
-    """
+    """Split points times ``factor`` into halves, padded with points of infinite squared length."""
     n, r = E.shape
     rows, width = padded_rows(n), max(16, triton.next_power_of_2(r))
     high, low = torch.empty((2, rows, width), dtype=torch.float16, device=E.device)

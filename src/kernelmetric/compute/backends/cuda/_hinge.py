@@ -14,33 +14,9 @@ from kernelmetric.compute.backends.cuda._halves import accumulate, halves, inner
 def hinge_sums(
     E: Any, thresholds: Any, codes: Any, smoothing: float, *, gradient: bool
 ) -> tuple[Any, Any, Any]:
-    """Hinge of all impostors, what target pairs collect, and the impostors' Laplacian times E.
+    """Hinge of all impostors, slopes (n, k) by target pair, and the impostors' Laplacian times E.
 
-    Parameters
-    ----------
-    E : torch.Tensor of shape (n, r)
-        Embedded points in float32.
-    thresholds : torch.Tensor of shape (n, k)
-        Squared distances of the target neighbours, with the margin; -inf where there is none.
-    codes : torch.Tensor of shape (n,)
-        Class codes.
-    smoothing : float
-        Width of the quadratic corner; 0 is the plain hinge.
-    gradient : bool
-        Whether the Laplacian is wanted.
-
-    Returns
-    -------
-    loss : torch.Tensor
-        A number.
-    per_target : torch.Tensor of shape (n, k)
-        Slopes of each target pair, summed over its impostors.
-    product : torch.Tensor of shape (n, r)
-        ``Lap(ω) E`` with ω the slopes of each pair; zero where it is not wanted.
-
-    Notes
-    -----
-    O(n² r) time, O(n r) memory.
+    ``thresholds`` (n, k) are -inf where there is no target. O(n² r) time, O(n r) memory.
     """
     (n, r), k = E.shape, thresholds.shape[1]
     points = halves(E, codes)

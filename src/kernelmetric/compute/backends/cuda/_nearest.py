@@ -18,29 +18,10 @@ _WORTH_GROUPS = 4  # times as many groups as are looked into
 def ranked(
     low: Any, base: np.ndarray, Q: Any, points: Any, k: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The k nearest points of every query.
+    """The k nearest points of every query, their squares, and the queries that are not yet certain.
 
-    Parameters
-    ----------
-    low : torch.Tensor of shape (m, n)
-        Lower bounds of the squared distances, less a number for each query.
-    base : ndarray of shape (m,)
-        That number.
-    Q : torch.Tensor of shape (m, d)
-        Queries in float32.
-    points : torch.Tensor of shape (n, d)
-        Points.
-    k : int
-        How many.
-
-    Returns
-    -------
-    found : ndarray of shape (m, k)
-        Their rows, nearest first.
-    squares : ndarray of shape (m, k)
-        Squared distances, in float64 from differences; infinite where a point is forbidden.
-    left : ndarray
-        Queries for which some other point may be nearer.
+    ``low`` (m, n) are lower bounds of the squared distances less ``base`` (m,). Squares are summed
+    in float64; they are infinite where a point is forbidden.
     """
     n_candidates = min(k + _SPARE, points.shape[0])
     least, found = smallest(low, n_candidates)
@@ -61,20 +42,7 @@ def ranked(
 def smallest(low: Any, k: int) -> tuple[Any, Any]:
     """The k smallest entries of each row, ascending, and their columns.
 
-    They lie in the k groups of columns whose minima are smallest, so a long row is read once. To
-    select from it as a whole would take several passes.
-
-    Parameters
-    ----------
-    low : torch.Tensor of shape (m, n)
-        Numbers.
-    k : int
-        At most n.
-
-    Returns
-    -------
-    values, columns : torch.Tensor of shape (m, k)
-        As of ``topk``.
+    They lie in the k groups of columns whose minima are smallest: a long row is read once.
     """
     n = low.shape[1]
     n_groups = n // _GROUP
@@ -92,22 +60,7 @@ def smallest(low: Any, k: int) -> tuple[Any, Any]:
 
 
 def pair_squares(Q: Any, points: Any, found: Any) -> Any:
-    """Squared distances of each query to its candidates, summed in float64.
-
-    Parameters
-    ----------
-    Q : torch.Tensor of shape (m, d)
-        Queries.
-    points : torch.Tensor of shape (n, d)
-        Points.
-    found : torch.Tensor of shape (m, c)
-        Rows of the candidates.
-
-    Returns
-    -------
-    torch.Tensor of shape (m, c), dtype float64
-        O(m c d) time, nothing else in memory.
-    """
+    """Squared distances of each query to its candidates, summed in float64."""
     Q, points, found = Q.contiguous(), points.contiguous(), found.contiguous()
     out = torch.empty(found.shape, dtype=torch.float64, device=Q.device)
     n_pairs = found.numel()

@@ -21,22 +21,6 @@ _LOG2_E = 1.4426950408889634
 def softmax_sums(E: Any, codes: Any) -> tuple[Any, Any]:
     """``Σ_i p_i`` and ``(W + Wᵀ) [E, 1]``, as in :func:`kernelmetric.compute.nca_loss`.
 
-    Parameters
-    ----------
-    E : torch.Tensor of shape (n, r)
-        Embedded points in float32.
-    codes : torch.Tensor of shape (n,)
-        Their class codes.
-
-    Returns
-    -------
-    total : torch.Tensor
-        A number.
-    product : torch.Tensor of shape (n, r + 1)
-        On the device.
-
-    Notes
-    -----
     O(n² r) time, O(n r) memory.
     """
     n, r = E.shape

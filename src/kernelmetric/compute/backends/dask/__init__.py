@@ -25,24 +25,7 @@ from kernelmetric.compute.backends.dask._lazy import LAZY, by_chunks
 
 
 def call(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Call a method of an estimator with Dask collections among its arguments.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Ours.
-    method : str
-        Its name.
-    args : tuple
-        Its positional arguments.
-    options : dict
-        Its named arguments.
-
-    Returns
-    -------
-    object
-        The estimator for ``fit``, a number for ``score``, otherwise a Dask array.
-    """
+    """Call a method with Dask collections: ``fit`` and ``score`` run, others give Dask arrays."""
     if method in ("fit_transform", "fit_predict"):
         last = "transform" if method == "fit_transform" else "predict"
         X = args[0] if args else options["X"]

@@ -22,18 +22,9 @@ _SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
 
 
 class Pieces(NamedTuple):
-    """A collection as a list of delayed pieces, in the order of its rows.
+    """A collection as a list of delayed pieces, in the order of its rows; nothing is computed.
 
-    Parameters
-    ----------
-    delayed : list of Delayed
-        The pieces.
-    shape : tuple
-        Of the whole; NaN where Dask does not know.
-    itemsize : float
-        Bytes of an entry.
-    numeric : bool
-        Whether all entries are numbers.
+    ``shape`` is that of the whole, NaN where Dask does not know it.
     """
 
     delayed: list[Any]
@@ -43,20 +34,7 @@ class Pieces(NamedTuple):
 
 
 def pieces_of(collection: Any, name: str) -> Pieces:
-    """A collection as pieces of rows, each of which refuses itself when it is computed.
-
-    Parameters
-    ----------
-    collection : Dask array, data frame or series
-        The rows.
-    name : str
-        What the caller calls it, for messages.
-
-    Returns
-    -------
-    Pieces
-        Nothing is computed.
-    """
+    """A collection as pieces of rows, each checked when it is computed."""
     if isinstance(collection, da.Array):
         require_rows(collection, name)
         parts = collection.to_delayed().ravel().tolist()
@@ -103,28 +81,7 @@ def _checked(
 def checked_chunk(
     part: Any, number: int, name: str, first: float, width: tuple[int, ...], dtype: Any
 ) -> Any:
-    """A chunk of an array, refused with its number where it is not what the array says.
-
-    Parameters
-    ----------
-    part : array
-        The chunk.
-    number : int
-        Which one it is.
-    name : str
-        Of the array, for messages.
-    first : float
-        Its first row; NaN where that is not known.
-    width : tuple
-        Its shape without the rows.
-    dtype : dtype
-        What the array says it holds.
-
-    Returns
-    -------
-    array
-        The chunk.
-    """
+    """A chunk of an array, refused with its number where its shape or dtype is another."""
     refuse_masked(part)
     where = f"chunk {number} of {name}"
     if not math.isnan(first):
@@ -160,24 +117,7 @@ def _checked_frame(part: Any, number: int, name: str, columns: list[Any] | None)
 
 
 def checked_partition(part: Any, number: int, name: str, columns: list[Any] | None) -> Any:
-    """A partition of a data frame, refused with its number where its columns are others.
-
-    Parameters
-    ----------
-    part : DataFrame or Series
-        The partition.
-    number : int
-        Which one it is.
-    name : str
-        Of the frame, for messages.
-    columns : list or None
-        The columns of the frame; None for a series.
-
-    Returns
-    -------
-    DataFrame or Series
-        The partition.
-    """
+    """A partition of a data frame; refused with its number where its columns are others."""
     if columns is not None and list(getattr(part, "columns", columns)) != columns:
         raise ValueError(
             f"Got partition {number} of {name} with the columns {list(part.columns)}, but expected "
@@ -188,18 +128,7 @@ def checked_partition(part: Any, number: int, name: str, columns: list[Any] | No
 
 
 def together(parts: list[Any]) -> Any:
-    """The rows of some pieces in one array or data frame, those without rows left out.
-
-    Parameters
-    ----------
-    parts : list
-        Arrays, sparse matrices, data frames or series.
-
-    Returns
-    -------
-    object
-        Of their kind.
-    """
+    """The rows of some pieces in one array or data frame, without the empty pieces."""
     filled = [part for part in parts if part.shape[0]] or parts[:1]
     first = filled[0]
     if hasattr(first, "iloc"):
@@ -213,13 +142,7 @@ def together(parts: list[Any]) -> Any:
 
 @contextmanager
 def share_of_worker() -> Iterator[None]:
-    """Blocks that suit the memory limit and the threads of this worker, which uses memory again.
-
-    Yields
-    ------
-    None
-        Once. Where no worker runs this, blocks are as everywhere.
-    """
+    """Blocks within the memory limit of this worker, divided by its threads, inside the block."""
     from distributed import get_worker
 
     try:

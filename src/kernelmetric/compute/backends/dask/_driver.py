@@ -31,24 +31,7 @@ _LOOK, _PAUSED_LOOKS = 5.0, 6  # seconds between looks at paused workers, and lo
 
 
 def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Run a method on a worker of the cluster, which gets all chunks, and keep what it learned.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Ours; it ends as if the method had run here.
-    method : str
-        Its name.
-    args : tuple
-        Its positional arguments.
-    options : dict
-        Its named arguments.
-
-    Returns
-    -------
-    object
-        The estimator, where the method returned itself; else what it returned.
-    """
+    """Run a method on a worker that gets all chunks, and copy the fitted state to ``estimator``."""
     if device_in_use():
         raise ValueError(
             "Got Dask collections inside use_device, but expected one of the two: the workers of a "
@@ -172,18 +155,7 @@ def _watched(client: Any, future: Any, what: str) -> Any:
 
 
 def all_paused(dask_scheduler: Any = None) -> bool:
-    """On the scheduler: whether there are workers, and all of them are paused.
-
-    Parameters
-    ----------
-    dask_scheduler : Scheduler
-        Given by Dask.
-
-    Returns
-    -------
-    bool
-        By what they told the scheduler last.
-    """
+    """On the scheduler: whether there are workers, and all of them are paused."""
     states = [worker.status.name for worker in dask_scheduler.workers.values()]
     return bool(states) and all(state == "paused" for state in states)
 
@@ -276,9 +248,9 @@ def _as_array(X: Any) -> tuple[Any, Any]:
 
 
 def _streams(client: Any, estimator: Any, pieces: dict[int, Pieces]) -> bool:
-    """Whether a fit goes through the rows; if it does not, a worker must have room for them.
+    """Whether a fit reads the rows chunk by chunk; if not, one worker must have room for all.
 
-    "always" means: where there is much to go through. Few points are faster in one place.
+    Few points are faster in one place, even where an estimator says "always".
     """
     parts = pieces.get(_X)
     if parts is None or len(parts.shape) != 2:

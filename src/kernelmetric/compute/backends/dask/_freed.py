@@ -24,14 +24,7 @@ _INSIDE = [0]
 
 @contextmanager
 def kept_memory() -> Iterator[None]:
-    """Let this process use again what it freed, as glibc does by itself elsewhere.
-
-    Yields
-    ------
-    None
-        Once. At the end of the last of these blocks the threshold is the worker's again. Nothing
-        is done where no worker set it, and with other C libraries.
-    """
+    """Let this process reuse memory it freed: inside, Dask's setting of glibc does not hold."""
     trim = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
     set_threshold = _mallopt()
     if set_threshold is None or not trim.isdigit() or "MALLOC_MMAP_THRESHOLD_" in os.environ:

@@ -31,24 +31,7 @@ LAZY = (*_BY_ROWS, *_OF_PAIRS, *_OF_ALL_PAIRS, "kneighbors")
 
 
 def by_chunks(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """A method of an estimator, chunk by chunk.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted. What it learns later changes nothing here.
-    method : str
-        Its name.
-    args : tuple
-        Its positional arguments.
-    options : dict
-        Its named arguments.
-
-    Returns
-    -------
-    Dask array
-        Not computed; chunks as those of the points, where these are known.
-    """
+    """A method of a fitted estimator as a lazy Dask array; a later fit does not change it."""
     check_is_fitted(estimator)
     fitted = dask.delayed(copy.copy(estimator), pure=False, traverse=False)
     if method in _BY_ROWS:

@@ -20,15 +20,7 @@ _ROWS = "rows"
 
 
 class Parts:
-    """What was met while pickling and travels by itself.
-
-    Attributes
-    ----------
-    arrays : list of ndarray
-        Large arrays, each once.
-    rows : list
-        Rows that lie elsewhere.
-    """
+    """Large arrays, each once, and distributed rows met while pickling: they travel separately."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
@@ -36,18 +28,7 @@ class Parts:
         self._places: dict[int, int] = {}
 
     def place(self, thing: Any) -> Any:
-        """Where something is found by who unpickles; None where it is pickled.
-
-        Parameters
-        ----------
-        thing : object
-            Anything.
-
-        Returns
-        -------
-        object
-            For an array, its place in the list, and how it lies in the array there.
-        """
+        """Where unpickling finds a large array, with its layout; None for anything else."""
         if getattr(type(thing), "stays", False):
             if not any(thing is rows for rows in self.rows):
                 self.rows.append(thing)
@@ -93,29 +74,12 @@ class _Unpickler(pickle.Unpickler):
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
-    """An array whose numbers lie where a processor wants them.
-
-    Parameters
-    ----------
-    array : ndarray
-        As it came: behind the other bytes of a message, at any place.
-
-    Returns
-    -------
-    ndarray
-        The array, or a copy: NumPy would make one for every product.
-    """
+    """The array, or an aligned copy: NumPy would copy an unaligned one for every product."""
     return array if array.flags.aligned else array.copy("A")
 
 
 class Carried:
-    """An array on its way to many tasks: it is moved once, where it arrives at an odd place.
-
-    Parameters
-    ----------
-    array : ndarray
-        The array.
-    """
+    """An array that many tasks share: aligned once, where it arrives unaligned."""
 
     def __init__(self, array: np.ndarray):
         self.array = aligned(array)
@@ -128,40 +92,12 @@ class Carried:
 
 
 def dumps(thing: Any, parts: Parts) -> bytes:
-    """Something pickled, but for the parts that travel by themselves.
-
-    Parameters
-    ----------
-    thing : object
-        Anything that cloudpickle can pickle.
-    parts : Parts
-        Gets the parts.
-
-    Returns
-    -------
-    bytes
-        For :func:`loads`.
-    """
+    """A pickle without large arrays and distributed rows, which go to ``parts``."""
     file = io.BytesIO()
     _Pickler(file, parts).dump(thing)
     return file.getvalue()
 
 
 def loads(data: bytes, arrays: list[Carried], rows: Any = None) -> Any:
-    """What was pickled, with its arrays, and a chunk in the place of all rows.
-
-    Parameters
-    ----------
-    data : bytes
-        From :func:`dumps`.
-    arrays : list of Carried
-        The arrays of its parts.
-    rows : object, default=None
-        What stands for rows that lie elsewhere.
-
-    Returns
-    -------
-    object
-        The same.
-    """
+    """What :func:`dumps` pickled, with its arrays, and ``rows`` for the distributed rows."""
     return _Unpickler(io.BytesIO(data), arrays, rows).load()

@@ -53,37 +53,12 @@ class _ManyRows:
         return self.take(np.arange(len(self))[rows] if isinstance(rows, slice) else rows)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Some rows, in any order, from the chunks that have them.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-            Their numbers.
-
-        Returns
-        -------
-        ndarray
-            In the order of ``rows``.
-        """
+        """Some rows, in the order asked for, from the chunks that have them."""
         raise NotImplementedError
 
 
 class Rows(_ManyRows):
-    """Points on many machines.
-
-    Parameters
-    ----------
-    parts : list of Delayed
-        The chunks.
-    lengths : sequence of int
-        Their numbers of rows.
-    like : array of shape (0, d)
-        Of the width and dtype of the chunks.
-    run : callable
-        From delayed tasks to their results.
-    names : ndarray or None
-        Of the columns.
-    """
+    """Points in delayed chunks on many machines; ``run`` computes delayed tasks."""
 
     streamed = stays = True
 
@@ -97,20 +72,7 @@ class Rows(_ManyRows):
         return self.of_chunks(rows, lambda part, some: _some_rows(part, some, None, ()))
 
     def of_chunks(self, rows: np.ndarray, task: Callable[[Any, np.ndarray], Any]) -> np.ndarray:
-        """What a task gives for each chunk that has some of the rows.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-            Numbers of rows, in any order.
-        task : callable
-            From a delayed chunk, and numbers of its own rows, to a delayed array of as many rows.
-
-        Returns
-        -------
-        ndarray
-            In the order of ``rows``.
-        """
+        """What ``task(chunk, row_numbers)`` gives for each chunk with some of the rows."""
         wanted, order = np.unique(rows, return_inverse=True)
         ends = np.searchsorted(wanted, self.edges)
         chunks = zip(self.parts, self.edges, ends, ends[1:], strict=False)
@@ -120,24 +82,7 @@ class Rows(_ManyRows):
     def sum(
         self, function: bytes, arrays: list[Any], bytes_per_row: float, most: int | None
     ) -> Any:
-        """The sum of what a function of blocks of rows gives.
-
-        Parameters
-        ----------
-        function : bytes
-            The pickled function.
-        arrays : list of Future
-            Its large arrays.
-        bytes_per_row : float
-            Working memory that one row takes.
-        most : int or None
-            The most rows of a block.
-
-        Returns
-        -------
-        number, array or tuple
-            The sum.
-        """
+        """The sum of what a pickled function of blocks of rows gives, chunk by chunk."""
         sums = [
             _sum_of_chunk(function, arrays, part, int(start), self.shape, bytes_per_row, most)
             for part, start in zip(self.parts, self.edges, strict=False)
@@ -150,12 +95,7 @@ class Rows(_ManyRows):
 class MappedRows(_ManyRows):
     """What a function gives for rows, computed when some are asked for.
 
-    Parameters
-    ----------
-    work : callable
-        From a slice of rows to an array of as many rows.
-    bound : tuple
-        The rows that it looks at, itself pickled, and its large arrays.
+    ``bound``: the rows that it reads, the function pickled, and its large arrays.
     """
 
     streamed = True
@@ -182,17 +122,7 @@ class MappedRows(_ManyRows):
 
 
 class Window(_ManyRows):
-    """A chunk, in the place of all rows: it has only its own.
-
-    Parameters
-    ----------
-    chunk : array
-        The chunk.
-    start : int
-        Number of its first row.
-    shape : tuple
-        Of all rows together.
-    """
+    """A chunk in the place of all rows, whose numbers begin at ``start``: it has only its own."""
 
     streamed = True
 

@@ -52,14 +52,7 @@ class AbandonedError(Exception):
 class Cluster:
     """All workers, for a fit that runs on one of them.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the task that runs the fit.
-    wanted : callable
-        Whether somebody still waits for it.
-    name : str
-        The key of that task: those of its tiles bear its last part.
+    ``wanted`` says whether somebody still waits for it; ``name`` is the key of its task.
     """
 
     def __init__(self, client: Any, wanted: Callable[[], bool], name: str):
@@ -76,24 +69,7 @@ class Cluster:
         flops: float,
         take: Callable[[Any], Any],
     ) -> bool:
-        """Work on every item on the workers, if that is worth the way; False if it is not.
-
-        Parameters
-        ----------
-        work : callable
-            From an item to a result.
-        items : sequence
-            Pieces of the work.
-        flops : float
-            Floating-point operations of all together.
-        take : callable
-            Gets the results, in the order of the items.
-
-        Returns
-        -------
-        bool
-            Whether it was done.
-        """
+        """Work on every item on the workers, results to ``take`` in order; False if too small."""
         self._require_wanted()
         slots = self._threads()
         saved = flops / _FLOPS * (1.0 - 1.0 / len(slots))
@@ -136,11 +112,8 @@ class Cluster:
     ) -> Generator[Any, None, None]:
         """Results of shares, in their order, of threads that each have a few in hand.
 
-        Every thread has shares of its own, as many as the others: in a second pass the same ones
-        come to the same worker, which may have kept some of its tiles. Whoever is done with them
-        takes those of the thread that has most left: workers are not alike, nor are they always
-        free. The scheduler would judge by what tasks of this name took before, and leave most of
-        them where the arrays are.
+        Every thread has its own shares, so that a second pass finds the tiles its worker kept; a
+        thread that is done takes from the one with most left, as workers differ.
         """
         waiting = [deque(range(slot, n_shares, n_slots)) for slot in range(n_slots)]
         sent: dict[int, Any] = {}
@@ -169,20 +142,7 @@ class Cluster:
             self._let_go([*sent.values()])
 
     def rows(self, X: Any, names: Any = None) -> Rows:
-        """A Dask array as rows to go through.
-
-        Parameters
-        ----------
-        X : dask.array.Array
-            The points.
-        names : ndarray, default=None
-            Of its columns.
-
-        Returns
-        -------
-        Rows
-            Chunks are computed when they are needed, each time.
-        """
+        """A Dask array as rows to go through; its chunks are computed each time they are needed."""
         self._streams = True
         parts = pieces_of(X, "X").delayed
         dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
@@ -196,38 +156,12 @@ class Cluster:
     def sum_rows(
         self, work: Callable[[slice], Any], bytes_per_row: float, most: int | None
     ) -> tuple[Any] | None:
-        """The sum of what a function of rows gives, where these are; None where they are here.
-
-        Parameters
-        ----------
-        work : callable
-            From a slice of rows to a number, an array or a tuple of these.
-        bytes_per_row : float
-            Working memory that one row takes.
-        most : int or None
-            The most rows of a block.
-
-        Returns
-        -------
-        tuple of one, or None
-            The sum.
-        """
+        """The sum of what a function of rows gives, in a tuple; None where rows are local."""
         bound = self._bound(work)
         return None if bound is None else (bound[0].sum(*bound[1:], bytes_per_row, most),)
 
     def map_rows(self, work: Callable[[slice], Any]) -> MappedRows | None:
-        """Rows that a function of rows gives, to be computed later; None where these are here.
-
-        Parameters
-        ----------
-        work : callable
-            From a slice of rows to an array of as many.
-
-        Returns
-        -------
-        MappedRows or None
-            As many rows.
-        """
+        """Rows that a function of rows gives, to be computed later; None where rows are local."""
         bound = self._bound(work)
         return None if bound is None else MappedRows(work, bound)
 
@@ -301,22 +235,7 @@ class Cluster:
 
 
 def dealt(items: Sequence[Any], n_threads: int, seconds: float) -> list[list[Any]]:
-    """Items in shares that go to all threads in turn, such that each gets as many items.
-
-    Parameters
-    ----------
-    items : sequence
-        At least one.
-    n_threads : int
-        Of all workers.
-    seconds : float
-        What all items take one thread.
-
-    Returns
-    -------
-    list of list
-        In the order of the items. Those that have one more come first.
-    """
+    """Items in shares for all threads in turn, each with as many items, the larger ones first."""
     each = max(_TASKS_PER_THREAD, -(-_FEWEST_TASKS // n_threads))
     each = max(1, min(each, int(seconds / n_threads / _SHORTEST)))
     each = max(each, min(_MOST_PER_THREAD, int(seconds / n_threads)))
@@ -326,15 +245,7 @@ def dealt(items: Sequence[Any], n_threads: int, seconds: float) -> list[list[Any
 
 
 def forget(prefix: str, dask_scheduler: Any = None) -> None:
-    """On the scheduler: nobody wants the tasks any more whose keys begin like this.
-
-    Parameters
-    ----------
-    prefix : str
-        How the keys begin.
-    dask_scheduler : Scheduler
-        Given by Dask.
-    """
+    """On the scheduler: release the tasks whose keys begin with ``prefix``."""
     for key in [key for key in dask_scheduler.tasks if str(key).startswith(prefix)]:
         for owner in list(dask_scheduler.tasks[key].who_wants or ()):
             dask_scheduler.client_releases_keys(keys=[key], client=owner.client_key)
@@ -362,22 +273,7 @@ def _checksum(array: np.ndarray) -> int | None:
 
 
 def run_tiles(function: bytes, items: bytes, arrays: list[Carried]) -> list[Any]:
-    """The task: a tile function on some tiles, on one thread.
-
-    Parameters
-    ----------
-    function : bytes
-        The pickled function.
-    items : bytes
-        The pickled tiles.
-    arrays : list of Carried
-        The large arrays of both.
-
-    Returns
-    -------
-    list
-        One result a tile.
-    """
+    """The task: a pickled tile function on some tiles, on one thread."""
     work, tiles = (loads(part, arrays) for part in (function, items))
     results: list[Any] = []
     with run_elsewhere(None), share_of_worker():

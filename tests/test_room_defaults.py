@@ -1,0 +1,81 @@
+"""Defaults of functions that rooms lend each other: their docstrings do not list them."""
+
+import inspect
+import operator
+
+import numpy as np
+import pytest
+
+import kernelmetric
+import kernelmetric.report
+
+DEFAULTS = {
+    "compute.BlockProduct": {"dtype": np.float64, "far": False},
+    "compute.available_threads": {"flops": np.inf},
+    "compute.check_points": {"accept_sparse": False},
+    "compute.deprecated": {"stacklevel": 2},
+    "compute.gram_products": {"population": None, "weights": None},
+    "compute.lmnn_at_lengths": {"every": 1, "weighed": None},
+    "compute.lmnn_hinge": {"smoothing": 0.0, "weighed": None},
+    "compute.lmnn_hinge_on": {"smoothing": 0.0, "weighed": None},
+    "compute.lmnn_step_on": {"smoothing": 0.0, "weighed": None},
+    "compute.map_rows": {"most": None},
+    "compute.mine_impostors": {"slack": 0.5, "most": 200, "weighed": None},
+    "compute.mine_softmax": {"slack": 2.0, "most": np.inf},
+    "compute.nca_loss": {"weights": None},
+    "compute.nearest_neighbors": {"queries": None},
+    "compute.over_rows": {"most": None},
+    "compute.require_memory": {"in_full": 0.0},
+    "compute.row_blocks": {"most": None},
+    "compute.row_products": {"means": None, "weights": None},
+    "compute.softmax_reduction": {"weights": None},
+    "compute.squared_distances": {"B": None},
+    "compute.sum_rows": {"most": None, "flops": 0.0},
+    "compute.with_classes": {"rows": None},
+    "compute.worth_keeping": {"share": 1.0},
+    "graphs.check_graph": {"negative": False},
+    "graphs.check_rows": {"width": 2},
+    "graphs.discriminant_graph": {"weights": None},
+    "graphs.gaussian_graph": {"width": None},
+    "graphs.heat_graph": {"codes": None, "weights": None},
+    "graphs.pair_distances": {"precomputed": False},
+    "graphs.patch_graph": {"weights": None},
+    "kernels.form_alignment": {"weights": None},
+    "kernels.gram_alignment": {"weights": None},
+    "kernels.values_of": {"B": None},
+    "report.plot_accuracies": {"columns": 3},
+    "report.png_bytes": {"dpi": 150},
+    "report.rich_table": {"title": None},
+    "report.visible": {"most": None, "keep": ""},
+    "solvers.Grid": {"judged": None, "roots": None},
+    "solvers.Minimum": {"corrections": None},
+    "solvers.PairDual": {"prior": None, "psd": True},
+    "solvers.krylov_eigenpairs": {"floor": 0.0},
+    "solvers.left_out": {"judged": None, "roots": None},
+    "solvers.minimize_lbfgs": {"report": None, "memory": 10, "corrections": None},
+    "solvers.minimize_projected": {"step": 1.0, "report": None},
+    "solvers.ridge_solution": {"roots": None},
+    "solvers.smallest_eigenvectors": {
+        "null": None,
+        "start": None,
+        "tol": 1e-06,
+        "max_iter": 500,
+        "random_state": None,
+    },
+    "solvers.solve_in_place": {"tol": 0.0001, "max_iter": 20, "ridge": 0.0},
+    "solvers.solve_pairs": {
+        "tol": 0.001,
+        "max_iter": 2000,
+        "metric": None,
+        "solver": "auto",
+        "sharp": True,
+        "report": None,
+    },
+    "solvers.sparse_precision": {"tol": 0.0001, "max_iter": 1000, "start": None, "report": None},
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_function_that_rooms_lend_each_other_keeps_its_defaults(name):
+    parameters = inspect.signature(operator.attrgetter(name)(kernelmetric)).parameters
+    assert {key: parameters[key].default for key in DEFAULTS[name]} == DEFAULTS[name]
