@@ -37,7 +37,7 @@ class Records(NamedTuple):
 
     frames: list[Any]
     ids: list[Any]
-    compared: list[Any]
+    compared: tuple[Any, Any]
     notes: list[str]
     linker: RecordLinker
 
@@ -49,10 +49,10 @@ def open_records(
     tables = [open_table(path) for path in (left, right) if path is not None]
     frames = [table.frame for table in tables]
     ids = [_ids_of(frame, id_column) for frame in frames]
-    compared = [_compared(frame, id_column, columns) for frame in frames]
+    one, *other = [_compared(frame, id_column, columns) for frame in frames]
     notes = [note for table in tables for note in table.notes]
     linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
-    return Records(frames, ids, compared + [None] * (right is None), notes, linker)
+    return Records(frames, ids, (one, other[0] if other else None), notes, linker)
 
 
 def rows_named(cells: Iterable[str], ids: Any, path: Path) -> list[int]:
