@@ -12,10 +12,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from sklearn.pipeline import make_pipeline
 
 from kernelmetric import NCA, Kernelized
-from kernelmetric.datasets import TableEncoder
 from kernelmetric.inspection import explain_pair, feature_importance
 from kernelmetric.report import plot_shares
 
@@ -41,8 +39,7 @@ def make_trees(n_rows=300, seed=0):
 def main():
     """Fit, explain, draw."""
     trees, fruit = make_trees()
-    encoder = TableEncoder(["weight", "height", "age", "sugar"], ["field"])
-    model = make_pipeline(encoder, Kernelized(NCA())).fit(trees, fruit)
+    model = Kernelized(NCA()).fit(trees, fruit)
     new = pd.DataFrame(
         {
             "weight": [1.0, 1.0],

@@ -64,11 +64,13 @@ def public_names_by_room():
     for name in kernelmetric.__all__:
         thing = getattr(kernelmetric, name)
         if inspect.ismodule(thing):  # a room that is public as a whole
-            rooms[name] = [f"{name}.{member}" for member in thing.__all__]
+            home = f"{thing.__name__}."  # of what lives there: names of other rooms are theirs
+            own = [m for m in thing.__all__ if getattr(thing, m).__module__.startswith(home)]
+            rooms[name] = [f"{name}.{member}" for member in own]
         elif callable(thing):
             room = thing.__module__.split(".")[1]
             rooms.setdefault(room, []).append(name)
-    for room in ("inspection", "linkage"):  # no name of theirs is in the package itself
+    for room in ("inspection", "linkage", "tables"):  # no name of theirs is in the package itself
         members = importlib.import_module(f"kernelmetric.{room}").__all__
         rooms[room] = [f"{room}.{name}" for name in members]
     for name, room in kernelmetric._MOVED.items():

@@ -11,9 +11,9 @@ pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
 import pandas as pd
 
-from kernelmetric.datasets import TableError, labels_of, targets_of
 from kernelmetric.evaluation import baselines, holdout, run_trials, with_metric
 from kernelmetric.learners import MLKR
+from kernelmetric.tables import TableError, labels_of, targets_of
 
 FAST = ("--learner", "mlkr", "--kernel", "none")
 

@@ -21,8 +21,8 @@ from rich.console import Console
 from kernelmetric.cli import _fit, _transform
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._talk import json_text, sentences, spoken, visible
-from kernelmetric.datasets import read_table, table_bytes
 from kernelmetric.report import Cell, rich_table
+from kernelmetric.tables import read_table, table_bytes
 
 pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")
@@ -217,6 +217,23 @@ def test_missing_cells_are_null(run, table, tmp_path):
     result = run("neighbors", model, path, *arguments, "--json")
     (answer,) = json.loads(result.stdout, parse_constant=refuse_constant)["queries"]
     assert answer["neighbors"][0]["columns"] == {"note": None, "when": None}
+
+
+def test_cells_of_a_parquet_file_that_are_missing_are_null(run, table, tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `parquet`")
+    frame = read_table(table)
+    frame["note"] = pd.array(["dry"] + [None] * 23, dtype="string")
+    frame["when"] = pd.to_datetime(["2020-01-01"] + [None] * 23)
+    frame["number"] = pd.array([7] + [None] * 23, dtype="Int64")
+    path, model = tmp_path / "gaps.parquet", tmp_path / "model.km"
+    frame.to_parquet(path)
+    names = ("note", "when", "number")
+    out = ("--out", model, *(word for name in names for word in ("--ignore", name)))
+    assert run("fit", path, "--label", "kind", *FAST, *out).exit_code == 0
+    shown = [word for name in names for word in ("--show", name)]
+    result = run("neighbors", model, path, "--query", path, "--row", 5, "-k", 1, *shown, "--json")
+    (answer,) = json.loads(result.stdout, parse_constant=refuse_constant)["queries"]
+    assert answer["neighbors"][0]["columns"] == dict.fromkeys(names)
 
 
 def test_a_missing_package_is_a_sentence_and_exit_code_2():

@@ -20,8 +20,8 @@ from dask.distributed import Client, LocalCluster
 from kernelmetric.cli import _parts_study
 from kernelmetric.cli._cluster import over_parts, watched
 from kernelmetric.cli._models import load_model
-from kernelmetric.datasets import TableError
-from kernelmetric.datasets._parts import counting_columns, open_parts
+from kernelmetric.tables import TableError
+from kernelmetric.tables._parts import counting_columns, open_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -22,8 +22,8 @@ from kernelmetric.cli import _application, _fit
 from kernelmetric.cli._options import build_metric, metric_name
 from kernelmetric.cli._study import MOST_CLASSES_FOR_SVM, open_study
 from kernelmetric.cli._talk import Talk
-from kernelmetric.datasets import features_of
 from kernelmetric.evaluation import holdout, run_trials
+from kernelmetric.tables import features_of
 
 pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--learner", "dne", "--kernel", "none", "--components", "2")

@@ -16,7 +16,7 @@ from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import build_metric, learner_classes, takes
 from kernelmetric.cli._study import open_study
 from kernelmetric.cli._transform import coordinates
-from kernelmetric.datasets import features_of
+from kernelmetric.tables import features_of
 
 pytestmark = pytest.mark.usefixtures("untuned")
 FAST = ("--learner", "dne", "--kernel", "none")

@@ -14,9 +14,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import LDA, LMNN, Kernelized, load
-from kernelmetric.datasets import TableError, weights_of
 from kernelmetric.evaluation import baselines, holdout, run_trials, with_metric
 from kernelmetric.evaluation._baselines import name_of_weights
+from kernelmetric.tables import TableError, weights_of
 
 FAST = ("--label", "kind", "--learner", "lda", "--kernel", "none")
 

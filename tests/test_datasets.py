@@ -33,9 +33,9 @@ from kernelmetric.datasets import (
     make_records,
     make_toy004,
 )
-from kernelmetric.datasets._entry import OpenML
-from kernelmetric.datasets._registry import ALIASES, REGISTRY
+from kernelmetric.datasets._entry import OpenML, aliases, registry
 
+REGISTRY = registry()
 DATA = os.environ.get("KERNELMETRIC_DATA")
 needs_files = pytest.mark.skipif(
     not DATA, reason="needs the data files: set KERNELMETRIC_DATA to their folder"
@@ -67,7 +67,7 @@ def test_the_table_agrees_with_itself(name):
 
 
 def test_names_are_forgiving_and_unknown_ones_get_a_hint(no_folder):
-    assert not set(ALIASES) & set(REGISTRY)
+    assert not set(aliases()) & set(REGISTRY)
     assert load("Wine").name == "wine"
     assert datasets._load._find("M-USPS").name == "m_usps"
     assert datasets._load._find("ionos").name == "ionosphere"

@@ -5,13 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from kernelmetric.datasets import (
-    TableError,
-    labels_of,
-    open_table,
-    plan_columns,
-    read_table,
-)
+from kernelmetric.tables import TableError, labels_of, open_table, plan_columns, read_table
 
 pd = pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
 

@@ -9,8 +9,8 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import LDA, LMNN, RBF, Kernelized, MetricRegressor, load, save
-from kernelmetric.datasets import TableEncoder, TableError, plan_columns
 from kernelmetric.kernels import TableSchema, is_table
+from kernelmetric.tables import TableEncoder, TableError, plan_columns
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("narwhals")

@@ -25,7 +25,6 @@ from kernelmetric import (
     TransductiveDistance,
     save,
 )
-from kernelmetric.datasets import TableEncoder
 from kernelmetric.inspection import explain_pair, explain_point, feature_importance
 from kernelmetric.inspection._gradients import Box, differences, gradients, has_gradient
 from kernelmetric.inspection._maps import KernelMap, map_of
@@ -40,6 +39,7 @@ from kernelmetric.kernels import (
 )
 from kernelmetric.report import plot_shares
 from kernelmetric.selection import RidgeKPCA, _ridge_kpca
+from kernelmetric.tables import TableEncoder
 
 pytestmark = pytest.mark.usefixtures("deadline")
 

@@ -218,6 +218,31 @@ def test_back_takes_the_last_answer_back_also_that_of_an_earlier_session(label):
     assert "Read" not in label("q\n", "--out", out).output
 
 
+def test_a_gap_is_shown_as_nothing_whatever_the_table_says_for_it(label):
+    pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `parquet`")
+    out, typed = label.folder / "answers.csv", label.folder / "a.parquet"
+    frame = pd.read_csv(label.folder / "a.csv", dtype="string")  # gaps are NA, neither None nor NaN
+    frame["born"] = frame["born"].where(frame.index < 0)
+    frame.to_parquet(typed)
+    runner = pytest.importorskip("click.testing").CliRunner()
+    files = [typed, label.folder / "b.csv", "--out", out]
+    said = runner.invoke(cli.build_application(), ["label", *map(str, files)], input="y\nq\n")
+    assert said.exit_code == 0, said.output
+    assert "<NA>" not in said.output
+    assert len(saved(out)) == 1
+
+
+@pytest.mark.parametrize(("option", "sign"), [("--pairs", "1"), ("--answers", "yes")])
+def test_an_id_that_no_record_has_is_refused_by_its_name(label, option, sign):
+    known, out = label.folder / "known.csv", label.folder / "links.csv"
+    left = pd.read_csv(label.folder / "a.csv")["id"][0]
+    known.write_text(f"left,right,answer\n{left},nobody,{sign}\n", encoding="utf-8")
+    said = label("", "--id", "id", option, known, "--out", out, name="link")
+    assert said.exit_code == 1
+    assert "Got the id 'nobody'" in " ".join(said.output.split())
+    assert not out.exists()
+
+
 def store_of(path, n=40, *, ids=True, two=True):
     """A file of answers as a session has it."""
     frame = pd.DataFrame({"name": [f"Ann {k}" for k in range(n)]})

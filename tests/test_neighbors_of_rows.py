@@ -11,7 +11,7 @@ import pandas as pd
 
 from kernelmetric import LDA
 from kernelmetric.cli._neighbors import find_neighbors
-from kernelmetric.datasets import plan_columns
+from kernelmetric.tables import plan_columns
 
 
 class BatchDependent:

@@ -66,12 +66,12 @@ from kernelmetric import (
     load,
     save,
 )
-from kernelmetric.datasets import TableEncoder
 from kernelmetric.kernels import Columns
 from kernelmetric.learners import Learner
 from kernelmetric.shipping import SavedFileError, _checks
 from kernelmetric.shipping._allowed import names_of_classes
 from kernelmetric.shipping._checks import check_fitted
+from kernelmetric.tables import TableEncoder
 
 MOST_BYTES = 6 * 2**30  # of address space: what asks for more gets a MemoryError
 N_CHANGES = 25  # of each case, in the ordinary run

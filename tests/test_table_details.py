@@ -7,12 +7,13 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import StandardScaler
 
-from kernelmetric.datasets import (
+from kernelmetric.datasets import make_records
+from kernelmetric.datasets._records import _mistyped
+from kernelmetric.tables import (
     Table,
     TableEncoder,
     TableError,
     labels_of,
-    make_records,
     open_table,
     plan_columns,
     read_table,
@@ -20,8 +21,7 @@ from kernelmetric.datasets import (
     table_bytes,
     typed,
 )
-from kernelmetric.datasets._cells import numbers_of, text_of, writing_of
-from kernelmetric.datasets._records import _mistyped
+from kernelmetric.tables._cells import numbers_of, text_of, writing_of
 
 pd = pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
 
@@ -159,7 +159,7 @@ def test_only_a_lack_of_pyarrow_is_told_as_one(lacking, error, monkeypatch):
         def read_parquet(self, path):
             raise ImportError(f"no {lacking}")
 
-    monkeypatch.setattr("kernelmetric.datasets._tables._pandas", Lacking)
+    monkeypatch.setattr("kernelmetric.tables._files._pandas", Lacking)
     with pytest.raises(error) as caught:
         open_table("t.parquet")
     assert ("Parquet files need pyarrow" in str(caught.value)) == (lacking == "pyarrow")

@@ -12,8 +12,8 @@ import pandas as pd
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from kernelmetric.datasets import TableError, open_table, plan_columns, read_table, table_bytes
-from kernelmetric.datasets._cells import MISSING, are_plain_numbers, is_plain_number, writing_of
+from kernelmetric.tables import TableError, open_table, plan_columns, read_table, table_bytes
+from kernelmetric.tables._cells import MISSING, are_plain_numbers, is_plain_number, writing_of
 
 quick = settings(
     deadline=None,

@@ -21,7 +21,7 @@ from kernelmetric import DNE, load, save
 from kernelmetric.cli import _study
 from kernelmetric.cli._models import load_model, save_model
 from kernelmetric.cli._study import open_study
-from kernelmetric.datasets import (
+from kernelmetric.tables import (
     Table,
     TableEncoder,
     TableError,

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from kernelmetric.datasets import (
+from kernelmetric.tables import (
     TableError,
     features_of,
     labels_of,
@@ -191,3 +191,13 @@ def test_rows_without_a_label_are_left_out_and_whole_numbers_are_classes():
 def test_a_column_of_no_classes_is_refused(values, sentence):
     with pytest.raises(TableError, match=sentence):
         labels_of(pd.DataFrame({"y": values}), "y")
+
+
+def test_names_can_be_imported_from_the_rooms_they_were_in():
+    from kernelmetric import datasets, kernels, tables
+
+    for room in (datasets, kernels):
+        moved = set(tables.__all__) & set(room.__all__)
+        assert moved
+        assert all(getattr(room, name) is getattr(tables, name) for name in moved)
+    assert set(tables.__all__) <= {*datasets.__all__, *kernels.__all__}

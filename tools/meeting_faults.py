@@ -86,7 +86,7 @@ FAULTS = [
     ),
     Fault(
         "frame x order of its columns",
-        "kernels/_schema.py",
+        "tables/_schema.py",
         "columns = read_columns(X, [known[j] for j in used])",
         "columns = read_columns(X, [known[j] for j in used[::-1]])",
     ),

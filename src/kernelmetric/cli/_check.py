@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelmetric.cli._talk import json_text, sentences, visible
-from kernelmetric.datasets import TableError, read_table
+from kernelmetric.tables import TableError, read_table
 
 if TYPE_CHECKING:
     import click

@@ -11,9 +11,9 @@ from kernelmetric.cli._options import data_argument, metric_options, output_opti
 from kernelmetric.cli._study import Study, open_study
 from kernelmetric.cli._talk import Talk, count, sentences, visible
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
-from kernelmetric.datasets import TableError, features_of, labels_of, open_table, weights_of
 from kernelmetric.evaluation import Trial, cross_validate_pairs, is_uneven, run_trials
 from kernelmetric.report import Cell, rich_table
+from kernelmetric.tables import TableError, features_of, labels_of, open_table, weights_of
 
 if TYPE_CHECKING:
     import click

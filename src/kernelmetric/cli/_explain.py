@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from kernelmetric.cli._models import load_model
 from kernelmetric.cli._options import data_argument, output_options
 from kernelmetric.cli._talk import Talk, count, sentences
-from kernelmetric.datasets import TableError, features_of, open_table
 from kernelmetric.inspection import explain_pair, feature_importance
+from kernelmetric.tables import TableError, features_of, open_table
 
 if TYPE_CHECKING:
     import click

@@ -6,13 +6,14 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelmetric.cli._link import compared, ids_of
 from kernelmetric.cli._options import seed_option
 from kernelmetric.cli._outputs import alone_at, require_outputs
+from kernelmetric.cli._records import Records, open_records, record_options, rows_named
 from kernelmetric.cli._talk import Talk, count, sentences
-from kernelmetric.datasets import TableError, open_table, table_bytes
-from kernelmetric.linkage import LabellingSession, NearestText, RecordLinker
+from kernelmetric.linkage import LabellingSession
 from kernelmetric.report import plot_learning_curve, png_bytes, visible, write_atomically
+from kernelmetric.tables import TableError, open_table, table_bytes
+from kernelmetric.tables._cells import is_gap
 
 if TYPE_CHECKING:
     import click
@@ -32,19 +33,12 @@ def command() -> click.Command:
     file = click.Path(dir_okay=False, path_type=Path)
 
     @click.command()
-    @click.argument("left", type=file)
-    @click.argument("right", type=file, required=False)
     @click.option(
         "--out", type=file, metavar="FILE", required=True,
         help="Where answers go. They are saved one by one; an existing file is continued, and "
         "several people may write to it at a time.",
     )  # fmt: skip
-    @click.option("--id", "id_column", metavar="COL", help="The column that names records.")
-    @click.option("--column", "columns", multiple=True, metavar="COL", help="Compare these alone.")
-    @click.option(
-        "--neighbors", type=click.IntRange(1), default=10, show_default=True,
-        help="Candidates of each record: those whose letters are most alike.",
-    )  # fmt: skip
+    @record_options
     @click.option("--goal", type=click.IntRange(1), help="Stop at so many answers in all.")
     @click.option("--plot", type=file, metavar="FILE", help="Draw the learning curve at the end.")
     @seed_option
@@ -53,11 +47,10 @@ def command() -> click.Command:
         right: Path | None,
         out: Path,
         id_column: str | None,
-        columns: tuple[str, ...],
-        neighbors: int,
         goal: int | None,
         plot: Path | None,
         seed: int,
+        **chosen: Any,
     ) -> None:
         """Answer which pairs of records mean the same.
 
@@ -73,23 +66,19 @@ def command() -> click.Command:
         talk = Talk(quiet=False, as_json=False)
         with sentences():
             require_outputs({"--out": out, "--plot": plot}, {"LEFT": left, "RIGHT": right})
-            frames = [open_table(path).frame for path in (left, right) if path is not None]
-            ids = [ids_of(frame, id_column) for frame in frames]
-            store = _Store(out, ids, frames)
+            records = open_records(left, right, id_column=id_column, **chosen)
+            store = _Store(out, records.ids, records.frames)
             earlier, notes = store.read()
-            records = [compared(frame, id_column, columns) for frame in frames]
-            linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
             session = LabellingSession(
-                records[0], records[1] if right else None, linker,
-                random_state=seed + len(earlier),
-            )  # fmt: skip
+                *records.compared, records.linker, random_state=seed + len(earlier)
+            )
             for i, j, same in earlier:
                 session.answer(i, j, same)
             store.agree(session.answers)
         if earlier:
             talk.say(" ".join([f"Read {count(len(earlier), 'answer')} from {out}.", *notes]))
         with sentences():
-            _ask(talk, session, records, ids, store, goal)
+            _ask(talk, session, records, store, goal)
             if plot is not None:
                 _draw(session, plot)
                 talk.say(f"Saved {plot}.")
@@ -106,9 +95,8 @@ def command() -> click.Command:
 
 
 def _ask(
-    talk: Talk, session: LabellingSession, records: list[Any], ids: list[Any], store: _Store,
-    goal: int | None,
-) -> None:  # fmt: skip
+    talk: Talk, session: LabellingSession, records: Records, store: _Store, goal: int | None
+) -> None:
     """Ask until the goal, until all is answered, or until somebody quits."""
     import click
 
@@ -118,7 +106,7 @@ def _ask(
         if pair is None:
             talk.say("All candidates are answered.")
             return
-        _show(talk, session, records, ids, pair)
+        _show(talk, session, records, pair)
         try:
             said = click.prompt("Same? y(es) n(o) u(nsure) b(ack) q(uit)", prompt_suffix=" ")
         except click.Abort:  # the end of the input, or Ctrl-C: all answers are saved
@@ -143,27 +131,22 @@ def _ask(
             talk.say(note)
 
 
-def _show(
-    talk: Talk, session: LabellingSession, records: list[Any], ids: list[Any], pair: tuple[int, int]
-) -> None:
+def _show(talk: Talk, session: LabellingSession, records: Records, pair: tuple[int, int]) -> None:
     """The two records side by side, and where things stand."""
     i, j = pair
-    sides = [(records[0], ids[0], i), (records[-1], ids[-1], j)]
+    tables, ids = records.compared[: len(records.ids)], records.ids
+    sides = [(tables[0], ids[0], i), (tables[-1], ids[-1], j)]
     names = [f"{row}" if named is None else str(named[row]) for _, named, row in sides]
     one, other = (table.iloc[row] for table, _, row in sides)
     rows = []
     for column in [c for c in one.index if c in other.index]:
-        a, b = ("" if _missing(value) else str(value) for value in (one[column], other[column]))
+        a, b = ("" if is_gap(value) else str(value) for value in (one[column], other[column]))
         mark = "=" if a and a.casefold().strip() == b.casefold().strip() else ""
         rows.append((column, a, mark, b))
     columns = [("field", "left"), (names[0], "left"), ("", "center"), (names[1], "left")]
     talk.say()
     talk.say(_said(session))
     talk.table(None, columns, rows)
-
-
-def _missing(value: Any) -> bool:
-    return value is None or value != value
 
 
 def _said(session: LabellingSession) -> str:
@@ -274,14 +257,13 @@ def read_answers(path: Path, ids: list[Any], frames: list[Any]) -> tuple[list[An
     sides, notes = [], []
     for side, (name, known) in enumerate((("left", ids[0]), ("right", ids[-1]))):
         cells = table[name].astype(str)
-        place = {} if known is None else {each: row for row, each in enumerate(known)}
-        if known is None:
-            place = {cell: int(cell) for cell in cells if cell.isdecimal()}
-        unknown = [cell for cell in cells if cell not in place]
-        if unknown:
-            hint = "a row number: was --id given when it was written?" if known is None else "an id"
-            raise TableError(f"Got {unknown[0]!r} in {path}, but expected {hint}")
-        rows = [place[cell] for cell in cells]
+        odd = [cell for cell in cells if known is None and not cell.isdecimal()]
+        if odd:
+            raise TableError(
+                f"Got {odd[0]!r} in {path}, but expected a row number: was --id given when it was "
+                "written?"
+            )
+        rows = [int(cell) for cell in cells] if known is None else rows_named(cells, known, path)
         sides.append(rows)
         if printed:
             sides[-1] = _moved(path, frames[-side], rows, table[PRINTS[side]].astype(str).tolist())

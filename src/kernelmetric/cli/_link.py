@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelmetric.cli._label import read_answers
 from kernelmetric.cli._options import output_options
 from kernelmetric.cli._outputs import require_outputs
+from kernelmetric.cli._records import open_records, record_options, rows_named
 from kernelmetric.cli._talk import Talk, count, sentences
-from kernelmetric.datasets import TableError, open_table, require_columns, table_bytes
 from kernelmetric.evaluation import Threshold, threshold_for
 from kernelmetric.graphs import read_pairs
-from kernelmetric.linkage import NearestText, RecordLinker
 from kernelmetric.report import write_atomically
+from kernelmetric.tables import TableError, open_table, table_bytes
 
 if TYPE_CHECKING:
     import click
@@ -30,20 +31,13 @@ def command() -> click.Command:
     part = click.FloatRange(0, 1, min_open=True, max_open=True)
 
     @click.command()
-    @click.argument("left", type=file)
-    @click.argument("right", type=file, required=False)
     @click.option(
         "--pairs", "pairs_file", type=file, metavar="FILE",
         help="Known pairs: lines 'left,right,sign' of row numbers from 0, or of ids with --id; "
         "sign 1 for a match, 0 or -1 for none. A line of names may come first.",
     )  # fmt: skip
     @click.option("--answers", type=file, metavar="FILE", help="What kernelmetric label has saved.")
-    @click.option("--id", "id_column", metavar="COL", help="The column that names records.")
-    @click.option("--column", "columns", multiple=True, metavar="COL", help="Compare these alone.")
-    @click.option(
-        "--neighbors", type=click.IntRange(1), default=10, show_default=True,
-        help="Candidates of each record: those whose letters are most alike.",
-    )  # fmt: skip
+    @record_options
     @click.option("--threshold", type=part, help="The least probability of a link.  [default: 0.5]")
     @click.option(
         "--precision", type=part, help="Choose the threshold for this part of right links."
@@ -61,9 +55,6 @@ def command() -> click.Command:
         right: Path | None,
         pairs_file: Path | None,
         answers: Path | None,
-        id_column: str | None,
-        columns: tuple[str, ...],
-        neighbors: int,
         threshold: float | None,
         precision: float | None,
         one_to_one: bool,
@@ -71,6 +62,7 @@ def command() -> click.Command:
         out: Path,
         quiet: bool,
         as_json: bool,
+        **compared: Any,
     ) -> None:
         """Find the records of two tables that mean the same; of one table, its copies.
 
@@ -95,19 +87,13 @@ def command() -> click.Command:
                 "LEFT": left, "RIGHT": right, "--pairs": pairs_file, "--answers": answers,
             }  # fmt: skip
             require_outputs({"--out": out}, inputs)
-            tables = [open_table(path) for path in (left, right) if path is not None]
-            frames = [table.frame for table in tables]
-            ids = [ids_of(frame, id_column) for frame in frames]
+            records = open_records(left, right, **compared)
+            ids, notes = records.ids, records.notes
             known, same = _known(pairs_file, ids)
-            notes = [note for table in tables for note in table.notes]
             if answers is not None:
-                known, same, said = _answered(answers, ids, frames)
+                known, same, said = _answered(answers, ids, records.frames)
                 notes += said
-            records = [compared(frame, id_column, columns) for frame in frames]
-            linker = RecordLinker(rules=[NearestText(n_neighbors=neighbors)])
-            linker.fit(
-                records[0], records[1] if right else None, known, same, by_kind=answers is None
-            )
+            linker = records.linker.fit(*records.compared, known, same, by_kind=answers is None)
             chosen = None
             if precision is not None:
                 chosen = _threshold(linker, precision, two=right is not None)
@@ -147,28 +133,6 @@ def command() -> click.Command:
     return link
 
 
-def compared(frame: Any, id_column: str | None, columns: tuple[str, ...]) -> Any:
-    """The columns to compare."""
-    require_columns(frame, columns)
-    if columns:
-        return frame[list(columns)]
-    return frame if id_column is None else frame.drop(columns=id_column)
-
-
-def ids_of(frame: Any, id_column: str | None) -> Any:
-    """What records are called, None for their row numbers."""
-    if id_column is None:
-        return None
-    require_columns(frame, [id_column])
-    ids = frame[id_column].astype(str)
-    if ids.duplicated().any() or frame[id_column].isna().any():
-        raise TableError(
-            f"Got --id {id_column}, which is missing somewhere or there twice, but expected a "
-            "different value for every record."
-        )
-    return ids.to_numpy(object)
-
-
 def _known(path: Path | None, ids: list[Any]) -> tuple[Any, Any]:
     """Row numbers of known pairs, and which are matches; None without a file."""
     if path is None:
@@ -183,14 +147,8 @@ def _known(path: Path | None, ids: list[Any]) -> tuple[Any, Any]:
             f"Got {path} with {count(table.shape[1], 'column')}, but expected three: the two ids "
             "and 1 for a match, 0 for none, below a line of names."
         )
-    rows = []
-    for side in (0, 1):
-        place = {name: row for row, name in enumerate(ids[min(side, len(ids) - 1)])}
-        column = table.iloc[:, side].astype(str)
-        unknown = [name for name in column if name not in place]
-        if unknown:
-            raise TableError(f"Got the id {unknown[0]!r} in {path}, which no record has.")
-        rows.append([place[name] for name in column])
+    sides = ((0, ids[0]), (1, ids[-1]))
+    rows = [rows_named(table.iloc[:, side].astype(str), named, path) for side, named in sides]
     signs = table.iloc[:, 2].astype(str).str.lower()
     wrong = signs[~signs.isin(_WORDS)]
     if len(wrong):
@@ -202,8 +160,6 @@ def _known(path: Path | None, ids: list[Any]) -> tuple[Any, Any]:
 
 def _answered(path: Path, ids: list[Any], frames: list[Any]) -> tuple[Any, Any, list[str]]:
     """Row numbers of answered pairs and which match, None where none is sure; what to say."""
-    from kernelmetric.cli._label import read_answers
-
     answers, notes = read_answers(path, ids, frames)
     sure = [answer for answer in answers if answer[2] is not None]
     if not sure:

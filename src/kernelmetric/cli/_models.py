@@ -8,8 +8,8 @@ from typing import Any
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
-from kernelmetric.datasets import TableEncoder
 from kernelmetric.shipping import load, save
+from kernelmetric.tables import TableEncoder
 
 
 def save_model(model: Pipeline, path: Path) -> Path:

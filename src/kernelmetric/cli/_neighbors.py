@@ -12,8 +12,9 @@ from kernelmetric.cli._options import data_argument, device_option, output_optio
 from kernelmetric.cli._study import telling_columns
 from kernelmetric.cli._talk import Talk, sentences
 from kernelmetric.compute import nearest_neighbors
-from kernelmetric.datasets import Table, TableError, features_of, open_table, require_columns, typed
 from kernelmetric.metric import refuse_signed
+from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed
+from kernelmetric.tables._cells import is_gap
 
 if TYPE_CHECKING:
     import click
@@ -156,7 +157,7 @@ def _chosen(rows: tuple[int, ...], frame: Any, *, own: bool) -> np.ndarray:
 def _plain(value: Any) -> Any:
     """A value that JSON knows: a number, a text, or null where it is missing."""
     value = value.item() if hasattr(value, "item") else value
-    if value is None or (isinstance(value, float) and not np.isfinite(value)):
+    if is_gap(value) or (isinstance(value, float) and not np.isfinite(value)):
         return None
     return value if isinstance(value, int | float | str | bool) else str(value)
 

@@ -15,9 +15,10 @@ from kernelmetric.cli._cluster import over_parts, watched
 from kernelmetric.cli._options import build_metric
 from kernelmetric.cli._study import Study, known_file
 from kernelmetric.cli._talk import Talk, count
-from kernelmetric.datasets import TableEncoder, labels_of, plan_columns, require_columns
-from kernelmetric.datasets._parts import Part, columns_of, counting_columns, open_parts
 from kernelmetric.spaces import automatic_space
+from kernelmetric.tables import TableEncoder, labels_of, plan_columns, require_columns
+from kernelmetric.tables._parts import Part, columns_of, counting_columns, open_parts
+from kernelmetric.tables._targets import class_name, present
 
 SAMPLE_ROWS = 4_000  # so many are compared within a minute, alternatives included
 MOST_ROWS_EXACT = 100_000  # beyond, NCA goes over batches of rows instead of all pairs
@@ -187,12 +188,8 @@ def _labels(part: Part, label: str, dtype: Any) -> np.ndarray:
 
 def _texts(frame: Any, label: str) -> tuple[list[str], np.ndarray]:
     """Labels as texts, and which rows have one; what holds for all of them is not asked here."""
-    from kernelmetric.datasets._cells import texts_of
-    from kernelmetric.datasets._columns import class_name
-
-    cells = texts_of(frame[label])
-    has_label = np.array([text is not None for text in cells], dtype=bool)
-    return [class_name(text) for text in cells if text is not None], has_label
+    texts, has_label = present(frame, label)
+    return [class_name(text) for text in texts], has_label
 
 
 def _class_notes(counts: Counter[str], label: str) -> list[str]:

@@ -19,7 +19,8 @@ from sklearn.pipeline import Pipeline
 from kernelmetric.cli._models import load_recipe
 from kernelmetric.cli._options import KNOWN, build_metric, chosen_learner, metric_name
 from kernelmetric.cli._talk import count
-from kernelmetric.datasets import (
+from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
+from kernelmetric.tables import (
     ColumnPlan,
     TableEncoder,
     features_of,
@@ -29,7 +30,6 @@ from kernelmetric.datasets import (
     targets_of,
     weights_of,
 )
-from kernelmetric.evaluation import Trial, baselines, run_trials, with_metric
 
 MOST_ROWS_FOR_SVM = 5_000  # beyond, a tuned SVM takes longer than everything else
 MOST_CLASSES_FOR_SVM = 100  # likewise: it is a machine for every two of them

@@ -12,9 +12,9 @@ from kernelmetric.cli._models import load_model
 from kernelmetric.cli._options import device_option, several_data
 from kernelmetric.cli._outputs import require_empty_folder, require_outputs
 from kernelmetric.cli._talk import Talk, count, sentences, visible
-from kernelmetric.datasets import Table, features_of, open_table, table_bytes, typed
-from kernelmetric.datasets._parts import Part, columns_of, open_parts
 from kernelmetric.report import write_atomically
+from kernelmetric.tables import Table, features_of, open_table, table_bytes, typed
+from kernelmetric.tables._parts import Part, columns_of, open_parts
 
 if TYPE_CHECKING:
     import click

@@ -9,23 +9,12 @@ expected ones:
 3. OpenML, where the *values* must have the checksum of the table, whatever the order of the rows
    (:func:`content_digest`).
 
-The table itself is ``_registry.py``. The generators return ``(X, y)``, or records as texts, and
-depend on nothing but ``random_state``. This room imports nothing else of the library.
-
-A user's own table is read by :func:`open_table`, cell by cell; :func:`plan_columns` says which of
-its columns become features and how, and makes the :class:`TableEncoder` that keeps these decisions
-and reads other files by them.
+The table itself is the file ``sets.toml``. The generators return ``(X, y)``, or records as texts,
+and depend on nothing but ``random_state``. A user's own table is read in ``kernelmetric.tables``,
+whose names can be imported from here as well.
 """
 
-from kernelmetric.datasets._columns import (
-    ColumnPlan,
-    labels_of,
-    plan_columns,
-    targets_of,
-    weights_of,
-)
 from kernelmetric.datasets._content import ChecksumError, content_digest
-from kernelmetric.datasets._encoder import TableEncoder, features_of
 from kernelmetric.datasets._generators import (
     make_checkerboard,
     make_close_moons,
@@ -35,15 +24,24 @@ from kernelmetric.datasets._generators import (
 )
 from kernelmetric.datasets._load import DataUnavailableError, available, describe, load
 from kernelmetric.datasets._records import make_records
-from kernelmetric.datasets._tables import (
+
+# They were here before they had a room of their own.
+from kernelmetric.tables import (
+    ColumnPlan,
     Table,
+    TableEncoder,
+    TableError,
+    features_of,
+    labels_of,
     open_table,
+    plan_columns,
     read_table,
     require_columns,
     table_bytes,
+    targets_of,
     typed,
+    weights_of,
 )
-from kernelmetric.datasets._text import TableError
 
 __all__ = [
     "ChecksumError",

@@ -1,7 +1,11 @@
-"""What the table of data sets says of each set."""
+"""What the table of data sets, ``sets.toml``, says of each set."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,24 @@ class Entry:
         return self.features.split() or [f"f{j + 1}" for j in range(self.n_features)]
 
 
-def codes(*names: str) -> dict[str, int]:
-    """Give the names of classes the codes 0, 1, ..."""
-    return {name: code for code, name in enumerate(names)}
+@cache
+def registry() -> dict[str, Entry]:
+    """The data sets by name."""
+    text = files("kernelmetric.datasets").joinpath("sets.toml").read_text(encoding="utf-8")
+    return {name: _entry(name, **said) for name, said in tomllib.loads(text).items()}
+
+
+def aliases() -> dict[str, str]:
+    """Other names of data sets."""
+    return {alias: entry.name for entry in registry().values() for alias in entry.aliases}
+
+
+def _entry(name: str, *, classes: list[str], openml: Any = None, **said: Any) -> Entry:
+    """The entry of a table of the file."""
+    if openml is not None:
+        spellings = openml.pop("classes", classes)
+        labels = {spelling: code for code, spelling in enumerate(spellings)}
+        openml = OpenML(labels=labels, **openml)
+    said.setdefault("n_features", len(said.get("features", "").split()))
+    lists = {key: tuple(value) for key, value in said.items() if isinstance(value, list)}
+    return Entry(name=name, target_names=tuple(classes), openml=openml, **(said | lists))

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from sklearn.utils import Bunch
 
-from kernelmetric.datasets._entry import Entry
-from kernelmetric.datasets._registry import ALIASES, REGISTRY
+from kernelmetric.datasets._entry import Entry, aliases, registry
 from kernelmetric.datasets._sources import (
     DATA_VARIABLE,
     Served,
@@ -123,7 +122,7 @@ def available() -> list[str]:
     >>> available()[:4]
     ['balance', 'breast', 'breast699', 'colon']
     """
-    return sorted(REGISTRY)
+    return sorted(registry())
 
 
 def describe(data_home: str | os.PathLike | None = None) -> list[dict]:
@@ -151,7 +150,7 @@ def describe(data_home: str | os.PathLike | None = None) -> list[dict]:
     folder = folder_of(data_home)
     table = []
     for name in available():
-        entry = REGISTRY[name]
+        entry = registry()[name]
         if folder is not None and entry.file is not None and (folder / entry.file).is_file():
             source = "file"
         elif entry.bundled is not None:
@@ -175,12 +174,12 @@ def describe(data_home: str | os.PathLike | None = None) -> list[dict]:
 
 def _find(name: str) -> Entry:
     key = name.lower().replace("-", "_").replace(" ", "_")
-    key = ALIASES.get(key, key)
-    if key not in REGISTRY:
-        near = difflib.get_close_matches(key, [*REGISTRY, *ALIASES], n=3)
+    key = aliases().get(key, key)
+    if key not in registry():
+        near = difflib.get_close_matches(key, [*registry(), *aliases()], n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"Got name={name!r}, but expected one of {available()}.{hint}")
-    return REGISTRY[key]
+    return registry()[key]
 
 
 def _serve(entry: Entry, data_home: str | os.PathLike | None, download_if_missing: bool) -> Served:

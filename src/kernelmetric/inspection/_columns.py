@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import is_sparse, to_numpy
-from kernelmetric.datasets import Table, TableEncoder
+from kernelmetric.tables import Table, TableEncoder
 from kernelmetric.transductive import TransductiveDistance
 
 
@@ -89,7 +89,7 @@ def feature_columns(encoder: Any) -> list[str]:
     Parameters
     ----------
     encoder : fitted transformer
-        Such as :class:`~kernelmetric.datasets.TableEncoder`, fitted to a table with names.
+        Such as :class:`~kernelmetric.tables.TableEncoder`, fitted to a table with names.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def feature_columns(encoder: Any) -> list[str]:
     Examples
     --------
     >>> import pandas as pd
-    >>> from kernelmetric.datasets import TableEncoder
+    >>> from kernelmetric.tables import TableEncoder
     >>> from kernelmetric.inspection import feature_columns
     >>> frame = pd.DataFrame({"kg": [1.0, 3.0], "code": ["a", "b"]})
     >>> feature_columns(TableEncoder(["kg"], ["code"]).fit(frame))

@@ -17,8 +17,7 @@ Kernels written here, all of them positive semi-definite for every legal paramet
     _dot.py           Linear, Polynomial, Cosine, Jaccard, functions of the inner product
     _rescaled.py      Rescaled: features multiplied by scales, or mapped, first
     _columns.py       Columns: columns of a table, of numbers, names, dates and gaps
-    _schema.py        TableSchema: from a table to features
-    _frames.py        data frames: what a column holds
+    _tables.py        kernels that know the schema of a table
     _families.py      the stock families: widths of RBF, degrees of Polynomial
     _idealized_gram.py  steps from a Gram matrix towards the ideal one
     _precomputed.py   Precomputed: X itself holds the kernel values
@@ -33,7 +32,6 @@ from kernelmetric.kernels._base import Kernel, Product, Sum
 from kernelmetric.kernels._columns import Columns
 from kernelmetric.kernels._dot import Cosine, Jaccard, Linear, Polynomial
 from kernelmetric.kernels._families import polynomial_degrees, rbf_widths
-from kernelmetric.kernels._frames import is_frame, is_table
 from kernelmetric.kernels._function import FunctionKernel, PairwiseKernel, refuse_objects
 from kernelmetric.kernels._idealized_gram import (
     form_alignment,
@@ -47,8 +45,9 @@ from kernelmetric.kernels._names import as_kernel
 from kernelmetric.kernels._precomputed import Precomputed
 from kernelmetric.kernels._radial import RBF, Delta, RadialKernel
 from kernelmetric.kernels._rescaled import Rescaled, pulled_back, rescaled
-from kernelmetric.kernels._schema import TableSchema, reads_columns, with_schema
+from kernelmetric.kernels._tables import reads_columns, with_schema
 from kernelmetric.kernels._terms import values_of
+from kernelmetric.tables import TableSchema, is_frame, is_table
 
 __all__ = [
     "RBF",

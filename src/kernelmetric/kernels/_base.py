@@ -22,10 +22,10 @@ from kernelmetric.compute import (
     namespace,
     take_rows,
 )
-from kernelmetric.kernels._frames import is_frame, is_table
 from kernelmetric.kernels._points import as_block, check_number, largest_entry, same_dtype
-from kernelmetric.kernels._schema import TableSchema, reads_columns, schema_of, with_schema
+from kernelmetric.kernels._tables import reads_columns, schema_of, with_schema
 from kernelmetric.kernels._terms import Terms, check_terms, values_of
+from kernelmetric.tables import TableSchema, is_frame, is_table
 
 _DIAGONAL_ROWS = 64  # rows per block when only the diagonal of K is wanted
 

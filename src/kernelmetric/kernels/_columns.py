@@ -9,7 +9,8 @@ import numpy as np
 from kernelmetric.compute import in_library_of, is_sparse, namespace
 from kernelmetric.kernels._base import Kernel
 from kernelmetric.kernels._names import as_kernel
-from kernelmetric.kernels._schema import TableSchema, places_of
+from kernelmetric.tables import TableSchema
+from kernelmetric.tables._columns import places_of
 
 
 class Columns(Kernel):

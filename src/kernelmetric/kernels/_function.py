@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from kernelmetric.compute import in_library_of, is_sparse, like, namespace, take_rows
 from kernelmetric.kernels._base import Kernel
-from kernelmetric.kernels._frames import holds_objects
+from kernelmetric.tables._frames import holds_objects
 
 
 class FunctionKernel(Kernel):

@@ -9,8 +9,8 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from kernelmetric.compute import device_of, is_sparse, namespace, refuse_unsaid, to_numpy
-from kernelmetric.kernels._frames import is_frame, is_table
-from kernelmetric.kernels._schema import schema_of
+from kernelmetric.kernels._tables import schema_of
+from kernelmetric.tables import is_frame, is_table
 
 
 def as_block(A: Any, kernel: Any) -> Any:

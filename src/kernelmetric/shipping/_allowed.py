@@ -37,7 +37,6 @@ from sklearn.preprocessing import (
 )
 
 from kernelmetric import (
-    datasets,
     evaluation,
     graphs,
     kernelized,
@@ -46,6 +45,7 @@ from kernelmetric import (
     prediction,
     selection,
     spaces,
+    tables,
     transductive,
 )
 from kernelmetric.shipping._linkage_checks import LINKAGE
@@ -88,7 +88,7 @@ SCIKIT_LEARN = (
 def allowed_classes() -> dict[str, type]:
     """Classes by their names in a file, which say the package and not the module."""
     tuples = [graphs.Pairs, graphs.Triplets, graphs.Quadruplets]
-    ours = [Gram, *tuples, datasets.TableEncoder, *LINKAGE]
+    ours = [Gram, *tuples, tables.TableEncoder, *LINKAGE]
     for room in ROOMS:
         members = (getattr(room, name) for name in room.__all__)
         ours += [c for c in members if inspect.isclass(c) and issubclass(c, BaseEstimator)]

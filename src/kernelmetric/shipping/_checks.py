@@ -23,13 +23,13 @@ from sklearn.neighbors import (
 
 from kernelmetric.compute import to_numpy
 from kernelmetric.kernelized import Kernelized
-from kernelmetric.kernels import TableSchema
 from kernelmetric.learners import Learner
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.selection import AlignedSum
 from kernelmetric.shipping._cross_checks import FURTHER
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.spaces import Gram, RandomFeatures, Space
+from kernelmetric.tables import TableSchema
 from kernelmetric.transductive import TransductiveDistance
 
 # "finite r d": finite numbers of shape (r, d). The letter d is the number of features, * any

@@ -18,17 +18,17 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from kernelmetric.compute import is_sparse
-from kernelmetric.datasets import TableEncoder
 from kernelmetric.evaluation import PairVerifier
 from kernelmetric.graphs import IndexTuples, Pairs
 from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernels import Kernel, TableSchema
-from kernelmetric.kernels._frames import NAMES, QUANTITIES
+from kernelmetric.kernels import Kernel
 from kernelmetric.learners import Learner
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.shipping._linkage_checks import LINKAGE_CHECKS
 from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.spaces import Space
+from kernelmetric.tables import TableEncoder, TableSchema
+from kernelmetric.tables._frames import NAMES, QUANTITIES
 from kernelmetric.transductive import TransductiveDistance
 
 

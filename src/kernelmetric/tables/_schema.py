@@ -7,18 +7,25 @@ names of its columns; what does not fit is refused, and what was never seen is t
 from __future__ import annotations
 
 import copy
-import difflib
 import warnings
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import FarCellWarning, far_cells
-from kernelmetric.kernels._frames import (
+from kernelmetric.tables._columns import (
+    MOST_NAMES,
+    SHOWN,
+    few,
+    frequent,
+    places_of,
+    require_names,
+    spread_of,
+)
+from kernelmetric.tables._frames import (
     NAMES,
     NOTHING,
     ORDERED,
@@ -29,14 +36,10 @@ from kernelmetric.kernels._frames import (
     read_columns,
 )
 
-_FEWEST = 2  # rows of a name that has a feature of its own
-_MOST_NAMES = 100  # with features of their own, those of most rows
 _MANY = 0.5  # share of rows: where more than these have a name that is not told apart, it is said
 _OTHER = "(other)"
 _GAP = "(missing)"
 _HERE = 0.5**0.5  # two names differ in two features: their squared distance is one
-_UNUSED = ""  # kind of a column without features
-_SHOWN = 3
 _BEYOND = 10.0  # times as far from the median as all but a few cells: a gap, where some are farther
 
 
@@ -93,7 +96,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelmetric.kernels import TableSchema
+    >>> from kernelmetric.tables import TableSchema
     >>> table = np.array([[1.0, "a"], [3.0, "b"], [None, "a"], [2.0, "b"]], dtype=object)
     >>> schema = TableSchema().fit(table)
     >>> schema.get_feature_names_out().tolist()
@@ -122,20 +125,19 @@ class TableSchema(TransformerMixin, BaseEstimator):
         self.centres_, self.rests_, self.scales_ = np.repeat([[0], [0], [1.0]], len(names), axis=1)
         self.limits_ = np.zeros((len(names), 2))
         for j, column in enumerate(read_columns(X, names)):
-            kind, kept, why = column.kind, list(column.levels), ""
-            rare: list[str] = []
+            kind, kept, rare, why = column.kind, list(column.levels), list[str](), ""
             if kind == NOTHING:
                 why = "every value of it is missing"
             elif kind == NAMES:
-                kept, rare = _frequent(column)
+                kept, rare, share = frequent(column.values)
                 if len(set(column.values)) < 2:
                     why = "it is the same in every row"
                 elif not kept:
                     why = f"hardly one of its {len(set(column.values))} names occurs twice"
-                elif len(kept) == _MOST_NAMES and (share := _share(column, rare)) > _MANY:
+                elif len(kept) == MOST_NAMES and share > _MANY:
                     self.notes_.append(
                         f"Column {column.name!r} has {len(kept) + len(rare)} names: the "
-                        f"{_MOST_NAMES} most frequent are told apart, the others, in "
+                        f"{MOST_NAMES} most frequent are told apart, the others, in "
                         f"{100 * share:.0f} % of the rows, are one."
                     )
             else:
@@ -146,17 +148,16 @@ class TableSchema(TransformerMixin, BaseEstimator):
                     why = "it is the same in every row"
             if why:
                 self.notes_.append(f"Column {column.name!r} is not used: {why}.")
-            self.kinds_.append(_UNUSED if why else kind)
+            self.kinds_.append("" if why else kind)
             self.names_.append([] if why else kept)
             self.rare_.append([] if why else rare)
             self.gaps_.append(bool(column.gaps.any()))
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
-        used = [j for j, kind in enumerate(self.kinds_) if kind]
-        if not used:
+        if not any(self.kinds_):
             raise ValueError(
                 f"Got a table none of whose {len(names)} columns tells rows apart, but expected "
-                f"features. {' '.join(self.notes_[:_SHOWN])}"
+                f"features. {' '.join(self.notes_[:SHOWN])}"
             )
         self.groups_ = self.groups()
         if self.notes_:
@@ -212,8 +213,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
             The column, and for names the name.
         """
         check_is_fitted(self)
-        parts = [part for j, kind in enumerate(self.kinds_) if kind for part in self._parts(j)]
-        return np.array(parts, dtype=object)
+        used = [j for j, kind in enumerate(self.kinds_) if kind]
+        return np.array([part for j in used for part in self._parts(j)], dtype=object)
 
     def groups(self) -> np.ndarray:
         """The column of each feature, counted among those used, from what the columns are.
@@ -243,9 +244,8 @@ class TableSchema(TransformerMixin, BaseEstimator):
         if columns is None:
             return np.arange(len(self.groups_))
         known = self.feature_names_in_.tolist()
-        places = places_of(columns, len(known), known)
         used = [j for j, kind in enumerate(self.kinds_) if kind]
-        groups = [used.index(place) for place in places if place in used]
+        groups = [used.index(j) for j in places_of(columns, len(known), known) if j in used]
         if not groups:
             raise ValueError(
                 f"Got columns={columns!r}, but expected at least one that tells rows apart. "
@@ -262,11 +262,11 @@ class TableSchema(TransformerMixin, BaseEstimator):
         known = self.feature_names_in_.tolist()
         self._check_table(X, known)
         found = column_names(X)
-        _require(found, known, "The table")
+        require_names(found, known)
         said = []
         extra = [name for name in found if name not in set(known)]
         if extra:
-            said.append(f"Got columns that were not there in fit, and are not used: {_few(extra)}.")
+            said.append(f"Got columns that were not there in fit, and are not used: {few(extra)}.")
         used = [j for j, kind in enumerate(self.kinds_) if kind]
         columns = read_columns(X, [known[j] for j in used])
         out = np.zeros((X.shape[0], len(self.groups_)))
@@ -291,8 +291,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
                     f"expected numbers like those of fit, whose spread is {self.scales_[j]:.3g}: "
                     "correct the cell, or its unit."
                 )
-            new = gaps & ~column.gaps  # of ordered names, those without a place
-            rule = "taken as missing"
+            new, rule = gaps & ~column.gaps, "taken as missing"  # ordered names without a place
         else:
             parts = self._parts(j)
             place = {name: i for i, name in enumerate(self.names_[j])}
@@ -304,7 +303,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
             rule = "taken as one of the other names"
         said = []
         if new.any():
-            unknown = _few(dict.fromkeys(column.values[new].tolist()))
+            unknown = few(dict.fromkeys(column.values[new].tolist()))
             said.append(
                 f"Column {column.name!r} has {unknown} in {int(new.sum())} of {len(new)} rows, "
                 f"never seen in fit: {rule}."
@@ -360,7 +359,7 @@ class TableSchema(TransformerMixin, BaseEstimator):
         unnamed = known == [f"x{j}" for j in range(len(known))]
         if not isinstance(X, np.ndarray) or X.ndim != 2 or not unnamed:
             raise ValueError(
-                f"Got {type(X).__name__}, but expected a table with the columns {_few(known)}, as "
+                f"Got {type(X).__name__}, but expected a table with the columns {few(known)}, as "
                 "in fit: pass a data frame."
             )
         if X.shape[1] != len(known):
@@ -376,43 +375,6 @@ class TableSchema(TransformerMixin, BaseEstimator):
             f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in fit: "
             "give it the type that it had there."
         )
-
-
-def schema_of(kernel: Any) -> TableSchema | None:
-    """The schema that a kernel reads tables by, if any."""
-    parts = [kernel, *kernel.get_params(deep=True).values()]
-    return next((part for part in parts if isinstance(part, TableSchema)), None)
-
-
-def reads_columns(kernel: Any) -> bool:
-    """Whether a part of a kernel takes the columns of a table."""
-    return any(name.split("__")[-1] == "schema" for name in kernel.get_params(deep=True))
-
-
-def with_schema(kernel: Any, schema: TableSchema) -> Any:
-    """An unbound copy of a kernel for the features that a fitted schema makes of a table.
-
-    Kernels of columns in it know the schema, and those that learn scales which features are of one
-    column.
-    """
-    given = {"schema": schema, "groups": schema.groups_}
-    kernel = clone(kernel, safe=False)
-    names = [name for name in kernel.get_params(deep=True) if name.split("__")[-1] in given]
-    return kernel.set_params(**{name: given[name.split("__")[-1]] for name in names})
-
-
-def _frequent(column: Column) -> tuple[list[str], list[str]]:
-    """Names with features of their own, in the order of the alphabet, and the others."""
-    counts = Counter(value for value in column.values if value is not None)
-    by_count = sorted(counts, key=lambda name: (-counts[name], name))
-    kept = [name for name in by_count[:_MOST_NAMES] if counts[name] >= _FEWEST]
-    return sorted(kept), sorted(set(counts) - set(kept))
-
-
-def _share(column: Column, names: list[str]) -> float:
-    """The share of the rows that have one of some names."""
-    some = set(names)
-    return sum(value in some for value in column.values) / len(column.values)
 
 
 def _numbers(column: Column, levels: list[str]) -> np.ndarray:
@@ -435,62 +397,4 @@ def _spread(column: Column, numbers: np.ndarray) -> tuple[float, float, float]:
         return 0.0, 0.0, 1.0
     centre = float(np.median(there))
     rest = 0.0 if column.lost is None else float(np.nanmedian(_apart(column, numbers, centre)))
-    apart = _apart(column, numbers, centre, rest)
-    widest = float(np.nanmax(np.abs(apart)))
-    if widest == 0:
-        return centre, rest, 1.0
-    spread = widest * float(np.nanstd(apart / widest))  # squares of the numbers may overflow
-    if spread < np.finfo(np.float64).tiny:
-        raise ValueError(
-            f"Got numbers in column {column.name!r} that differ by {widest:.3g} or less, but "
-            "expected larger differences: use a smaller unit."
-        )
-    return centre, rest, spread
-
-
-def _few(items: Iterable[Any], most: int = _SHOWN) -> str:
-    shown = list(items)
-    return ", ".join(map(repr, shown[:most])) + (", ..." if len(shown) > most else "")
-
-
-def places_of(columns: Any, n: int, names: list[str] | None = None) -> list[int]:
-    """Places, among n columns, of those given by place, by name or by a mask."""
-    many = isinstance(columns, Iterable) and not isinstance(columns, str)
-    items: list[Any] = [columns] if getattr(columns, "ndim", 1 if many else 0) == 0 else [*columns]
-    masked = [isinstance(item, bool | np.bool_) for item in items]
-    if all(masked) and any(items) and len(items) == n:
-        return np.flatnonzero(items).tolist()
-    odd = [item for item in items if not isinstance(item, int | np.integer)]
-    if any(masked) or not items or (names is None and odd):
-        raise ValueError(
-            f"Got columns={columns!r} for a table of {n} columns, but expected places, as whole "
-            f"numbers, or a mask of {n} booleans: names need a data frame."
-        )
-    return [_place_of(item, n, names) for item in items]
-
-
-def _place_of(column: Any, n: int, names: list[str] | None) -> int:
-    """The place of a column, given by that or by its name."""
-    name = str(column)
-    if isinstance(column, int | np.integer) and -n <= column < n:
-        place = int(column) % n
-        if names is not None and name in names and names[place] != name:
-            raise ValueError(
-                f"Got column {column}, but expected one that is clear: a column of that name is "
-                f"in place {names.index(name)}. Try its name as text, {name!r}."
-            )
-        return place
-    if names is None:
-        raise ValueError(f"Got column {column} of {n}, but expected a place from 0 to {n - 1}.")
-    _require(names, [name], "The table that was learned from")
-    return names.index(name)
-
-
-def _require(found: list[str], wanted: list[str], table: str) -> None:
-    missing = [name for name in wanted if name not in set(found)]
-    if missing:
-        near = difflib.get_close_matches(missing[0], found, n=1, cutoff=0.6)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"{table} has no column {_few(missing)}; its columns are {_few(found, 12)}.{hint}"
-        )
+    return centre, rest, spread_of(_apart(column, numbers, centre, rest), column.name)

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric.compute import refuse_twins, rounded_column
+from kernelmetric.tables._cells import is_gap
 
 # Kinds of columns. Those of QUANTITIES are numbers, NaN where nothing is known; NAMES are text.
 NUMBERS, DATES, DURATIONS, ORDERED, NAMES, NOTHING = (
     "numbers", "dates", "durations", "ordered names", "names", "nothing",
 )  # fmt: skip
 QUANTITIES = (NUMBERS, DATES, DURATIONS, ORDERED)
-_MISSING = ("NAType", "NaTType")  # of pandas, which need not be there
 _EPOCH = dt.datetime(1970, 1, 1)
 _MOST = float(np.finfo(np.float64).max) / 4  # differences of larger numbers overflow
 _EXACT = 2**53  # up to which floats hold all whole numbers
@@ -158,14 +158,14 @@ def _of_series(name: str, series: Any) -> Column:
 
 def _of_objects(name: str, values: list[Any]) -> Column:
     """A column of Python objects: what it holds is told by all of them."""
-    there = [value for value in values if not _is_gap(value)]
+    there = [value for value in values if not is_gap(value)]
     if all(isinstance(value, str | bool | np.bool_) for value in there):
         return _checked(Column(name, NAMES, _texts(values)))
     if all(_is_number(value) for value in there):
         return _of_numbers(name, values)
     for kind, kinds, number in _MOMENTS:
         if all(isinstance(value, kinds) for value in there):
-            numbers = [np.nan if _is_gap(value) else number(value) for value in values]
+            numbers = [np.nan if is_gap(value) else number(value) for value in values]
             return _checked(Column(name, kind, np.array(numbers)))
     odd = [value for value in there if not isinstance(value, str | Real | Decimal | np.bool_)]
     if odd:
@@ -179,14 +179,14 @@ def _of_objects(name: str, values: list[Any]) -> Column:
 
 def _of_numbers(name: str, values: list[Any]) -> Column:
     """A column of numbers of any kind, with what floats lose of them."""
-    numbers = np.array([np.nan if _is_gap(value) else _float(value) for value in values])
+    numbers = np.array([np.nan if is_gap(value) else _float(value) for value in values])
     column = _checked(Column(name, NUMBERS, numbers))
     lost = np.zeros(len(values))
     for i in np.flatnonzero(np.abs(numbers) >= _EXACT):
         if isinstance(values[i], Rational | Decimal):
             lost[i] = Fraction(values[i]) - int(numbers[i])
     if np.any(np.abs(numbers) >= float(_EXACT) ** 2):  # two floats are not enough
-        there = {value for value in values if not _is_gap(value)}
+        there = {value for value in values if not is_gap(value)}
         if len(there) > len(set(zip(numbers.tolist(), lost.tolist(), strict=True))):
             raise ValueError(
                 f"Got whole numbers of more than 31 digits in column {name!r}, but expected "
@@ -228,14 +228,6 @@ def _checked(column: Column) -> Column:
     return column._replace(kind=NOTHING) if column.gaps.all() else column
 
 
-def _is_gap(value: Any) -> bool:
-    if value is None or type(value).__name__ in _MISSING:
-        return True
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    return isinstance(value, float | np.floating) and bool(value != value)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
 
@@ -244,12 +236,12 @@ def _all_numbers(X: np.ndarray) -> bool:
     """Whether an array of objects holds nothing but numbers, which floats tell apart."""
     if X.dtype.kind != "O" or rounded_column(X) is not None:
         return False
-    return all(_is_number(value) and not _is_gap(value) for value in X.ravel().tolist())
+    return all(_is_number(value) and not is_gap(value) for value in X.ravel().tolist())
 
 
 def _texts(values: list[Any]) -> np.ndarray:
     texts = np.empty(len(values), dtype=object)
-    texts[:] = [None if _is_gap(value) else str(value) for value in values]
+    texts[:] = [None if is_gap(value) else str(value) for value in values]
     return texts
 
 

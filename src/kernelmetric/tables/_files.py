@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import io
 import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.datasets._cells import MISSING, are_plain_numbers, is_code
-from kernelmetric.datasets._text import TableError, read_records
+from kernelmetric.tables._cells import MISSING, are_plain_numbers, is_code
+from kernelmetric.tables._text import TableError, read_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +48,7 @@ class Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from kernelmetric.datasets import Table
+    >>> from kernelmetric.tables import Table
     >>> Table(pd.DataFrame({"kg": ["1.50"]})).notes
     ()
     """
@@ -110,7 +108,7 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from kernelmetric.datasets import read_table
+    >>> from kernelmetric.tables import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "fruit.csv"
     ...     _ = path.write_text("weight;kind\n120;apple\n;pear\n", encoding="utf-8")
@@ -146,7 +144,7 @@ def open_table(path: str | os.PathLike) -> Table:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from kernelmetric.datasets import open_table
+    >>> from kernelmetric.tables import open_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "fruit.csv"
     ...     _ = path.write_text("code;kind\n007;apple\n;pear\n", encoding="utf-8")
@@ -197,7 +195,7 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
     Examples
     --------
     >>> import pandas as pd
-    >>> from kernelmetric.datasets import typed
+    >>> from kernelmetric.tables import typed
     >>> frame = typed(pd.DataFrame({"n": ["1", "2"], "code": ["01", "02"]}))
     >>> frame["n"].tolist(), frame["code"].tolist()
     ([1, 2], ['01', '02'])
@@ -224,7 +222,7 @@ def table_bytes(frame: pd.DataFrame, path: str | os.PathLike) -> bytes:
     Examples
     --------
     >>> import pandas as pd
-    >>> from kernelmetric.datasets import table_bytes
+    >>> from kernelmetric.tables import table_bytes
     >>> table_bytes(pd.DataFrame({"a": [1, 2]}), "a.csv")
     b'a\n1\n2\n'
     """
@@ -263,40 +261,6 @@ def _write_npz(frame: pd.DataFrame, stream: io.BytesIO) -> None:
         for name, values in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.asanyarray(values), allow_pickle=False)
-
-
-def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
-    """Refuse names that are no columns, with those that were perhaps meant.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table.
-    names : iterable of str
-        Names that must be columns of it.
-
-    Raises
-    ------
-    TableError
-        If one is not.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from kernelmetric.datasets import require_columns
-    >>> require_columns(pd.DataFrame({"kind": ["apple"]}), ["kind"])
-    """
-    columns = [str(column) for column in frame.columns]
-    known = set(columns)
-    missing = [name for name in names if name not in known]
-    if missing:
-        near = difflib.get_close_matches(missing[0], columns, n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        shown = ", ".join(columns[:12]) + (", ..." if len(columns) > 12 else "")
-        raise TableError(
-            f"The table has no column {', '.join(map(repr, missing))}; its columns are {shown}."
-            + hint
-        )
 
 
 def _pandas() -> Any:
@@ -382,8 +346,8 @@ def _open_npz(path: Path) -> Table:
 
 def _check(frame: Any, path: Path) -> None:
     frame.columns = [str(column) for column in frame.columns]
-    twins = frame.columns[frame.columns.duplicated()]
-    if len(twins):
+    twins = sorted(frame.columns[frame.columns.duplicated()])
+    if twins:
         raise TableError(f"The table {path} has two columns named {twins[0]!r}: rename one.")
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise TableError(f"The table {path} has column names but no rows.")

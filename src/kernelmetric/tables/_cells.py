@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from numbers import Number
 from typing import Any
 
@@ -13,6 +14,7 @@ MISSING = frozenset([
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 ])  # fmt: skip
+_GAPS = ("NAType", "NaTType")  # of pandas, which need not be there
 _NEAR = 1e6  # in steps of floats: rounding is a loss among numbers no farther apart
 MOSTLY = 0.8  # of the values present: the rest are taken for ways to write "missing"
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
@@ -34,17 +36,23 @@ def is_code(text: str) -> bool:
     return _CODE.fullmatch(text) is not None
 
 
+def is_gap(value: Any) -> bool:
+    """Whether a value says that there is none, in the way of whatever library."""
+    if value is None or type(value).__name__ in _GAPS:
+        return True
+    if isinstance(value, Decimal):  # of which some cannot be compared
+        return value.is_nan()
+    return isinstance(value, np.datetime64 | np.timedelta64 | Number) and bool(value != value)
+
+
 def text_of(value: Any) -> str | None:
     """A value as text, None where it is missing; 2.0 as "2", for codes stand beside gaps."""
     if isinstance(value, str):
         return value.strip() or None
-    if value is None or not isinstance(value, Number | np.bool_):
-        import pandas as pd
-
-        return None if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return None if value != value else str(value)
+    if is_gap(value):
+        return None
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value)) if whole else str(value)
 
 
 def texts_of(column: Any) -> list[str | None]:

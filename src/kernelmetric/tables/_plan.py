@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelmetric.datasets._cells import (
+from kernelmetric.tables._cells import (
     is_code,
     is_plain_number,
     lost_digits,
@@ -18,9 +18,9 @@ from kernelmetric.datasets._cells import (
     texts_of,
     writing_of,
 )
-from kernelmetric.datasets._encoder import TableEncoder
-from kernelmetric.datasets._tables import require_columns
-from kernelmetric.datasets._text import TableError
+from kernelmetric.tables._columns import require_columns
+from kernelmetric.tables._encoder import TableEncoder
+from kernelmetric.tables._text import TableError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 _MOST_CATEGORIES = 40
 _FEW = 5  # names may all differ in a small table
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|row)($|[_\W\d])", re.IGNORECASE)
-_MANY_VALUES = 20  # numbers that may not be names of classes
-_FEW_VALUES = 5  # numbers that may be
-_WHOLE = re.compile(r"^([+-]?[1-9][0-9]*|0)\.0+$")
 _UNCLEAR = {
     "either": "{!r} may be a number with decimals or with thousands: write it without the comma",
     "grouped": "{!r} has a mark of thousands: write numbers without it",
@@ -66,7 +63,7 @@ class ColumnPlan:
 
     Examples
     --------
-    >>> from kernelmetric.datasets import ColumnPlan
+    >>> from kernelmetric.tables import ColumnPlan
     >>> plan = ColumnPlan(numbers=("kg",), categories=("colour",), left_out=(), notes=())
     >>> plan.encoder()
     TableEncoder(categories=('colour',), missing={}, numbers=('kg',), unused=())
@@ -133,7 +130,7 @@ def plan_columns(
     Examples
     --------
     >>> import pandas as pd
-    >>> from kernelmetric.datasets import plan_columns
+    >>> from kernelmetric.tables import plan_columns
     >>> frame = pd.DataFrame({"kg": [1.0, 2.0, None], "colour": ["red", "red", "blue"],
     ...                       "unit": ["EUR"] * 3, "kind": ["a", "b", "a"]})
     >>> plan = plan_columns(frame, label="kind")
@@ -175,186 +172,6 @@ def plan_columns(
         commas=tuple(name for name in numbers if looks[name].writing == "comma"),
         missing={name: words for name in numbers if (words := looks[name].words)},
     )
-
-
-def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Labels, the rows that have one, and sentences about them.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table.
-    label : str
-        The column of labels: names, or whole numbers.
-
-    Returns
-    -------
-    y : ndarray of str
-        The labels of the rows that have one.
-    rows : ndarray of bool
-        Which rows these are.
-    notes : list of str
-        Sentences on rows and classes.
-
-    Raises
-    ------
-    TableError
-        If the column holds no classes.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from kernelmetric.datasets import labels_of
-    >>> y, rows, notes = labels_of(pd.DataFrame({"kind": ["a", "b", None, "a", "b"]}), "kind")
-    >>> y.tolist(), notes
-    (['a', 'b', 'a', 'b'], ['1 rows have no kind and are left out.'])
-    """
-    require_columns(frame, [label])
-    cells = texts_of(frame[label])
-    rows = np.array([text is not None for text in cells], dtype=bool)
-    column = frame[label][rows]
-    texts = [text for text in cells if text is not None]
-    writing = writing_of(texts)
-    if writing in ("point", "comma") and not any(map(is_code, texts)):
-        values = numbers_of(column, comma=writing == "comma")
-        fractions = np.flatnonzero(values % 1 > 0)
-        if len(fractions) and not np.isnan(values).any():
-            raise TableError(
-                f"The column {label!r} holds numbers with fractions such as {texts[fractions[0]]}, "
-                "but expected classes: try --task regression to predict the numbers, another "
-                "column, or cut them into classes first."
-            )
-    y = np.array([class_name(text) for text in texts])
-    classes, counts = np.unique(y, return_counts=True)
-    if len(classes) < 2:
-        raise TableError(
-            f"The column {label!r} holds {len(classes)} class(es), but expected at least two."
-        )
-    if len(classes) > len(y) / 2:
-        raise TableError(
-            f"The column {label!r} holds {len(classes)} different values in {len(y)} rows, but "
-            "expected classes of several rows each: is it the right column? Numbers are predicted "
-            "with --task regression."
-        )
-    notes = [] if rows.all() else [f"{np.sum(~rows)} rows have no {label} and are left out."]
-    if counts.min() == 1:
-        alone = classes[counts == 1]
-        notes.append(f"{len(alone)} classes have one row only, such as {alone[0]}.")
-    if len(classes) > _MANY_VALUES and writing == "point" and not any(map(is_code, texts)):
-        notes.append(
-            f"The {len(classes)} numbers of {label} are taken for classes: --task regression would "
-            "predict them as numbers."
-        )
-    return y, rows, notes
-
-
-def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
-    """What the rows of a table count, by one of its columns.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table.
-    column : str
-        The column of weights.
-
-    Returns
-    -------
-    ndarray of float
-        One for every row, not negative.
-
-    Raises
-    ------
-    TableError
-        If a row has none, or what it has is no weight.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from kernelmetric.datasets import weights_of
-    >>> weights_of(pd.DataFrame({"people": ["2", "0.5"]}), "people").tolist()
-    [2.0, 0.5]
-    """
-    require_columns(frame, [column])
-    cells = texts_of(frame[column])
-    writing = writing_of([text for text in cells if text is not None])
-    w = numbers_of(frame[column], comma=writing == "comma")
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        raise TableError(
-            f"The column {column!r} holds {cells[bad[0]] or 'nothing'} in row {bad[0]}, but "
-            "expected weights: finite numbers that are not negative. Zero leaves a row out."
-        )
-    if not w.any():
-        raise TableError(
-            f"The column {column!r} holds zero in all rows, but expected some weight: leave "
-            "--weights out, and all rows count alike."
-        )
-    return w
-
-
-def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Numbers to predict, the rows that have one, and sentences about them.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table.
-    label : str
-        The column of numbers.
-
-    Returns
-    -------
-    y : ndarray of float
-        The numbers of the rows that have one.
-    rows : ndarray of bool
-        Which rows these are.
-    notes : list of str
-        Sentences on rows and numbers.
-
-    Raises
-    ------
-    TableError
-        If the column does not hold numbers, or the same in every row.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from kernelmetric.datasets import targets_of
-    >>> y, rows, notes = targets_of(pd.DataFrame({"price": ["1.5", None, "3"]}), "price")
-    >>> y.tolist(), notes[0]
-    ([1.5, 3.0], '1 rows have no price and are left out.')
-    """
-    require_columns(frame, [label])
-    cells = texts_of(frame[label])
-    rows = np.array([text is not None for text in cells], dtype=bool)
-    texts = [text for text in cells if text is not None]
-    writing = writing_of(texts)
-    y = numbers_of(frame[label][rows], comma=writing == "comma")
-    if writing not in ("point", "comma") or np.isnan(y).any():
-        odd = texts[int(np.argmax(np.isnan(y)))] if np.isnan(y).any() else texts[0] if texts else ""
-        raise TableError(
-            f"The column {label!r} holds {odd!r}, but expected finite numbers to predict: try "
-            "--task classification, or another column."
-        )
-    n_values = len(np.unique(y))
-    if n_values < 2:
-        raise TableError(
-            f"The column {label!r} holds the same number in every row, but expected different "
-            "ones: nothing can be learned from it."
-        )
-    notes = [] if rows.all() else [f"{np.sum(~rows)} rows have no {label} and are left out."]
-    if n_values <= _FEW_VALUES:
-        notes.append(
-            f"The column {label} holds only {n_values} different numbers: if they are classes, try "
-            "--task classification."
-        )
-    return y, rows, notes
-
-
-def class_name(text: str) -> str:
-    """What a label is called: 2.0 is the class 2 in every file."""
-    return _WHOLE.sub(r"\1", text)
 
 
 class _Look:

@@ -10,12 +10,11 @@ import codecs
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from kernelmetric.datasets._cells import is_plain_number
+from kernelmetric.tables._cells import is_plain_number
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 ROW_NAMES = "row names"
@@ -37,7 +36,7 @@ class TableError(ValueError):
 
     Examples
     --------
-    >>> from kernelmetric.datasets import TableError, read_table
+    >>> from kernelmetric.tables import TableError, read_table
     >>> try:
     ...     read_table("points.xlsx")
     ... except TableError as error:
@@ -80,9 +79,6 @@ def read_records(data: bytes, path: Path) -> tuple[list[str], list[Record], list
         notes.append(f"{blank} blank lines between the rows are skipped.")
     names, kept, said = _squared(names, kept, path)
     notes += said
-    twins = sorted(name for name, number in Counter(names).items() if number > 1)
-    if twins:
-        raise TableError(f"The table {path} has two columns named {twins[0]!r}: rename one.")
     return names, kept, notes
 
 

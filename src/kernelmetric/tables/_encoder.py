@@ -19,16 +19,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.datasets._cells import lost_digits, numbers_of, text_of, texts_of
-from kernelmetric.datasets._tables import Table, require_columns
-from kernelmetric.datasets._text import TableError
+from kernelmetric.tables._cells import lost_digits, numbers_of, text_of, texts_of
+from kernelmetric.tables._columns import SHOWN, few, require_columns, spread_of
+from kernelmetric.tables._files import Table
+from kernelmetric.tables._text import TableError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _MISSING = "(missing)"
 _MOST = 1e150
-_SHOWN = 3
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -60,7 +60,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import pandas as pd
-    >>> from kernelmetric.datasets import TableEncoder
+    >>> from kernelmetric.tables import TableEncoder
     >>> frame = pd.DataFrame({"kg": ["1", "3", "?"], "code": ["01", "02", "A1"]})
     >>> encoder = TableEncoder(["kg"], ["code"], missing={"kg": ["?"]}).fit(frame)
     >>> encoder.transform(frame[1:])[:, 1:].tolist()
@@ -149,20 +149,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.columns_ = columns.fit(ready)
         if self.numbers:
             filler, scaler = self.columns_.named_transformers_["numbers"]
-            scaler.scale_ = self._scales(filler.transform(ready[list(self.numbers)]))
+            filled = filler.transform(ready[list(self.numbers)]) - scaler.mean_
+            scaler.scale_ = np.array(list(map(spread_of, filled.T, self.numbers)))
         return self
-
-    def _scales(self, numbers: np.ndarray) -> np.ndarray:
-        """Standard deviations whose squares need not be numbers; 1 where all rows agree."""
-        width = np.ptp(numbers, axis=0)
-        unit = np.where(width > 0, width, 1.0)
-        scales = unit * np.std((numbers - np.mean(numbers, axis=0)) / unit, axis=0)
-        for j in np.flatnonzero((width > 0) & (scales < np.finfo(np.float64).tiny))[:1]:
-            raise TableError(
-                f"Got numbers in column {self.numbers[j]!r} that differ by {width[j]:.3g} or less, "
-                "but expected larger differences: use a smaller unit."
-            )
-        return np.where(width > 0, scales, 1.0)
 
     def transform(self, X: Any) -> np.ndarray:
         """The features of a table.
@@ -259,18 +248,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             values = ready[name].where(ready[name].notna(), _MISSING)
             new = values[~values.isin(known)]
             if len(new):
-                shown = ", ".join(map(repr, new.unique()[:_SHOWN]))
                 said.append(
                     f"{name}: {len(new)} of {len(ready)} values were never seen in training, such "
-                    f"as {shown}: all its features are zero there."
+                    f"as {few(new.unique()[:SHOWN])}: all its features are zero there."
                 )
         expected = {*self.numbers, *self.categories, *(self.unused or ())}
         extra = [str(name) for name in frame.columns if name not in expected]
         if self.unused is not None and extra:
-            more = ", ..." if len(extra) > _SHOWN else ""
             said.append(
                 f"{len(extra)} columns are unknown to the model and not used: "
-                f"{', '.join(extra[:_SHOWN])}{more}."
+                f"{few(extra, show=str)}."
             )
         return said
 
@@ -289,7 +276,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             text = text_of(column.iloc[i])
             if text is not None and text not in known:
                 expected = f"a number with a decimal {'comma' if comma else 'point'}"
-                also = f" or {', '.join(map(repr, sorted(known)[:_SHOWN]))}" if known else ""
+                also = f" or {few(sorted(known)[:SHOWN])}" if known else ""
                 raise TableError(
                     f"Got {text!r} in column {name!r}, {table.place(i)}, but expected {expected}"
                     f"{also}, as in the table that was learned from: correct the cell, or leave "
@@ -326,7 +313,7 @@ def features_of(table: pd.DataFrame | Table, encoder: TableEncoder) -> pd.DataFr
     Examples
     --------
     >>> import pandas as pd
-    >>> from kernelmetric.datasets import features_of, plan_columns
+    >>> from kernelmetric.tables import features_of, plan_columns
     >>> frame = pd.DataFrame({"kg": ["1", "2", "3", "4", "?"], "unit": ["EUR"] * 5})
     >>> features_of(frame, plan_columns(frame).encoder())["kg"].tolist()
     [1.0, 2.0, 3.0, 4.0, nan]

@@ -11,28 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelmetric.datasets._tables import Table
-from kernelmetric.datasets._text import TableError
+from kernelmetric.tables._columns import few
+from kernelmetric.tables._files import Table
+from kernelmetric.tables._text import TableError
 
 _PART_BYTES = 64_000_000  # of a part with all its columns as float64
-_SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some groups of rows of a Parquet file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    groups : tuple of int
-        Numbers of its groups of rows.
-    n_rows : int
-        Their rows.
-    first_row : int
-        Number of the first in the file, from 0.
-    """
+    """Some groups of rows of a Parquet file, and the number of their first row, from 0."""
 
     path: str
     groups: tuple[int, ...]
@@ -40,18 +28,7 @@ class Part:
     first_row: int = 0
 
     def read(self, columns: Sequence[str] | None = None) -> Table:
-        """The rows, with some columns or all.
-
-        Parameters
-        ----------
-        columns : sequence of str, default=None
-            Names; None for all.
-
-        Returns
-        -------
-        Table
-            Named by the file.
-        """
+        """The rows, with some columns, or with all where none are named."""
         import pyarrow.parquet as pq
 
         wanted = None if columns is None else list(columns)
@@ -65,25 +42,7 @@ class Part:
 
 
 def open_parts(paths: Iterable[str | Path], part_bytes: int = _PART_BYTES) -> list[Part]:
-    """Parts of Parquet files that have the same columns.
-
-    Parameters
-    ----------
-    paths : iterable of path-like
-        Files.
-    part_bytes : int, default=64_000_000
-        What a part takes at most with all columns as float64, unless one group of rows takes more.
-
-    Returns
-    -------
-    list of Part
-        At least one, in the order of the files and their rows; none without rows.
-
-    Raises
-    ------
-    TableError
-        If there is no such file, or one is not like the first.
-    """
+    """Parts of Parquet files of the same columns, none without rows and none much too large."""
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
@@ -117,18 +76,7 @@ def open_parts(paths: Iterable[str | Path], part_bytes: int = _PART_BYTES) -> li
 
 
 def columns_of(part: Part) -> Any:
-    """The columns of a part as an empty data frame.
-
-    Parameters
-    ----------
-    part : Part
-        Any of them.
-
-    Returns
-    -------
-    DataFrame
-        No rows.
-    """
+    """The columns of a part as an empty data frame."""
     import pyarrow.parquet as pq
 
     return pq.read_schema(part.path).empty_table().to_pandas()
@@ -138,16 +86,6 @@ def counting_columns(parts: Iterable[Part]) -> list[str]:
     """Columns of whole numbers that run over as many numbers as there are rows, as counters do.
 
     A sample of the rows cannot tell: what counts in a table has gaps in a sample of it.
-
-    Parameters
-    ----------
-    parts : iterable of Part
-        All rows.
-
-    Returns
-    -------
-    list of str
-        Names; none where the files keep no least and greatest values.
     """
     import pyarrow.parquet as pq
 
@@ -208,9 +146,7 @@ def _require_alike(path: str, kinds: dict[str, str], model: str, wanted: dict[st
     extra = [name for name in kinds if name not in wanted]
     if lacks or extra:
         said = [
-            f"{verb} {', '.join(map(repr, names[:_SHOWN]))}{', ...' if names[_SHOWN:] else ''}"
-            for verb, names in (("lacks", lacks), ("has", extra))
-            if names
+            f"{verb} {few(names)}" for verb, names in (("lacks", lacks), ("has", extra)) if names
         ]
         raise TableError(
             f"Got {path}, which {' and '.join(said)} unlike {model}, but expected the same columns "

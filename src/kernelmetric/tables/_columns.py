@@ -1,0 +1,119 @@
+"""Columns of a table: those asked for, how far numbers spread, which names are frequent."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelmetric.tables._text import TableError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FEWEST = 2  # rows of a name that has a feature of its own
+MOST_NAMES = 100  # with features of their own, those of most rows
+SHOWN = 3  # names and values of a kind in a message
+_MOST_COLUMNS = 12
+
+
+def require_columns(frame: pd.DataFrame, names: Iterable[str]) -> None:
+    """Refuse names that are no columns, with those that were perhaps meant.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table.
+    names : iterable of str
+        Names that must be columns of it.
+
+    Raises
+    ------
+    TableError
+        If one is not.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kernelmetric.tables import require_columns
+    >>> require_columns(pd.DataFrame({"kind": ["apple"]}), ["kind"])
+    """
+    require_names([str(column) for column in frame.columns], names)
+
+
+def require_names(found: list[str], wanted: Iterable[str], table: str = "The table") -> None:
+    """Refuse names that are none of those found, with the one that was perhaps meant."""
+    known = set(found)
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        near = difflib.get_close_matches(missing[0], found, n=1, cutoff=0.5)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        columns = few(found, _MOST_COLUMNS, str)
+        raise TableError(
+            f"{table} has no column {few(missing, _MOST_COLUMNS)}; its columns are {columns}.{hint}"
+        )
+
+
+def places_of(columns: Any, n: int, names: list[str] | None = None) -> list[int]:
+    """Places, among n columns, of those given by place, by name or by a mask."""
+    many = isinstance(columns, Iterable) and not isinstance(columns, str)
+    items: list[Any] = [columns] if getattr(columns, "ndim", 1 if many else 0) == 0 else [*columns]
+    masked = [isinstance(item, bool | np.bool_) for item in items]
+    if all(masked) and any(items) and len(items) == n:
+        return np.flatnonzero(items).tolist()
+    odd = [item for item in items if not isinstance(item, int | np.integer)]
+    if any(masked) or not items or (names is None and odd):
+        raise ValueError(
+            f"Got columns={columns!r} for a table of {n} columns, but expected places, as whole "
+            f"numbers, or a mask of {n} booleans: names need a data frame."
+        )
+    return [_place_of(item, n, names) for item in items]
+
+
+def _place_of(column: Any, n: int, names: list[str] | None) -> int:
+    """The place of a column, given by that or by its name."""
+    name = str(column)
+    if isinstance(column, int | np.integer) and -n <= column < n:
+        place = int(column) % n
+        if names is not None and name in names and names[place] != name:
+            raise ValueError(
+                f"Got column {column}, but expected one that is clear: a column of that name is "
+                f"in place {names.index(name)}. Try its name as text, {name!r}."
+            )
+        return place
+    if names is None:
+        raise ValueError(f"Got column {column} of {n}, but expected a place from 0 to {n - 1}.")
+    require_names(names, [name], "The table that was learned from")
+    return names.index(name)
+
+
+def spread_of(numbers: np.ndarray, name: str) -> float:
+    """The standard deviation of a column, whose squares need not be numbers; 1 where all agree."""
+    width = float(np.nanmax(numbers) - np.nanmin(numbers)) if len(numbers) else 0.0
+    if width == 0:
+        return 1.0
+    spread = width * float(np.nanstd(numbers / width))
+    if spread < np.finfo(np.float64).tiny:
+        raise TableError(
+            f"Got numbers in column {name!r} that differ by {width:.3g} or less, but expected "
+            "larger differences: use a smaller unit."
+        )
+    return spread
+
+
+def frequent(values: Collection[str | None]) -> tuple[list[str], list[str], float]:
+    """Names with features of their own, sorted, the others, and the share of rows with these."""
+    counts = Counter(value for value in values if value is not None)
+    by_count = sorted(counts, key=lambda name: (-counts[name], name))
+    kept = [name for name in by_count[:MOST_NAMES] if counts[name] >= _FEWEST]
+    rare = sorted(set(counts) - set(kept))
+    return sorted(kept), rare, sum(counts[name] for name in rare) / len(values)
+
+
+def few(items: Iterable[Any], most: int = SHOWN, show: Any = repr) -> str:
+    """The first of some names or values, for a message."""
+    shown = list(items)
+    return ", ".join(map(show, shown[:most])) + (", ..." if len(shown) > most else "")
