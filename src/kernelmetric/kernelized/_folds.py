@@ -166,8 +166,10 @@ class Trial:
         quiet = nullcontext() if isinstance(metric, Kernelized) else silent_about_far_cells()
         try:
             with config_context(transform_output="default"), quiet:
-                metric.fit(Z, y, **fold.fit_params)
-                E = to_numpy(metric.transform(Z))
+                if isinstance(metric, Kernelized):  # rows are placed as if they were left out
+                    E = to_numpy(metric.fit_transform(Z, y, **fold.fit_params))
+                else:
+                    E = to_numpy(metric.fit(Z, y, **fold.fit_params).transform(Z))
                 estimator = judged_by(self.estimator, E, y, fold.fit_params.get("sample_weight"))
                 fitted = time.perf_counter()
                 score = self.scorer(estimator, to_numpy(metric.transform(Z_new)), y_new, **counts)

@@ -241,34 +241,15 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             refuse_zeros(fit_params.get("sample_weight"), _num_samples(X))
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
             return in_dtype_of(Z, E)
-        Z, E = self.fit_both(X, y, **fit_params)
+        Z, _ = self._fit(X, y, **fit_params)
+        with config_context(transform_output="default"):
+            E = in_dtype_of(Z, self.learner_.transform(Z))
         if Z.shape[0] == _num_samples(X):
             return E
         placed = self.transform(X)  # rows without weight, which no fit has seen, are new points
         weighted = checked_weights(fit_params["sample_weight"], _num_samples(X)) > 0
         placed[np.flatnonzero(weighted)] = E
         return placed
-
-    def fit_both(self, X: Any, y: Any, **fit_params) -> tuple[Any, Any]:
-        """Fit; the training rows that have weight in the space, and in the learned coordinates.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-        y : array-like of shape (n_samples,)
-            Labels.
-        **fit_params : dict
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        tuple of array
-            What the learner learned from, and what it makes of that.
-        """
-        Z, _ = self._fit(X, y, **fit_params)
-        with config_context(transform_output="default"):
-            return Z, in_dtype_of(Z, self.learner_.transform(Z))
 
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.

@@ -51,7 +51,7 @@ from kernelmetric.kernelized._recipe import given_space, space_for
 from kernelmetric.kernelized._results import cv_results, report_failures
 from kernelmetric.kernels import is_frame, is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
-from kernelmetric.selection import automatic_kernel
+from kernelmetric.selection import LeaveOneOutRidge, automatic_kernel
 
 _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 
@@ -398,14 +398,18 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def _space(self, kernel: Any, n_samples: int) -> Any:
         """The space of a kernel, as :class:`Kernelized` has it; its rank can be set."""
+        cuts = listed_ranks(self.n_components) != [None]
         if is_auto(self.space):
             meant = automatic_kernel(kernel)
-            space = space_for(meant, self.learner, n_samples, self.random_state)[0]
+            # Ranks are those of a given kernel's components, unless labels choose the kernel too.
+            by_rank = cuts and not isinstance(meant, LeaveOneOutRidge)
+            learner = None if by_rank else self.learner
+            space = space_for(meant, learner, n_samples, self.random_state)[0]
         else:
             space = given_space(self.space, None)
         own = space.get_params().get("n_components", "none")
-        cuts = listed_ranks(self.n_components) != [None]
-        if own == "none" or (cuts and not (own is None or isinstance(own, Integral))):
+        can_cut = own is None or is_auto(own) or isinstance(own, Integral)
+        if not can_cut and (cuts or own == "none"):
             raise ValueError(
                 f"Got space={space!r} with n_components={self.n_components!r}, but expected a "
                 "space whose leading coordinates can be taken: try space=KPCA()."

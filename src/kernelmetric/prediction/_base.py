@@ -19,9 +19,9 @@ from kernelmetric.prediction._cross_fit import (
     Fold,
     cross_fitted,
     embedded,
-    fitted_coordinates,
+    learned_coordinates,
+    leaves_out,
     left_out_fold,
-    refitted,
     settled,
     splits_of,
     unsettled,
@@ -43,7 +43,7 @@ from kernelmetric.prediction._novelty import (
     usual_kernel_distance,
 )
 
-FEW = 500  # points: with so few, a map that was learned with a point knows its label
+FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5
 _LARGEST = 1e150  # of a target: sums of squares of larger ones overflow
 
@@ -182,9 +182,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ) -> list[Fold]:
         """Fit the metric on all points; coordinates of points that metrics have not seen.
 
-        A metric whose space leaves points out gives them by its one fit. Of 500 points or fewer the
-        learner is fitted again without some; for numbers, whose intervals promise something, all
-        of the metric is.
+        A metric whose space leaves points out gives them by its one fit. Of 500 points or fewer,
+        whose labels a kernel and a map that were chosen with them know, all is fitted in folds.
         """
         (X,) = indexable(X)
         if not classes and np.max(np.abs(y)) > _LARGEST:
@@ -195,21 +194,17 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
             X = np.asarray(X)  # of a Gram matrix, folds take columns too
         metric = clone(self._given_metric())
-        Z, E = fitted_coordinates(metric, X, y, sample_weight)
+        E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
         n_given = self.__dict__.pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
-        leaves_out = self._chooses_folds and Z is not None
-        if leaves_out and len(y) > FEW:
+        if self._chooses_folds and len(y) > FEW and leaves_out(metric):
             folds = [left_out_fold(E, self.random_state)]
         else:
             cv = _FOLDS if self._chooses_folds else self.cv
             splits = splits_of(cv, X, y, self.random_state, classes=classes, kept=kept)
-            if leaves_out and classes:
-                folds = list(refitted(metric.recipe_.learner, Z, y, splits, sample_weight))
-            else:
-                fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
-                folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
+            fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
+            folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
         self.usual_distance_ = self._usual_distance(folds)

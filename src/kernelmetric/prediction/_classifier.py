@@ -68,11 +68,10 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         as a pipeline that ends in one. None is ``Kernelized(NCA())``. A metric that is not fitted
         again (``FrozenEstimator``) must not have seen X, or probabilities are too sure.
     cv : 'auto', int, splitter or list of splits, default='auto'
-        How points are held out. 'auto' takes the places that the metric's one fit gives left-out
-        points; of up to 500 points, the learner is fitted again in five folds. Where the metric
-        has no such places, the whole metric is fitted in five folds, as it is with a number of
-        folds; of these, only as many are fitted as hold 1,000 points out. Where rows belong
-        together, such as several of one patient, give splits that keep them together.
+        How points are held out. 'auto' takes the places that the metric's one fit gives points
+        left out. Of up to 500 points, and where the metric has no such places, it is fitted again
+        in five folds. Of a number of folds only as many are fitted as hold 1,000 points out. Where
+        rows belong together, such as several of one patient, give splits that keep them together.
     index : str, default=None
         None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
         learned coordinates, such as 'HNSW32', for many training points.

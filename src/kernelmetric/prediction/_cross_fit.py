@@ -50,20 +50,6 @@ def left_out_fold(E: np.ndarray, random_state: Any) -> Fold:
     return Fold(E, np.arange(n), E[rows], rows, left_out=True)
 
 
-def refitted(
-    learner: Any, Z: Any, y: np.ndarray, splits: list, sample_weight: np.ndarray | None = None
-) -> Iterator[Fold]:
-    """Fit a learner alone without some points, on coordinates that know nothing of their labels."""
-    for train, test in splits:
-        fresh = clone(learner)
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight[train]}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit on all points has said it
-            fresh.fit(take_rows(Z, train), y[train], **weights)
-            E, E_new = (embedded(fresh, take_rows(Z, rows)) for rows in (train, test))
-        yield Fold(E, train, E_new, test)
-
-
 def cross_fitted(
     metric: Any, X: Any, y: np.ndarray, splits: list, sample_weight: np.ndarray | None = None
 ) -> Iterator[Fold]:
@@ -110,20 +96,16 @@ def learned_coordinates(
     metric: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> np.ndarray:
     """Fit a metric; the learned coordinates of its points in float64."""
-    return fitted_coordinates(metric, X, y, sample_weight)[1]
-
-
-def fitted_coordinates(
-    metric: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None
-) -> tuple[Any, np.ndarray]:
-    """Fit a metric; its points in its space where that leaves them out, and as it learned them."""
     weights = {} if sample_weight is None else {_name_of_weights(metric): sample_weight}
     with config_context(transform_output="default"):
-        if type(metric) is not Kernelized:
-            return None, _plain(metric.fit_transform(X, y, **weights))
-        Z, E = metric.fit_both(X, y, **weights)
-        leaves_out = getattr(metric.space_, "knows_labels", False)
-        return (Z if leaves_out and isinstance(metric.learner_, Metric) else None), _plain(E)
+        return _plain(metric.fit_transform(X, y, **weights))
+
+
+def leaves_out(metric: Any) -> bool:
+    """Whether the points of a fitted metric are where they would be had they been left out."""
+    if not isinstance(metric, Kernelized) or not isinstance(metric.learner_, Metric):
+        return False
+    return bool(getattr(metric.space_, "knows_labels", False))
 
 
 def _name_of_weights(metric: Any) -> str:

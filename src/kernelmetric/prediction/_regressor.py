@@ -44,9 +44,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
     r"""Numbers by neighbours in a learned metric, with intervals.
 
     The prediction is a combination of the mean of the k nearest training points, weighted by
-    :math:`\exp(-d^2 / 2\tau^2)`, and of ridge regression on the learned coordinates. The metric is
-    also fitted without each of some folds; k, the width τ, the ridge and the weights are those that
-    predict the points held out best, and the residuals there make the intervals.
+    :math:`\exp(-d^2 / 2\tau^2)`, and of ridge regression on the learned coordinates. k, the width
+    τ, the ridge and the weights are those that predict points best which were left out, and the
+    residuals there make the intervals.
 
     Parameters
     ----------
@@ -55,7 +55,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         and ``transform``. None is ``Kernelized(MLKR())``. A metric that is not fitted again
         (``FrozenEstimator``) must not have seen X, or intervals are too short.
     cv : 'auto', int, splitter or list of splits, default='auto'
-        How points are held out. Of folds, only as many are fitted as hold 1,000 points out. Where
+        How points are held out. 'auto' takes the places that the metric's one fit gives points
+        left out. Of up to 500 points, and where the metric has no such places, it is fitted again
+        in five folds. Of a number of folds only as many are fitted as hold 1,000 points out. Where
         rows belong together, such as several of one patient, give splits that keep them together.
     index : str, default=None
         None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
@@ -99,8 +101,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
 
     Notes
     -----
-    A fit takes about 1 + 4/5 times ``cv`` fits of the metric. Another order of rows makes other
-    folds.
+    With folds a fit takes about 1 + 4/5 times ``cv`` fits of the metric, above 500 points by
+    default little more than one. Another order of rows makes other folds.
 
     Intervals are cross-conformal [1]_: a point is within that of coverage 0.9 where its residual,
     divided by the spread of its neighbours' targets and a floor, is below the 0.9-quantile of those

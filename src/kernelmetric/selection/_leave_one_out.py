@@ -125,7 +125,7 @@ class LeaveOneOutRidge(Kernel):
 
     What ``bind`` returns carries ``ridge_`` and what was tried: ``candidates_`` (the error of each
     family, and of each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and
-    the grid ``loo_errors_``, NaN where the search did not go; all but the best are told from 400 rows.
+    the grid ``loo_errors_``, NaN where the search did not go; all but the best by 400 rows.
     ``effective_dimension_`` is the sum of w / (w + λ) over the eigenvalues w of K + 1 on the rows
     looked at: so many directions carry the prediction. Of more than 4,000 points in classes,
     ``loo_mistakes_`` is the share of these rows that is given another class when left out, NaN
@@ -193,7 +193,7 @@ class LeaveOneOutRidge(Kernel):
         sample = _sample(X, rows, usual)
         unlike = np.ptp(Y, axis=0).any() and squared_distances(sample).any()
         if len(rows) < _FEWEST_ROWS or not unlike:
-            vars(median)["ridge_"] = FALLBACK_RIDGE
+            median.__dict__["ridge_"] = FALLBACK_RIDGE
             return median
         # One thread, whatever there are: another number of them rounds differently, and those of
         # a BLAS cost more than they give on so few rows. Far points may underflow.

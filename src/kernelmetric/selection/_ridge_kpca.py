@@ -185,9 +185,9 @@ class RidgeKPCA(Space):
                 raise ValueError(
                     f"Got {name}={value!r}, but expected a positive integer: try {example}."
                 )
-        ridge = self.ridge
+        ridge: Any = self.ridge
         number = isinstance(ridge, Real) and not isinstance(ridge, bool)
-        if not _is_auto(ridge) and not (number and 0 < ridge < np.inf):
+        if not _is_auto(ridge) and not (number and 0 < float(ridge) < np.inf):
             raise ValueError(f"Got ridge={ridge!r}, but expected 'auto' or a positive number.")
         if not isinstance(self.rows, str) or self.rows not in _ROWS:
             raise ValueError(f"Got rows={self.rows!r}, but expected 'auto', 'all' or 'boundary'.")
