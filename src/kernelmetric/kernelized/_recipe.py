@@ -8,6 +8,7 @@ its ``recipe_``; a metric with ``recipe=`` that recipe looks "auto" up there ins
 from __future__ import annotations
 
 import re
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,8 @@ def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
     known, reasons = metric.recipe, {}
     kernel, reasons["kernel"] = _kernel(metric.kernel, known)
     silent = [name for name in kernel.get_params() if name.split("__")[-1] == "verbose"]
-    if silent and getattr(metric.learner, "verbose", False):
+    verbose = getattr(metric.learner, "verbose", False)
+    if silent and isinstance(verbose, bool | Integral) and verbose:  # fit refuses others
         kernel = clone(kernel).set_params(**dict.fromkeys(silent, True))
     space, reasons["space"] = _space(metric, kernel, n_samples, supervision)
     learner, reasons["learner"] = _learner(metric.learner, space, known)
