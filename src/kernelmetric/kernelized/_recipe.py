@@ -126,6 +126,9 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
         plain.set_params(rows=space.rows_, ridge=space.ridge_, n_components=n_components)
         if space.rows_ == "boundary":
             reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
+        enough = getattr(learner, "_enough_rows", n_samples)
+        if n_samples > enough:
+            reasons["rows"] += f", of which the learner takes {enough:,}"
     resolved: dict[str, Any] = getattr(learner, "_resolved", dict)()
     if resolved:
         before = "'auto' is" if reasons["learner"] == _GIVEN else f"{reasons['learner']}, and"
