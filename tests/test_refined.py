@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from kernelmetric.solvers import _refined, solve_in_place
+from kernelmetric.solvers import _refined, inverse_diagonal_in_place, solve_in_place
 
 
 def gaussian(n, ridge, seed=0):
@@ -22,6 +22,20 @@ def test_the_solution_is_that_of_double_precision(ridge):
     assert X.dtype == image.dtype == np.float64
     np.testing.assert_allclose(X, expected, atol=2e-3 * np.abs(expected).max())
     np.testing.assert_allclose(image, B, atol=1e-5 * np.abs(B).max())
+
+
+@pytest.mark.parametrize("tile", [16, 1024])
+@pytest.mark.parametrize("ridge", [1e-3, 0.1, 10.0])
+def test_the_diagonal_of_the_inverse_is_that_of_double_precision(ridge, tile, monkeypatch):
+    monkeypatch.setattr(_refined, "_TILE", tile)
+    K = gaussian(150, ridge)
+    held = K.astype(np.float32)
+    solve_in_place(held, np.ones((150, 1)))
+    own, shift = inverse_diagonal_in_place(held, np.float32(K[0, 0]))
+    assert own.dtype == np.float64
+    # A few roundings, and those of the diagonal that it is read from.
+    assert 0 <= shift < 1e-5 * K[0, 0]
+    np.testing.assert_allclose(own, np.diag(np.linalg.inv(K)), rtol=1e-3 + shift / ridge)
 
 
 def test_a_singular_matrix_is_solved_on_its_range():

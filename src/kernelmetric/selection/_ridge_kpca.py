@@ -37,7 +37,7 @@ from kernelmetric.selection._ridge_solution import (
     regression,
     ridge_of,
 )
-from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
+from kernelmetric.solvers import OnSubspace, column_signs, evenly, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem, Space
 from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zero, times
 from kernelmetric.spaces._centred_gram import CentredGram
@@ -66,6 +66,7 @@ _INDEFINITE = (
 )
 _RELATIVE_CUT = 1e-10
 _COPIES = 1e-9  # of the median place: points nearer than that are copies
+_FOR_MEDIAN = 101  # rows whose median is the middle
 _OF_ONE_FIT = "_known_points", "boundary_rows"  # per-fit caches, not copied
 _ROWS = ("auto", "all", "boundary")
 
@@ -131,7 +132,7 @@ class RidgeKPCA(Space):
     offset_ : array of shape (1, rank_)
         The row o.
     eigenvalues_ : ndarray of shape (rank_,)
-        n times the variance of the training points along each coordinate, descending.
+        Sum of the squares of training points along each coordinate, by weights, descending.
     rank_ : int
         Number of coordinates.
     n_directions_ : int
@@ -249,12 +250,13 @@ class RidgeKPCA(Space):
     def _chosen_ridge(
         self, X: Any, Y: np.ndarray, targets: Targets, weights: Weights | None
     ) -> float:
-        """The ridge that was written, chosen with the kernel, or is chosen here."""
+        """The ridge that was written; or chosen, with the kernel or here, for a mean weight."""
         if not _is_auto(self.ridge):
             return float(self.ridge)
+        unit = 1.0 if weights is None else weights.unit
         chosen = getattr(self.kernel_, "ridge_", None)
         if chosen is not None:
-            return float(chosen)
+            return unit * float(chosen)
         smooth, written, _ = without_ridge(self.kernel_)
         if written > 0:
             return written
@@ -262,13 +264,14 @@ class RidgeKPCA(Space):
         some = take_rows(X, rows)
         K = to_numpy(take_rows(some.T, rows).T if smooth.pairwise else smooth(some))
         roots = np.ones(len(rows)) if weights is None else np.sqrt(weights.masses[rows])
-        return ridge_of(K.astype(np.float64), Y[rows], roots)
+        return unit * ridge_of(K.astype(np.float64), Y[rows], roots)
 
     def _learn_from_boundary(
         self, X: Any, Y: np.ndarray, weights: Weights | None
     ) -> Callable[[], Any]:
         """Learn from boundary rows; the others are placed as new points are."""
-        rows = boundary_rows(self.kernel_, self.ridge_, X, Y, *EASY_ROWS)
+        ridge = self.ridge_ if weights is None else self.ridge_ / weights.unit
+        rows = boundary_rows(self.kernel_, ridge, X, Y, *EASY_ROWS)
         some = None if weights is None else weights.take(rows)
         narrow = len(rows) > DOUBLE_ROWS and not self._wide(X, len(rows))
         of_rows = self._learn_exactly(take_rows(X, rows), Y[rows], some, narrow=narrow)
@@ -316,7 +319,12 @@ class RidgeKPCA(Space):
                 weights=weights,
             )
             U = self._leading(gram)
-            C = to_numpy(gram.unscaled(gram.centred_times(gram.array(U)))).astype(np.float64)
+            C = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
+            values = linalg.norm(C, axis=0)
+            _refuse_overflow(values)
+            some = values > gram.round_off
+            U, C = (A[:, some] / np.sqrt(values[some]) for A in (U, C))
+            C = gram.unscaled(C)
             means = to_numpy(gram.column_means).astype(np.float64)
             total = gram.centred_trace
             try:
@@ -396,12 +404,7 @@ class RidgeKPCA(Space):
         Z = np.sqrt(counts)[:, None] * np.hstack([F, C])
         p = F.shape[1]
         sizes = linalg.norm(Z[:, :p]), linalg.norm(Z[:, p:])
-        if not np.all(np.isfinite(sizes)):
-            raise ValueError(
-                "Got points whose kernel values are too large to be multiplied, but expected "
-                "products within the range of float64: try rescaling the features, for instance "
-                "with StandardScaler."
-            )
+        _refuse_overflow(sizes)
         share = _SHARE * sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
         scales = np.append(np.ones(p), np.full(C.shape[1], share))
         Z *= scales
@@ -477,10 +480,13 @@ def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
     rest, the difference would tell it. Two random combinations of the features tell copies.
     """
     drawn = np.random.RandomState(0).standard_normal((X.shape[1], 2))
+    if not is_sparse(X):
+        X = to_numpy(X).astype(np.float64)
+        X -= np.median(X[evenly(len(X), _FOR_MEDIAN)], axis=0)
     with np.errstate(all="ignore"):
-        places = (X if is_sparse(X) else to_numpy(X)).astype(np.float64) @ drawn
-        unit = _COPIES * np.median(np.abs(places), axis=0)
-        places = np.round(places / np.where(unit > 0, unit, 1.0))
+        places = X @ drawn
+        unit = [np.median(size[size > 0]) if size.any() else 1.0 for size in np.abs(places).T]
+        places = np.round(places / np.multiply(_COPIES, unit))
     _, group = np.unique(places, axis=0, return_inverse=True)
     group = group.ravel()
     masses = np.bincount(group, weights=counts)
@@ -489,6 +495,16 @@ def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
     sums = np.zeros((len(masses), F.shape[1]))
     np.add.at(sums, group, counts[:, None] * F)
     return (sums / masses[:, None])[group]
+
+
+def _refuse_overflow(sizes: Any) -> None:
+    """Refuse lengths of columns beyond the numbers there are."""
+    if not np.all(np.isfinite(sizes)):
+        raise ValueError(
+            "Got points whose kernel values are too large to be multiplied, but expected products "
+            "within the range of float64: try rescaling the features, for instance with "
+            "StandardScaler."
+        )
 
 
 def _is_auto(value: Any) -> bool:

@@ -51,9 +51,7 @@ def inverse_diagonal_in_place(K: np.ndarray, first: float) -> tuple[np.ndarray, 
     own = np.empty(len(K))
     for start in range(0, len(K), _TILE):
         columns = slice(start, start + _TILE)
-        own[columns] = np.sum(np.tril(inverse[columns, columns]) ** 2, axis=0, dtype=np.float64)
-        below = inverse[columns.stop :, columns]
-        own[columns] += np.einsum("ij,ij->j", below, below, dtype=np.float64)
+        own[columns] = np.sum(np.tril(inverse[start:, columns]) ** 2, axis=0, dtype=np.float64)
     return own, shift
 
 
