@@ -27,7 +27,7 @@ from kernelmetric.kernelized._arguments import (
     naming,
     refuse_zeros,
 )
-from kernelmetric.kernelized._delegation import in_dtype_of, inner_has
+from kernelmetric.kernelized._delegation import in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
 from kernelmetric.kernelized._new_points import NewPoints
@@ -242,14 +242,14 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
             return in_dtype_of(Z, E)
         Z, _ = self._fit(X, y, **fit_params)
+        if are_tuples(X):  # of which no point is a row
+            return self.transform(X)
         with config_context(transform_output="default"):
             E = in_dtype_of(Z, self.learner_.transform(Z))
         if Z.shape[0] == _num_samples(X):
             return E
-        placed = self.transform(X)  # rows without weight, which no fit has seen, are new points
-        weighted = checked_weights(fit_params["sample_weight"], _num_samples(X)) > 0
-        placed[np.flatnonzero(weighted)] = E
-        return placed
+        weights = checked_weights(fit_params["sample_weight"], _num_samples(X))
+        return placed_among(self, X, np.flatnonzero(weights), E)
 
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.
