@@ -22,7 +22,6 @@ from kernelmetric import (
     NCA,
     RBF,
     RCA,
-    SCML,
     IdealizedKernel,
     Kernelized,
     KernelTrick,
@@ -315,8 +314,6 @@ def check_permutation(metric, X, y, rtol):
 
 
 def test_permuting_rows_permutes_the_metric(learner, labelled):
-    if isinstance(learner, SCML):
-        pytest.skip("the places of its directions are drawn")
     check_permutation(learner, *labelled, rtol=1e-5)
 
 

@@ -332,9 +332,7 @@ def test_the_order_of_rows_does_not_decide_which_pairs_are_drawn(curved, learner
     np.testing.assert_allclose(M, N, atol=1e-6 * np.abs(M).max())
 
 
-def test_the_order_of_rows_does_not_decide_the_folds_that_choose_the_pull_of_pairs(
-    curved, monkeypatch
-):
+def test_the_order_of_rows_does_not_decide_how_hard_pairs_pull(curved, monkeypatch):
     X, y = curved
     monkeypatch.setattr(_idealized_choice, "MOST_PAIRS", 100)  # of which a fold has more
     order = np.random.RandomState(1).permutation(len(X))

@@ -128,6 +128,23 @@ class BestMetric(Metric):
         with config_context(transform_output="default"):
             return self._best.transform(X)
 
+    def places(self, X: Any) -> Any:
+        """Where the rows of a table lie among each other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            As the ``places`` of ``best_estimator_`` gives them.
+        """
+        check_is_fitted(self)
+        with config_context(transform_output="default"):
+            return self._best.places(X)
+
     def get_mahalanobis_matrix(self) -> Any:
         """The matrix M of the best metric, on the coordinates of its space.
 

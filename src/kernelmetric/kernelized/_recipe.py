@@ -8,6 +8,7 @@ its ``recipe_``; a metric with ``recipe=`` that recipe looks "auto" up there ins
 from __future__ import annotations
 
 import re
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,8 @@ def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
     known, reasons = metric.recipe, {}
     kernel, reasons["kernel"] = _kernel(metric.kernel, known)
     silent = [name for name in kernel.get_params() if name.split("__")[-1] == "verbose"]
-    if silent and getattr(metric.learner, "verbose", False):
+    verbose = getattr(metric.learner, "verbose", False)
+    if silent and isinstance(verbose, bool | Integral) and verbose:  # fit refuses others
         kernel = clone(kernel).set_params(**dict.fromkeys(silent, True))
     space, reasons["space"] = _space(metric, kernel, n_samples, supervision)
     learner, reasons["learner"] = _learner(metric.learner, space, known)
@@ -124,6 +126,9 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
         plain.set_params(rows=space.rows_, ridge=space.ridge_, n_components=n_components)
         if space.rows_ == "boundary":
             reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
+        enough = getattr(learner, "_enough_rows", n_samples)
+        if n_samples > enough:
+            reasons["rows"] += f", of which the learner takes {enough:,}"
     resolved: dict[str, Any] = getattr(learner, "_resolved", dict)()
     if resolved:
         before = "'auto' is" if reasons["learner"] == _GIVEN else f"{reasons['learner']}, and"

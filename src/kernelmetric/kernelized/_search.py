@@ -43,7 +43,15 @@ from kernelmetric.kernelized._candidates import (
     listed_ranks,
 )
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has, placed_among
-from kernelmetric.kernelized._folds import Fold, Outcome, Trial, elsewhere, judged_by, stream
+from kernelmetric.kernelized._folds import (
+    Fold,
+    Outcome,
+    Trial,
+    as_the_metric_chose,
+    elsewhere,
+    judged_by,
+    stream,
+)
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import is_auto, is_estimator, metric_tags
@@ -83,9 +91,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         each kernel; of the ready-made ones, all but :class:`KernelTrick`, whose coordinates cannot
         be cut.
     estimator : estimator, default=None
-        What is fitted on the learned coordinates and scored; None is the nearest neighbour, whose
-        number is taken instead of its label where the learner learns from numbers, as MLKR does,
-        or takes both, as RFM does, and y holds numbers.
+        What is fitted on the learned coordinates and scored; None is the nearest neighbour, or in
+        the automatic space the vote of as many as the metric chose, ``n_neighbors_``. Numbers are
+        averaged instead of labels where the learner learns from numbers, as MLKR does, or takes
+        both, as RFM does, and y holds numbers.
     scoring : str or callable, default=None
         As in ``GridSearchCV``, one score; None is the estimator's own.
     n_jobs : int, default=None
@@ -263,7 +272,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             self._fold(X, train, test, fit_params)
             for train, test in listed_folds(self.cv, judge, X, labels, split_params)
         ]
-        trial = Trial(self.learner, judge, scorer, self.error_score)
+        trial = Trial(self.learner, judge, scorer, self.error_score, self.estimator is None)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
         work = stream(trial, folds, points, labels, kernels, ranks, self.n_jobs)
         outcomes = _collected(work, len(folds), len(kernels), report)
@@ -467,6 +476,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         metric = self._candidate(best["kernel"], best["n_components"], _num_samples(X))
         with config_context(transform_output="default"):
             E = metric.fit_transform(X, y, **fit_params)
+        if self.estimator is None:
+            judge = as_the_metric_chose(judge, metric)
         estimator = judged_by(judge, to_numpy(E), y, fit_params.get("sample_weight"))
         spent = time.perf_counter() - started
         return {"best_estimator_": metric, "estimator_": estimator, "refit_time_": spent}, E

@@ -140,8 +140,6 @@ class _Bar:
 def told(name: str, what: str, verbose: Any) -> Iterator[list[str]]:
     """A line when work begins, and one when it ends, with what was put into the list."""
     found: list[str] = []
-    if np.ndim(verbose) > 0:
-        raise ValueError(f"Got verbose={verbose!r}, but expected True or False.")
     if verbose:
         sys.stderr.write(f"{name}: {what}\n")
     started = time.monotonic()

@@ -25,7 +25,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.transductive import TransductiveDistance
 
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
-MOST_JUDGES = 4000  # points of one fit that do so, each left out by itself
+MOST_JUDGES = 3000  # points of one fit that do so, each left out by itself
 
 
 class Fold(NamedTuple):
