@@ -27,7 +27,7 @@ from kernelmetric.kernelized._arguments import (
     naming,
     refuse_zeros,
 )
-from kernelmetric.kernelized._delegation import in_dtype_of, inner_has
+from kernelmetric.kernelized._delegation import in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
 from kernelmetric.kernelized._new_points import NewPoints
@@ -43,6 +43,7 @@ from kernelmetric.learners._progress import (
     with_callbacks,
 )
 from kernelmetric.metric import Metric
+from kernelmetric.spaces._base import own
 
 
 class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
@@ -249,16 +250,18 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
             return in_dtype_of(Z, E)
         Z, _ = self._fit(X, y, **fit_params)
+        if are_tuples(X):  # of which no point is a row
+            return self.transform(X)
         E = self.embedding_
         if E is None:
             with config_context(transform_output="default"):
                 E = in_dtype_of(Z, self.learner_.transform(Z))
+        else:
+            E = own(E)
         if Z.shape[0] == _num_samples(X):
             return E
-        placed = self.transform(X)  # rows without weight, which no fit has seen, are new points
-        weighted = checked_weights(fit_params["sample_weight"], _num_samples(X)) > 0
-        placed[np.flatnonzero(weighted)] = E
-        return placed
+        weights = checked_weights(fit_params["sample_weight"], _num_samples(X))
+        return placed_among(self, X, np.flatnonzero(weights), E)
 
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.
@@ -297,7 +300,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         E, known = (vars(self).get(name) for name in ("embedding_", "_training_table"))
         if E is None or are_tuples(X) or _num_samples(X) != len(E):
             return self.transform(X)
-        return E.copy() if fingerprint(self._checked(X)) == known else self.transform(X)
+        return own(E) if fingerprint(self._checked(X)) == known else self.transform(X)
 
     def get_mahalanobis_matrix(self) -> Any:
         """The matrix M of the learned metric, on the coordinates of the space.
