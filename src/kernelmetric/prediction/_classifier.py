@@ -32,7 +32,7 @@ from kernelmetric.prediction._base import (
 )
 from kernelmetric.prediction._combined import Combination, log_odds
 from kernelmetric.prediction._cross_fit import Fold, embedded, parts_of
-from kernelmetric.prediction._linear import RIDGES, LinearScores, linear_scores
+from kernelmetric.prediction._linear import OWN, RIDGES, LinearScores, linear_scores, own_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     NUMBERS,
@@ -99,7 +99,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     biases_ : ndarray of shape (n_classes,)
         What is added for each class.
     coef_, intercept_ : ndarray of shape (n_components, n_classes) and (n_classes,)
-        Ridge regression on the learned coordinates; classes are coded ±1.
+        Ridge regression on the learned coordinates, or that which the automatic space is made of;
+        classes are coded ±1.
     log_loss_ : float
         Mean log-loss on the points left out, by numbers that the other folds chose: what to expect
         of new points. NaN where none could be held out.
@@ -176,7 +177,10 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             held_out = self._held_out(folds)
             choice = held_out.choose()
             self.n_neighbors_, self.temperature_ = choice.vote
-            linear = linear_scores(self.embedding_, self._signs(codes), choice.ridge, self._mass)
+            linear = own_scores(self.metric_, codes) if choice.ridge == OWN else None
+            if linear is None:
+                signs, ridge = self._signs(codes), choice.ridge or RIDGES[0]
+                linear = linear_scores(self.embedding_, signs, ridge, self._mass)
             self.coef_, self.intercept_ = linear
             self.weights_, self.biases_ = choice.combined.weights, choice.combined.biases
             self.log_loss_ = held_out.loss(choice, parts_of(folds))
@@ -282,7 +286,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         numbers = sorted({min(k, most) for k in NUMBERS})
         hits = {vote: votes(vote)[at] for vote in itertools.product(numbers, TEMPERATURES)}
         lines, signs = {}, self._signs(codes)
-        for ridge in RIDGES:
+        known = all(fold.own is not None for fold in folds) and bool(folds)
+        for ridge in (OWN, *RIDGES) if known else RIDGES:
             scores = [held_out_scores(fold, signs, ridge, self._mass) for fold in folds]
             lines[ridge] = np.concatenate([np.empty((0, len(priors))), *scores])
         return _HeldOut(truth, cache(votes), hits, lines, self._held_out_mass(folds), alone)

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from scipy import linalg
 from sklearn.utils import check_random_state
 
@@ -137,6 +138,13 @@ class RidgeKPCA(Space):
         Number of coordinates.
     n_directions_ : int
         How many of them predictions need.
+    predictor_ : ndarray of shape (rank_, p)
+        Coordinates times this matrix, plus ``means_``, are the predictions of ridge regression: of
+        ±1 for each of ``classes_``, or of standardized numbers.
+    means_ : ndarray of shape (p,)
+        Means of what is predicted.
+    classes_ : ndarray of shape (p,) or None
+        The class of each column; None for numbers, and for more than 128 classes.
     explained_variance_ratio_ : float
         Fraction of the variance in the feature space that the leading components keep.
     basis_gram_ : None
@@ -226,6 +234,7 @@ class RidgeKPCA(Space):
             self.__dict__.pop(name, None)
         targets = coded_targets(y, X)
         Y = targets.columns()
+        self.classes_, self.means_ = _classes_of(y, targets), None
         few_classes = targets.values is None and LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
         Y = _few_columns(Y)
         n, pairwise = X.shape[0], self.kernel_.pairwise
@@ -333,6 +342,7 @@ class RidgeKPCA(Space):
                 raise ValueError(_INDEFINITE) from None
         F = _of_copies(left_out, self._seen(X), counts)
         T = self._axes(F, C, counts, total)
+        self.means_ = counts @ Y / counts.sum()
         self.anchors_, self.n_landmarks_ = own(gram.anchors), 0
         projection = np.hstack([alpha, U]) @ T
         projection = gram.scaled(to_numpy(gram.centre(gram.array(projection))).astype(np.float64))
@@ -361,7 +371,8 @@ class RidgeKPCA(Space):
         inner.fit(X, sample_weight=None if weights is None else counts)
         n, r, p = X.shape[0], min(self._n_leading(X.shape[0]), inner.rank_), Y.shape[1]
         size = block_size(X, inner.projection_.shape[0])
-        Y = Y - counts @ Y / counts.sum()
+        self.means_ = counts @ Y / counts.sum()
+        Y = Y - self.means_
 
         def values(rows: slice) -> np.ndarray:
             return to_numpy(inner._features(X[rows, :])).astype(np.float64, copy=False)
@@ -417,7 +428,9 @@ class RidgeKPCA(Space):
         self.eigenvalues_, self.rank_ = values[wide], int(np.sum(wide))
         self.n_directions_ = max(0, self.rank_ - C.shape[1])
         self.explained_variance_ratio_ = min(1.0, float(sizes[1] ** 2 / total))
-        return scales[:, None] * (V * column_signs(Z @ V))
+        V *= column_signs(Z @ V)
+        self.predictor_ = V[:p].T  # an orthonormal V gives back what it turned
+        return scales[:, None] * V
 
     def _affine(self, X: Any, P: Any, offset: Any) -> Any:
         m = self.n_landmarks_
@@ -464,6 +477,14 @@ def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
         return kernel, 0.0, None
     weights, kernels = zip(*others, strict=True)
     return Sum(list(kernels), list(weights)), sum(weight for weight, _ in deltas), deltas[0][1]
+
+
+def _classes_of(y: Any, targets: Targets) -> np.ndarray | None:
+    """The class of each column of targets; None for numbers, and where columns are mixed."""
+    if targets.values is not None or targets.key.max() >= _MOST_DIRECTIONS:
+        return None
+    labels = np.asarray(to_numpy(y) if is_array_api_obj(y) else y).reshape(-1)
+    return labels[np.unique(targets.key, return_index=True)[1]]
 
 
 def _few_columns(Y: np.ndarray) -> np.ndarray:
