@@ -40,7 +40,15 @@ from kernelmetric.selection._ridge_solution import (
 )
 from kernelmetric.solvers import OnSubspace, column_signs, evenly, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem, Space
-from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zero, times
+from kernelmetric.spaces._base import (
+    block_size,
+    embedded,
+    own,
+    refuse_indefinite,
+    refuse_rank_zero,
+    round_off,
+    times,
+)
 from kernelmetric.spaces._centred_gram import CentredGram
 
 MOST_COMPONENTS = 32
@@ -68,7 +76,7 @@ _INDEFINITE = (
 _RELATIVE_CUT = 1e-10
 _COPIES = 1e-9  # of the median place: points nearer than that are copies
 _FOR_MEDIAN = 101  # rows whose median is the middle
-_OF_ONE_FIT = "_known_points", "boundary_rows"  # per-fit caches, not copied
+_OF_ONE_FIT = "_known_points", "boundary_rows", "written_kernel"  # per-fit caches, not copied
 _ROWS = ("auto", "all", "boundary")
 
 
@@ -167,6 +175,7 @@ class RidgeKPCA(Space):
     eigenvalues_: np.ndarray
     knows_labels = True
     boundary_rows: np.ndarray | None = None  # row numbers, after a fit that took them
+    written_kernel: Kernel | None = None  # bound, with its ridge, after a fit
 
     def __init__(
         self,
@@ -239,6 +248,7 @@ class RidgeKPCA(Space):
         Y = _few_columns(Y)
         n, pairwise = X.shape[0], self.kernel_.pairwise
         self.ridge_ = self._chosen_ridge(X, Y, targets, weights)
+        self.written_kernel = self.kernel_
         self.kernel_ = without_ridge(self.kernel_)[0]
         plain = not (is_sparse(X) or pairwise)
         boundary = n > ALL_ROWS and plain and few_classes and self._easy
@@ -273,7 +283,13 @@ class RidgeKPCA(Space):
         some = take_rows(X, rows)
         K = to_numpy(take_rows(some.T, rows).T if smooth.pairwise else smooth(some))
         roots = np.ones(len(rows)) if weights is None else np.sqrt(weights.masses[rows])
-        return unit * ridge_of(K.astype(np.float64), Y[rows], roots)
+        single = is_single(K)
+        rounding = round_off(
+            float(np.trace(K)), 1 if smooth.pairwise else X.shape[1], single=single
+        )
+        found, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
+        refuse_indefinite(*spectrum, rounding=rounding, single=single)
+        return unit * found
 
     def _learn_from_boundary(
         self, X: Any, Y: np.ndarray, weights: Weights | None
@@ -354,7 +370,11 @@ class RidgeKPCA(Space):
         rank = min(self._n_leading(gram.n), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                _, U = linalg.eigh(to_numpy(centred(gram)), overwrite_a=True, check_finite=False)
+                found, U = linalg.eigh(
+                    to_numpy(centred(gram)), overwrite_a=True, check_finite=False
+                )
+            signs = {"rounding": gram.round_off, "single": gram.single}
+            refuse_indefinite(float(found[0]), float(found[-1]), **signs)
             return U[:, : -rank - 1 : -1]
         rng = check_random_state(self.random_state)
         A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
@@ -396,7 +416,7 @@ class RidgeKPCA(Space):
         left_out = Y / (1.0 - share)[:, None] - (Y - F) / kept[:, None]
         F = _of_copies(left_out, self._seen(X), counts)
         total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_
-        T = self._axes(F, C, counts, total)
+        T = self._axes(F, C, counts, float(inner.eigenvalues_[:r].sum()), total)
         self.n_landmarks_, self.anchors_ = inner.anchors_.shape[0], inner.anchors_
         kind = inner.projection_
         self.projection_ = like(B[:, : p + r] @ T, kind)
@@ -410,7 +430,9 @@ class RidgeKPCA(Space):
             return X
         return to_numpy(X)[:, np.any(np.atleast_2d(scales) != 0, axis=0)]
 
-    def _axes(self, F: np.ndarray, C: np.ndarray, counts: np.ndarray, total: float) -> np.ndarray:
+    def _axes(
+        self, F: np.ndarray, C: np.ndarray, counts: np.ndarray, kept: float, total: float
+    ) -> np.ndarray:
         """What takes predictions and components to coordinates: scales, and a rotation."""
         Z = np.sqrt(counts)[:, None] * np.hstack([F, C])
         p = F.shape[1]

@@ -98,8 +98,10 @@ def centred(gram: CentredGram) -> Any:
     return K
 
 
-def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> float:
+def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tuple[float, float]]:
     """The ridge with which rows of a given kernel are predicted best when left out.
+
+    Beside it, the smallest and the largest eigenvalue.
 
     ``K`` are kernel values of some rows, ``roots`` those of their weights, 1 on average.
     """
@@ -108,6 +110,7 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> float:
     K = K - np.multiply.outer(q, q @ K)
     K = K - np.multiply.outer(K @ q, q)
     values, U = linalg.eigh(K, check_finite=False)
+    spectrum = float(values[0]), float(values[-1])
     values = np.maximum(values, 0.0)
     Y = roots[:, None] * Y
     along, squares = U.T @ (Y - q[:, None] * (q @ Y)), U**2
@@ -117,7 +120,7 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> float:
         shrunk = ridge / (values + ridge)
         kept = np.maximum(squares @ shrunk - q**2, _LEAST_OWN)
         errors.append(float(np.sum(((U @ (shrunk[:, None] * along)) / kept[:, None]) ** 2)))
-    return float(_RIDGES[int(np.argmin(errors))] * level)
+    return float(_RIDGES[int(np.argmin(errors))] * level), spectrum
 
 
 def boundary_rows(
