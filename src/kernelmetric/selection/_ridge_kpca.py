@@ -370,11 +370,10 @@ class RidgeKPCA(Space):
         rank = min(self._n_leading(gram.n), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                found, U = linalg.eigh(
-                    to_numpy(centred(gram)), overwrite_a=True, check_finite=False
-                )
-            signs = {"rounding": gram.round_off, "single": gram.single}
-            refuse_indefinite(float(found[0]), float(found[-1]), **signs)
+                Kc = to_numpy(centred(gram))
+                found, U = linalg.eigh(Kc, overwrite_a=True, check_finite=False)
+            ends = float(found[0]), float(found[-1])
+            refuse_indefinite(*ends, rounding=gram.round_off, single=gram.single)
             return U[:, : -rank - 1 : -1]
         rng = check_random_state(self.random_state)
         A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
@@ -416,7 +415,7 @@ class RidgeKPCA(Space):
         left_out = Y / (1.0 - share)[:, None] - (Y - F) / kept[:, None]
         F = _of_copies(left_out, self._seen(X), counts)
         total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_
-        T = self._axes(F, C, counts, float(inner.eigenvalues_[:r].sum()), total)
+        T = self._axes(F, C, counts, total)
         self.n_landmarks_, self.anchors_ = inner.anchors_.shape[0], inner.anchors_
         kind = inner.projection_
         self.projection_ = like(B[:, : p + r] @ T, kind)
@@ -430,9 +429,7 @@ class RidgeKPCA(Space):
             return X
         return to_numpy(X)[:, np.any(np.atleast_2d(scales) != 0, axis=0)]
 
-    def _axes(
-        self, F: np.ndarray, C: np.ndarray, counts: np.ndarray, kept: float, total: float
-    ) -> np.ndarray:
+    def _axes(self, F: np.ndarray, C: np.ndarray, counts: np.ndarray, total: float) -> np.ndarray:
         """What takes predictions and components to coordinates: scales, and a rotation."""
         Z = np.sqrt(counts)[:, None] * np.hstack([F, C])
         p = F.shape[1]
