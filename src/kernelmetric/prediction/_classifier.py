@@ -42,7 +42,7 @@ from kernelmetric.prediction._neighbors import (
     spread,
 )
 
-_USUAL = np.array([0.5, 1.0])  # weights of log-votes and of linear scores, before any point spoke
+_USUAL = np.array([0.3, 1.2])  # weights of log-votes and of linear scores, before any point spoke
 _FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
 
 
@@ -292,7 +292,7 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         hits = {vote: votes(vote)[at] for vote in itertools.product(numbers, TEMPERATURES)}
         lines, signs = {}, self._signs(codes)
         known = all(fold.own is not None for fold in folds) and bool(folds)
-        for ridge in (OWN, *RIDGES) if known else RIDGES:
+        for ridge in (OWN,) if known else RIDGES:
             scores = [held_out_scores(fold, signs, ridge, self._mass) for fold in folds]
             lines[ridge] = np.concatenate([np.empty((0, len(priors))), *scores])
         mass = self._held_out_mass(folds)
@@ -325,8 +325,8 @@ class _HeldOut(NamedTuple):
         """What predicts some of the points best; the search for weights begins near some."""
         truth, mass = self.truth[rows], None if self.mass is None else self.mass[rows]
         if not len(truth):
-            usual = Combination(_USUAL, np.zeros(self.lines[RIDGES[0]].shape[1]), np.nan)
-            return _Choice((min(self.hits)[0], 0.25), RIDGES[0], usual)
+            usual = Combination(_USUAL, np.zeros(len(self.shares)), np.nan)
+            return _Choice((min(self.hits)[0], 0.25), min(self.lines), usual)
         vote = max(self.hits, key=lambda each: np.average(self.hits[each][rows], weights=mass))
         votes = self.votes(vote)[rows]
         odds = {
