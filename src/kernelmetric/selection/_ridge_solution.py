@@ -29,6 +29,7 @@ from kernelmetric.spaces._centred_gram import CentredGram
 
 LEAST_OF_CLASS = 10  # rows that part classes: of each class so many, or all it has
 _TILE = 1024  # rows that are centred at a time
+_AS_GOOD = 1.001  # of the least error: of ridges within it, the largest
 _RIDGES = 10.0 ** np.arange(-6.0, 2.0, 0.5)  # of a given kernel, relative to its mean variance
 
 
@@ -122,7 +123,8 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> float:
         shrunk = ridge / (values + ridge)
         kept = np.maximum(squares @ shrunk - q**2, shrunk.min() * (1.0 - q**2))
         errors.append(float(np.sum(((U @ (shrunk[:, None] * along)) / kept[:, None]) ** 2)))
-    return float(_RIDGES[int(np.argmin(errors))] * level)
+    good = np.flatnonzero(np.asarray(errors) <= _AS_GOOD * min(errors))
+    return float(_RIDGES[good[-1]] * level)
 
 
 def boundary_rows(
