@@ -303,7 +303,7 @@ def test_a_fit_of_some_points_with_the_penalty_is_nearly_one_of_all(noisy, monke
 
 
 def test_weights_beside_the_penalty_are_repeated_rows(noisy):
-    X, y = noisy[0][:80], noisy[1][:80]
+    X = noisy[0][:80]
     w = np.random.RandomState(0).randint(1, 4, size=80)
     # A row is no neighbour of itself, but a copy is: the penalty alone is compared.
     counted, repeated = (

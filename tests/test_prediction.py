@@ -305,7 +305,6 @@ def test_points_that_are_all_alone_in_their_class_still_vote():
 
 
 def test_neighbours_are_those_of_the_metric(classifier):
-    X, _, _ = uncertain(300, 0)
     new = uncertain(20, 3)[0]
     distances, rows = classifier.kneighbors(new, 4)
     # training points are where they would be had they been left out

@@ -172,7 +172,7 @@ def targets_of(problem, kind):
 
 @pytest.mark.parametrize("kind", ["classes", "two classes", "numbers", "two numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("ridge", [1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("ridge", [1e-6, 1e-3, 0.1, 1.0])
 def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weighted, ridge):
     X, _, X_new, _ = problem
     y = targets_of(problem, kind)
@@ -437,6 +437,23 @@ def test_the_ridge_of_a_given_kernel_predicts_left_out_rows_best(problem, weight
         return np.sum(w[:, None] * (refitted(K, Y, ridge, w) + others - Y) ** 2)
 
     assert error(chosen) < min(error(chosen * 10**0.5), error(chosen / 10**0.5))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_narrow_kernel_has_the_best_ridge_of_all_as_well(seed):
+    """Next to no ridge leaves next to nothing of a residual, of which no digit may be lost."""
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((60, 6))
+    Y = columns(((X[:, 0] > 0) ^ (rng.uniform(size=60) < 0.2)).astype(int))
+    K, others = RBF(gamma=1.0)(X), (Y.sum(axis=0) - Y) / 59
+
+    def error(ridge):
+        return np.mean((refitted(K, Y, ridge) + others - Y) ** 2)
+
+    chosen = ridge_of(K, Y, np.ones(60))
+    least = min(error(chosen * 10.0**exponent) for exponent in np.arange(-6.0, 1.0, 0.5))
+    assert error(chosen) <= 1.001 * least
+    assert chosen > 0.01  # where ridges are as good as each other, a large one
 
 
 def test_a_gram_matrix_has_the_ridge_of_its_kernel(problem):
