@@ -94,7 +94,14 @@ def is_spectral(case):
     return case["learner"] in SPECTRAL and (case["route"] == "alone" or (inside and exact))
 
 
-@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: f"{i}: {CASES[i]}")
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(i, marks=pytest.mark.slow if case.is_slow else ())
+        for i, case in enumerate(CASES)
+    ],
+    ids=lambda i: f"{i}: {CASES[i]}",
+)
 def test_any_two_options_meet(number, monkeypatch, tmp_path):
     case = CASES[number]
     shrunk(monkeypatch, case["size"])

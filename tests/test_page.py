@@ -117,7 +117,7 @@ def test_the_verdict_admits_a_difference_that_may_be_chance(parts):
 
 def test_an_aligned_kernel_shows_its_weights_and_an_automatic_one_its_candidates(wine):
     X, y = wine
-    aligned = Kernelized(NCA(2), kernel=KernelAlignment()).fit(X, y)
+    aligned = Kernelized(DNE(2), kernel=KernelAlignment()).fit(X, y)
     assert f"alignment {aligned.kernel_.alignment_:.3f}" in report_page(aligned, X, y)
     automatic = Kernelized(DNE(2), kernel=LeaveOneOutRidge()).fit(X, y)
     page = report_page(automatic, X, y)
