@@ -154,7 +154,16 @@ def invoke():
 
 
 @pytest.fixture
-def run(invoke):
+def few_reasons(monkeypatch):
+    """Let a page explain fewer points: all pairs of 40 take half a second."""
+    from kernelmetric.report import _page_reasons
+
+    monkeypatch.setattr(_page_reasons, "COMPARED", 12)
+    monkeypatch.setattr(_page_reasons, "EXPLAINED", 8)
+
+
+@pytest.fixture
+def run(invoke, few_reasons):
     """Run a command of the command line, and see its output and its exit code."""
     from kernelmetric import cli
 
@@ -214,6 +223,8 @@ def pytest_collection_modifyitems(items):
             kind = kinds.get(id(value))
             if name == "estimator" and "check" in params:
                 kind = type(value)
+            elif type(getattr(value, "estimator", None)) in VARIANTS:  # with what it learns from
+                kind = type(value.estimator)
             if kind is not None:
                 others = [_stable(other) for other in params.values() if other is not value]
                 groups[item.nodeid.partition("[")[0], kind.__name__, *others].append(item)
