@@ -53,7 +53,7 @@ format: $(DEV) ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 
 typecheck: $(DEV) ## Check the types
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
 docstrings: $(DEV) ## Check the docstrings of the public API alone (part of test)
 	$(BIN)/python -m pytest $(ARGS) tests/test_docstrings.py
