@@ -213,12 +213,15 @@ def pytest_collection_modifyitems(items):
 
     Of the variants of a kind each test takes one, and the next test perhaps another one: any test
     meets any kind, and any variant meets many tests. So it is with the estimators of scikit-learn's
-    checks, of which there may be more of a kind.
+    checks, of which there may be more of a kind; those that are to fail are slow.
     """
     kinds = {id(variant): kind for kind, variants in VARIANTS.items() for variant in variants}
     groups = defaultdict(list)
     for item in items:
         params = getattr(getattr(item, "callspec", None), "params", {})
+        if "check" in params and item.get_closest_marker("xfail"):
+            item.add_marker(pytest.mark.slow)
+            continue
         for name, value in params.items():
             kind = kinds.get(id(value))
             if name == "estimator" and "check" in params:

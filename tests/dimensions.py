@@ -4,7 +4,6 @@ A new option of the library is one more value here. :func:`cases` draws a coveri
 two: for any two values of two dimensions there is a case that has both.
 """
 
-import functools
 import inspect
 import itertools
 from collections.abc import Callable
@@ -123,7 +122,6 @@ class Refusal:
         return all(name in values for name in self.of) and self.when(*(values[n] for n in self.of))
 
 
-@functools.cache
 def _takes(learner: str, argument: str) -> bool:
     return argument in inspect.signature(LEARNERS[learner].fit).parameters
 
