@@ -104,7 +104,7 @@ def is_spectral(case):
 )
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_any_two_options_meet(number, half, monkeypatch, tmp_path):
-    """Half of what a fit promises is looked at; the other half in slow runs, or in the next case."""
+    """Half of what a fit promises is looked at; the other half in slow runs, and in other cases."""
     case = CASES[number]
     shrunk(monkeypatch, case["size"])
     against = refusals(case.values)
