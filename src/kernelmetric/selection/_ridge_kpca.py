@@ -448,7 +448,7 @@ class RidgeKPCA(Space):
         self.n_directions_ = max(0, self.rank_ - C.shape[1])
         self.explained_variance_ratio_ = min(1.0, float(sizes[1] ** 2 / total))
         V *= column_signs(Z @ V)
-        self.predictor_ = V[:p].T  # an orthonormal V gives back what it turned
+        self.predictor_ = np.ascontiguousarray(V[:p].T)  # V is orthonormal: it gives back F
         return scales[:, None] * V
 
     def _affine(self, X: Any, P: Any, offset: Any) -> Any:
