@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from numbers import Integral
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -218,7 +219,11 @@ def space_for(
     if labelled and not (kernel.pairwise and n_samples > MOST_PAIRWISE):
         seed = 0 if random_state is None else random_state
         why = "the learner needs labels: predictions of left-out points, and components"
-        return RidgeKPCA(random_state=seed), why
+        space = RidgeKPCA(random_state=seed)
+        wanted = getattr(learner, "n_components", None)
+        if isinstance(wanted, Integral) and wanted > space._n_leading(n_samples):
+            space.set_params(n_components=int(wanted))  # as many as the learner is to keep
+        return space, why
     space = automatic_space(n_samples, random_state, paired=paired)
     told = "pairs of " if paired else ""
     return space, f"the automatic space of {told}{n_samples:,} points"
