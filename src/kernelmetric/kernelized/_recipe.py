@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from numbers import Integral
-from numbers import Integral
 from typing import Any
 
 import numpy as np
