@@ -53,7 +53,7 @@ class SelectingRidge(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     kernel_ : Kernel
-        The chosen kernel with its ridge.
+        The chosen kernel; its ridge is ``kernel_.ridge_``.
     classes_ : ndarray
         Classes.
     """
@@ -64,8 +64,8 @@ class SelectingRidge(ClassifierMixin, BaseEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         Y = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
         self.points_ = X
-        # Repeated points share their ridge, so the matrix may be singular.
-        self.coefficients_ = linalg.pinvh(self.kernel_(X) + 1.0) @ Y
+        K = self.kernel_(X) + 1.0 + self.kernel_.ridge_ * np.eye(len(X))
+        self.coefficients_ = linalg.solve(K, Y, assume_a="pos")
         return self
 
     def predict(self, X: Any) -> np.ndarray:

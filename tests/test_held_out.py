@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from kernelmetric import (
     DNE,
     ITML,
+    KPCA,
     RBF,
     Kernelized,
     KernelizedCV,
@@ -51,7 +52,15 @@ def is_chance(scores):
 
 def test_the_lots_are_known_by_heart_from_the_rows_themselves(lots):
     X, y = lots
-    assert nearest(Kernelized(DNE(2), "rbf")).fit(X, y).score(X, y) == 1
+    assert nearest(Kernelized(DNE(2), "rbf", KPCA())).fit(X, y).score(X, y) == 1
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "auto"])
+def test_training_rows_of_the_automatic_space_know_no_lots(kernel, lots):
+    X, y = lots
+    E = Kernelized(DNE(2), kernel).fit_transform(X, y)
+    nearest_other = KNeighborsClassifier(1).fit(E, y).kneighbors(return_distance=False)[:, 0]
+    assert is_chance([np.mean(y[nearest_other] == y)])
 
 
 def test_trials_are_scored_on_rows_left_out(lots):
@@ -100,8 +109,9 @@ def test_a_search_learns_kernel_basis_and_map_without_the_rows_left_out(lots):
     split = [(train, test)]
     search = KernelizedCV(DNE(1), ["rbf"], split, refit=False)
     near = search.fit(X, y).cv_results_["mean_test_score"]
-    metric = Kernelized(DNE(1), "rbf").fit(X[train], y[train])
-    knn = KNeighborsClassifier(1).fit(metric.transform(X[train]), y[train])
+    metric = Kernelized(DNE(1), "rbf")
+    E = metric.fit_transform(X[train], y[train])
+    knn = KNeighborsClassifier(metric.n_neighbors_).fit(E, y[train])
     assert near[0] == knn.score(metric.transform(X[test]), y[test])
     X[test] += 50.0
     far = search.fit(X, y).cv_results_["mean_test_score"]

@@ -18,7 +18,7 @@ from sklearn.neighbors import LocalOutlierFactor, NearestCentroid
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC, OneClassSVM
 
-from kernelmetric import RBF, Kernelized, Linear, Pairs
+from kernelmetric import KPCA, RBF, Kernelized, Linear, Pairs
 
 GAMMA = 0.05
 
@@ -38,7 +38,7 @@ def centring(n):
 
 def test_ridge_is_kernel_ridge_regression_with_a_centred_kernel():
     X, y, X_new, _ = split(load_diabetes)
-    ours = Kernelized(Ridge(alpha=0.5), RBF(gamma=GAMMA)).fit(X, y).predict(X_new)
+    ours = Kernelized(Ridge(alpha=0.5), RBF(gamma=GAMMA), KPCA()).fit(X, y).predict(X_new)
     K, K_new, H = rbf_kernel(X, gamma=GAMMA), rbf_kernel(X_new, X, gamma=GAMMA), centring(len(X))
     theirs = KernelRidge(alpha=0.5, kernel="precomputed").fit(H @ K @ H, y - y.mean())
     expected = theirs.predict((K_new - K.mean(axis=0)) @ H) + y.mean()
@@ -49,7 +49,7 @@ def test_ridge_is_kernel_ridge_regression_with_a_centred_kernel():
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_iris])
 def test_the_linear_support_vector_machine_is_the_one_with_the_kernel(load):
     X, y, X_new, y_new = split(load)
-    ours = Kernelized(SVC(kernel="linear", C=5), RBF(gamma=GAMMA)).fit(X, y)
+    ours = Kernelized(SVC(kernel="linear", C=5), RBF(gamma=GAMMA), KPCA()).fit(X, y)
     theirs = SVC(kernel="rbf", gamma=GAMMA, C=5).fit(X, y)
     assert np.mean(ours.predict(X_new) == theirs.predict(X_new)) >= 0.995
     assert ours.score(X_new, y_new) > 0.9
@@ -61,7 +61,7 @@ def test_the_linear_discriminant_is_the_kernel_fisher_discriminant():
     X, y, X_new, y_new = split(load_breast_cancer)
     shrinkage = 0.2
     lda = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage)
-    ours = Kernelized(lda, RBF(gamma=GAMMA)).fit(X, y)
+    ours = Kernelized(lda, RBF(gamma=GAMMA), KPCA()).fit(X, y)
     K, K_new = rbf_kernel(X, gamma=GAMMA), rbf_kernel(X_new, X, gamma=GAMMA)
     classes = [np.flatnonzero(y == c) for c in (0, 1)]
     N, within = np.zeros_like(K), 0.0
@@ -83,7 +83,7 @@ def test_the_linear_discriminant_is_the_kernel_fisher_discriminant():
 
 def test_the_nearest_centroid_is_the_nearest_kernel_mean():
     X, y, X_new, _ = split(load_wine)
-    ours = Kernelized(NearestCentroid(), RBF(gamma=GAMMA)).fit(X, y).predict(X_new)
+    ours = Kernelized(NearestCentroid(), RBF(gamma=GAMMA), KPCA()).fit(X, y).predict(X_new)
     K, K_new = rbf_kernel(X, gamma=GAMMA), rbf_kernel(X_new, X, gamma=GAMMA)
     distances = [
         K[np.ix_(y == c, y == c)].mean() - 2 * K_new[:, y == c].mean(axis=1) for c in np.unique(y)

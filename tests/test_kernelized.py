@@ -38,6 +38,7 @@ from kernelmetric import (
 from kernelmetric.compute import class_neighbors
 from kernelmetric.datasets import make_fig2_circles, make_fig2_hyperbolas
 from kernelmetric.kernels import Precomputed
+from kernelmetric.selection import RidgeKPCA
 
 OPTIONAL = ["transform", "fit_transform", "predict", "predict_proba", "decision_function", "score"]
 
@@ -110,14 +111,15 @@ def test_kernels_may_be_names_and_functions(kernel, labelled, fresh):
 
 def test_the_automatic_space_goes_by_size_alone(labelled):
     X, y = labelled
-    metric = Kernelized(DNE(2), "rbf", random_state=0).fit(X, y)
-    with memory_budget("5KB"):
-        small = Kernelized(DNE(2), "rbf", random_state=0).fit(X, y)
-    for fitted in (metric, small):
-        assert isinstance(fitted.space_, KPCA)
-        assert fitted.space_.n_components is None
-    D = metric.pairwise_distances(X)
-    np.testing.assert_allclose(small.pairwise_distances(X), D, atol=1e-6)
+    for learner, space in ((DNE(2), RidgeKPCA), (PCA(2), KPCA)):
+        metric = Kernelized(learner, "rbf", random_state=0).fit(X, y)
+        with memory_budget("5KB"):
+            small = Kernelized(learner, "rbf", random_state=0).fit(X, y)
+        for fitted in (metric, small):
+            assert isinstance(fitted.space_, space)
+            assert fitted.space_.n_components == ("auto" if space is RidgeKPCA else None)
+        D = metric.pairwise_distances(X)
+        np.testing.assert_allclose(small.pairwise_distances(X), D, atol=1e-6)
 
 
 def test_neighbours_may_come_from_the_input_space(labelled):
@@ -125,8 +127,8 @@ def test_neighbours_may_come_from_the_input_space(labelled):
     kernel = Polynomial(degree=2, coef0=0)  # x and -x coincide in its feature space
     nearest = class_neighbors(X, y, 3, same=True)[0]
     for learner in (LMNN(), DNE()):
-        by_feature = Kernelized(learner, kernel).fit(X, y)
-        by_input = Kernelized(learner, kernel, neighbors="input").fit(X, y)
+        by_feature = Kernelized(learner, kernel, KPCA()).fit(X, y)
+        by_input = Kernelized(learner, kernel, KPCA(), neighbors="input").fit(X, y)
         Z = by_feature.space_.transform(X)
         assert (class_neighbors(Z, y, 3, same=True)[0] != nearest).any()
         expected = clone(learner).fit(Z, y, neighbors=X)
@@ -184,7 +186,7 @@ def test_a_kernelized_clusterer_clusters(labelled):
 def test_a_kernelized_ridge_is_centred_kernel_ridge_regression(labelled, fresh):
     X, _ = labelled
     target = np.sin(X[:, 0]) + 0.5
-    metric = Kernelized(Ridge(alpha=0.1), RBF(gamma=0.3)).fit(X, target)
+    metric = Kernelized(Ridge(alpha=0.1), RBF(gamma=0.3), KPCA()).fit(X, target)
     K, K_new = rbf_kernel(X, gamma=0.3), rbf_kernel(fresh, X, gamma=0.3)
     H = np.eye(len(X)) - 1 / len(X)
     dual = np.linalg.solve(H @ K @ H + 0.1 * np.eye(len(X)), target - target.mean())
@@ -330,7 +332,7 @@ def test_weights_reach_the_learner(labelled, fresh):
     target, weights = X[:, 0] ** 2, np.arange(30.0)
     space = KPCA(kernel=RBF(gamma=0.3)).fit(X)
     expected = Ridge().fit(space.transform(X), target, sample_weight=weights)
-    metric = Kernelized(Ridge(), RBF(gamma=0.3)).fit(X, target, sample_weight=weights)
+    metric = Kernelized(Ridge(), RBF(gamma=0.3), KPCA()).fit(X, target, sample_weight=weights)
     np.testing.assert_allclose(
         metric.predict(fresh), expected.predict(space.transform(fresh)), atol=1e-6
     )
@@ -342,7 +344,7 @@ def test_metadata_are_routed_to_the_learner_that_asks(labelled, fresh):
     space = KPCA(kernel=RBF(gamma=0.3)).fit(X)
     expected = Ridge().fit(space.transform(X), target, sample_weight=weights)
     with config_context(enable_metadata_routing=True):
-        asking = Kernelized(Ridge().set_fit_request(sample_weight=True), RBF(gamma=0.3))
+        asking = Kernelized(Ridge().set_fit_request(sample_weight=True), RBF(gamma=0.3), KPCA())
         asking.fit(X, target, sample_weight=weights)
         Kernelized(NCA(2)).fit(*labelled)
         with pytest.raises(ValueError, match="sample_weight"):

@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelmetric import (
     DNE,
+    ITML,
     KPCA,
     LDA,
     LMNN,
@@ -42,6 +43,7 @@ from kernelmetric.kernelized import _folds as folds_module
 from kernelmetric.kernels import Precomputed
 from kernelmetric.selection import _path as path_module
 from kernelmetric.spaces._centred_gram import CentredGram
+from tested_learners import left_out_places
 
 WIDTHS = [RBF(sigma=sigma) for sigma in (2.0, 1.0, 0.3)]
 MIXED = [*WIDTHS, "auto", RBF(gamma="median") + 0.1 * Delta(), Linear(), Polynomial()]
@@ -388,7 +390,7 @@ def test_classes_smaller_than_the_folds_warn_as_elsewhere(overlapping):
 
 def test_it_is_a_metric_and_a_classifier(overlapping):
     X, y = overlapping
-    search = KernelizedCV(DNE(2), WIDTHS, FOLDS)
+    search = KernelizedCV(DNE(2), WIDTHS, FOLDS, space=KPCA())
     assert is_classifier(search)
     labels = np.array(["a", "b", "c"])[y]
     search.fit(X, labels)
@@ -474,16 +476,18 @@ def test_single_precision_stays(overlapping):
 def test_groups_reach_the_splitter(overlapping):
     X, y = overlapping
     groups = np.arange(60) // 10
-    search = KernelizedCV(DNE(1), WIDTHS, GroupKFold(3)).fit(X, y, groups=groups)
+    nearest = KNeighborsClassifier(1)
+    search = KernelizedCV(DNE(1), WIDTHS, GroupKFold(3), estimator=nearest)
+    search.fit(X, y, groups=groups)
     grid = GridSearchCV(
-        make_pipeline(Kernelized(DNE(1)), KNeighborsClassifier(1)),
+        make_pipeline(Kernelized(DNE(1)), nearest),
         {"kernelized__kernel": WIDTHS},
         cv=GroupKFold(3),
     ).fit(X, y, groups=groups)
     expected = grid.cv_results_["mean_test_score"]
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], expected, atol=1e-12)
     with config_context(enable_metadata_routing=True):
-        routed = KernelizedCV(DNE(1), WIDTHS, GroupKFold(3)).fit(X, y, groups=groups)
+        routed = clone(search).fit(X, y, groups=groups)
     np.testing.assert_allclose(routed.cv_results_["mean_test_score"], expected, atol=1e-12)
 
 
@@ -525,10 +529,71 @@ def test_progress_is_shown_on_request(overlapping, capsys):
     [
         KernelizedCV(DNE(1, n_neighbors=1), [RBF(), RBF(gamma=1.0)], 2, [1, None]),
         KernelizedCV(NCA(max_iter=5), "linear", 2),
-    ]
+    ],
+    expected_failed_checks=left_out_places,
 )
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
+
+
+# --- training rows are placed as if they were left out ------------------------------------------
+
+
+@pytest.mark.parametrize("kernels", [WIDTHS, "auto"], ids=["given", "auto"])
+def test_a_search_places_its_rows_as_its_best_metric_does(kernels, overlapping):
+    X, y = overlapping
+    search = KernelizedCV(DNE(2), kernels, FOLDS)
+    E = search.fit_transform(X, y)
+    best = search.best_estimator_
+    alone = Kernelized(DNE(2), search.best_params_["kernel"]).fit_transform(X, y)
+    np.testing.assert_allclose(E, alone, atol=1e-9 * np.abs(alone).max())
+    np.testing.assert_array_equal(E, best.embedding_)
+    assert np.abs(E - search.transform(X)).max() > 1e-3 * np.abs(E).max()
+    np.testing.assert_array_equal(clone(search).fit(X, y).transform(X), search.transform(X))
+    E[:] = np.nan  # what the caller does to it changes nothing
+    assert np.isfinite(best.embedding_).all() and np.isfinite(search.places(X)).all()
+
+
+def test_rows_of_a_search_without_weight_are_placed_as_new_ones(overlapping):
+    X, y = overlapping
+    w = np.where(np.arange(len(y)) % 7 == 0, 0.0, 1.0)
+    for metric in (KernelizedCV(DNE(2), WIDTHS, 3), Kernelized(DNE(2), WIDTHS[0])):
+        for output in ("default", "pandas"):
+            metric = clone(metric).set_output(transform=output)
+            E = np.asarray(metric.fit_transform(X, y, sample_weight=w))
+            assert E.shape == (60, 2)
+            best = getattr(metric, "best_estimator_", metric)
+            np.testing.assert_array_equal(E[w > 0], best.embedding_)
+            np.testing.assert_allclose(E[w == 0], np.asarray(metric.transform(X))[w == 0])
+
+
+def test_a_search_that_is_not_refitted_has_no_places(overlapping):
+    with pytest.raises(NotFittedError):
+        KernelizedCV(DNE(2), WIDTHS, 3, refit=False).fit_transform(*overlapping)
+
+
+def test_a_pipeline_asks_a_search_for_left_out_places_with_metadata(overlapping):
+    X, y = overlapping
+    seen = []
+
+    class Watching(KNeighborsClassifier):
+        def fit(self, X, y):
+            seen.append(X)
+            return super().fit(X, y)
+
+    with config_context(enable_metadata_routing=True):
+        search = KernelizedCV(DNE(2), WIDTHS, GroupKFold(3))
+        pipeline = make_pipeline(search, Watching(3))
+        pipeline.fit(X, y, groups=np.arange(60) // 10)
+    np.testing.assert_array_equal(seen[0], pipeline[0].best_estimator_.embedding_)
+
+
+def test_tuples_of_points_have_no_rows_to_place(overlapping):
+    X, y = overlapping
+    rows = np.random.RandomState(0).permutation(60).reshape(30, 2)
+    alike = np.where(y[rows[:, 0]] == y[rows[:, 1]], 1, -1)
+    with pytest.raises(ValueError, match="dim 3"):
+        Kernelized(ITML(), "rbf", KPCA(5)).fit_transform(X[rows], alike)
 
 
 def test_rows_without_weight_are_absent_from_a_search(overlapping):

@@ -169,7 +169,7 @@ def test_a_linear_kernel_inside_is_none(linear, labelled, fresh):
 
 
 def test_estimators_of_others_may_have_kernels(labelled):
-    assert Kernelized(SVC(kernel="rbf"), "rbf").fit(*labelled).score(*labelled) > 0.5
+    assert Kernelized(SVC(kernel="rbf"), "rbf", KPCA()).fit(*labelled).score(*labelled) > 0.5
 
 
 # --- a warm start -------------------------------------------------------------------------------
@@ -273,10 +273,12 @@ def test_points_with_nan_are_refused_though_the_space_does_not_look_again(labell
 def test_the_precision_of_the_points_is_kept(learner, dtype, labelled):
     X, y = labelled
     X = X.astype(dtype)
-    metric = Kernelized(learner, RBF(gamma=0.3))
-    assert metric.fit_transform(X, y).dtype == dtype
-    assert metric.transform(X).dtype == dtype
-    np.testing.assert_allclose(metric.fit_transform(X, y), metric.transform(X), atol=1e-3)
+    for space in (KPCA(), "auto"):
+        metric = Kernelized(learner, RBF(gamma=0.3), space)
+        assert metric.fit_transform(X, y).dtype == dtype
+        assert metric.transform(X).dtype == dtype
+        if space != "auto":  # where training points are placed as if they were left out
+            np.testing.assert_allclose(metric.fit_transform(X, y), metric.transform(X), atol=1e-3)
 
 
 # --- further arguments, and numbers -------------------------------------------------------------
@@ -292,7 +294,8 @@ def test_a_refusal_names_the_further_arguments_of_the_learner(labelled):
 def test_a_search_for_a_learner_of_numbers_predicts_numbers(labelled):
     X, _ = labelled
     target = np.sin(X[:, 0]) + X[:, 1]
-    search = KernelizedCV(MLKR(2), [Linear(), RBF(gamma=0.1)], 3).fit(X, target)
+    kernels = [Linear(), RBF(gamma=0.1)]
+    search = KernelizedCV(MLKR(2), kernels, 3, space=KPCA()).fit(X, target)
     assert get_tags(search).estimator_type == "regressor"
     assert isinstance(search.estimator_, KNeighborsRegressor)
     np.testing.assert_array_equal(search.predict(X), target)  # of the nearest: the point itself

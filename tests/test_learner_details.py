@@ -103,7 +103,7 @@ DEFAULTS = {
         "max_iter": 5, "class_weight": None, "random_state": 0,
     },
     NCA: {
-        **_REGRESSION, "reg": "auto", "tol": 5e-6, "solver": "lbfgs", "eps": 1e-2,
+        **_REGRESSION, "reg": "auto", "tol": "auto", "solver": "lbfgs", "eps": 1e-2,
         "batch_size": 1000, "early_stopping": "auto", "class_weight": None,
     },
     RCA: {"n_components": None, "shrinkage": "auto"},

@@ -203,7 +203,13 @@ def expected_and_found(metric, n, draws, n_classes=2):
 
 
 @pytest.mark.parametrize(
-    ("n", "n_classes", "draws"), [(30, 2, 15), (100, 2, 8), (300, 2, 3), (60, 4, 6)]
+    ("n", "n_classes", "draws"),
+    [
+        (300, 2, 3),
+        (60, 4, 6),
+        pytest.param(30, 2, 15, marks=pytest.mark.slow),
+        pytest.param(100, 2, 8, marks=pytest.mark.slow),
+    ],
 )
 def test_of_pure_noise_no_less_is_expected_than_new_points_show(n, n_classes, draws):
     expected, found = expected_and_found(PCA(3), n, draws, n_classes)
@@ -432,7 +438,13 @@ def covered(metric, n, d, draws):
     return np.reshape(held, (draws, 2)).mean(axis=0)
 
 
-@pytest.mark.parametrize(("n", "d", "draws"), [(30, 20, 15), (100, 3, 8), (300, 3, 4)])
+@pytest.mark.parametrize(
+    ("n", "d", "draws"),
+    [
+        (100, 3, 8),
+        *(pytest.param(*how, marks=pytest.mark.slow) for how in [(30, 20, 15), (300, 3, 4)]),
+    ],
+)
 def test_what_was_chosen_on_points_does_not_shorten_intervals(n, d, draws):
     assert np.all(covered(PCA(3), n, d, draws) > np.array([0.8, 0.9]) - 0.03)
 

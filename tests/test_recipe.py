@@ -65,7 +65,7 @@ def rare_names():
 # --- what the user wrote ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reg", [0.0, 0.5, "spread"])
+@pytest.mark.parametrize("reg", [0.0, 0.5, "shrink"])
 def test_a_penalty_that_was_written_is_not_overruled(curved, reg):
     metric = Kernelized(NCA(reg=reg, max_iter=5, tol=1.0)).fit(*curved)
     assert metric.learner_.reg == reg
@@ -73,12 +73,12 @@ def test_a_penalty_that_was_written_is_not_overruled(curved, reg):
 
 
 def test_a_tolerance_that_was_written_is_not_overruled(curved):
-    """Of 'spread', too, which by itself ends where next to no neighbour changes any more."""
+    """Of 'shrink', too, which by itself ends where next to no neighbour changes any more."""
     X, y = curved
-    exact, usual, rough = (NCA(2, reg="spread", tol=tol).fit(X, y) for tol in (1e-9, "auto", 1e-4))
+    exact, usual, rough = (NCA(2, reg="shrink", tol=tol).fit(X, y) for tol in (1e-9, "auto", 1e-4))
     assert exact.n_iter_ > usual.n_iter_
     np.testing.assert_array_equal(usual.components_, rough.components_)
-    recipe = Kernelized(NCA(2, tol=1e-9), RBF(gamma=0.2)).fit(X, y).recipe_
+    recipe = Kernelized(NCA(2, tol=1e-9), RBF(gamma=0.2), KPCA()).fit(X, y).recipe_
     assert recipe.learner.tol == 1e-9 and recipe.reasons["learner"] == "as given"
 
 
@@ -114,9 +114,9 @@ def test_a_verbose_learner_tells_of_the_choice_of_its_kernel(curved, capfd, kern
 
 def test_only_auto_is_resolved(curved):
     metric = Kernelized(NCA(max_iter=5, tol=1.0)).fit(*curved)
-    assert metric.learner_.reg == "spread" and metric.learner_.early_stopping is False
+    assert metric.learner_.reg == "shrink" and metric.learner_.early_stopping is False
     assert metric.learner.reg == "auto"  # the parameter stays
-    plain = Kernelized(NCA(max_iter=5, tol=1.0), kernel="rbf").fit(*curved)
+    plain = Kernelized(NCA(max_iter=5, tol=1.0), "rbf", KPCA()).fit(*curved)
     assert plain.learner_.reg == "auto"  # these coordinates know no labels
     kept = Kernelized(NCA(early_stopping=True, max_iter=5, tol=1.0)).fit(*curved)
     assert kept.learner_.early_stopping is True
@@ -136,8 +136,9 @@ def test_of_learners_of_others_only_early_stopping_is_meant(curved):
 def test_auto_means_the_same_in_a_search(curved, learner):
     kernels = ["auto", RBF(gamma=0.5) + 0.1 * Delta(), RBF(gamma=0.5)]
     folds = StratifiedKFold(3)
-    search = KernelizedCV(learner, kernels, folds).fit(*curved)
-    pipeline = Pipeline([("metric", Kernelized(learner)), ("knn", KNeighborsClassifier(1))])
+    nearest = KNeighborsClassifier(1)
+    search = KernelizedCV(learner, kernels, folds, estimator=nearest).fit(*curved)
+    pipeline = Pipeline([("metric", Kernelized(learner)), ("knn", nearest)])
     grid = GridSearchCV(pipeline, {"metric__kernel": kernels}, cv=folds).fit(*curved)
     np.testing.assert_allclose(
         search.cv_results_["mean_test_score"], grid.cv_results_["mean_test_score"], atol=1e-12
@@ -152,11 +153,12 @@ def test_auto_means_the_same_in_a_search(curved, learner):
 def test_ranks_of_a_search_are_those_of_the_automatic_space(curved):
     search = KernelizedCV(LDA(), ["auto"], n_components=[4, 9, None]).fit(*curved)
     expected = [
-        Kernelized(LDA(), "auto", RidgeKPCA(rank)).fit(*curved).space_.rank_ for rank in (4, 9, 32)
+        Kernelized(LDA(), "auto", RidgeKPCA(rank)).fit(*curved).space_.rank_
+        for rank in (4, 9, "auto")
     ]
-    assert expected == [5, 10, 33]
+    assert expected == [5, 10, 4]  # one for every 50 points, and what tells two classes
     rank = search.best_params_["n_components"]
-    assert search.best_estimator_.space_.rank_ == (32 if rank is None else rank) + 1
+    assert search.best_estimator_.space_.rank_ == (3 if rank is None else rank) + 1
     assert len(search.cv_results_["params"]) == 3
 
 
@@ -246,7 +248,22 @@ def test_numbers_and_terms_that_were_written_stay(curved, kernel):
     other = Kernelized(LDA(), kernel, recipe=recipe).fit(*curved)
     assert repr(other.kernel_) == repr(Kernelized(LDA(), kernel).fit(*curved).kernel_)
     same = Kernelized(LDA(), RBF() + 0.1 * Delta(), recipe=recipe).fit(*curved)
-    assert repr(same.kernel_) == repr(recipe.kernel)
+    assert repr(same.recipe_.kernel) == repr(recipe.kernel)
+    assert same.space_.ridge_ == 0.1
+
+
+def test_a_ridge_goes_with_its_kernel(curved):
+    """A recipe's ridge is that of its kernel: what is written beside another one stays."""
+    recipe = Kernelized(LDA()).fit(*curved).recipe_
+    assert recipe.space.ridge != 0.5
+    written = Kernelized(LDA(), RBF(gamma=0.2) + 0.5 * Delta(), recipe=recipe).fit(*curved)
+    assert written.space_.ridge_ == 0.5
+    other = Kernelized(LDA(), RBF(gamma=0.2), recipe=recipe).fit(*curved)
+    assert other.space_.ridge_ == Kernelized(LDA(), RBF(gamma=0.2)).fit(*curved).space_.ridge_
+    given = Kernelized(LDA(), space=RidgeKPCA(4), recipe=recipe).fit(*curved)
+    assert given.space_.ridge_ == recipe.space.ridge and given.space_.n_components == 4
+    named = Kernelized(LDA(), space=RidgeKPCA(4, ridge=0.3), recipe=recipe).fit(*curved)
+    assert named.space_.ridge_ == 0.3
 
 
 def test_what_a_learner_chose_is_in_the_recipe(curved):
@@ -332,9 +349,7 @@ def test_the_order_of_rows_does_not_decide_which_pairs_are_drawn(curved, learner
     np.testing.assert_allclose(M, N, atol=1e-6 * np.abs(M).max())
 
 
-def test_the_order_of_rows_does_not_decide_the_folds_that_choose_the_pull_of_pairs(
-    curved, monkeypatch
-):
+def test_the_order_of_rows_does_not_decide_how_hard_pairs_pull(curved, monkeypatch):
     X, y = curved
     monkeypatch.setattr(_idealized_choice, "MOST_PAIRS", 100)  # of which a fold has more
     order = np.random.RandomState(1).permutation(len(X))

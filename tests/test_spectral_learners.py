@@ -265,7 +265,7 @@ def test_axes_and_copies_do_not_change_the_share_of_features_in_other_units(lear
     assert metric.shrinkage_ < 1e-3
     Q = linalg.qr(np.random.RandomState(0).standard_normal((6, 6)))[0]
     assert clone(learner).fit(X @ Q, y).shrinkage_ == pytest.approx(metric.shrinkage_, rel=1e-6)
-    kernelized = Kernelized(learner, "linear").fit(X, y)
+    kernelized = Kernelized(learner, "linear", KPCA()).fit(X, y)
     assert kernelized.learner_.shrinkage_ == pytest.approx(metric.shrinkage_, rel=1e-6)
     if isinstance(learner, LPP):
         return  # copies of a row are its neighbours there
@@ -302,7 +302,7 @@ def test_neighbours_may_come_from_other_coordinates(learner, labelled):
     other = np.random.RandomState(5).standard_normal((30, 2))
     here, there = (clone(learner).fit(X, y, neighbors=where) for where in (None, other))
     assert np.abs(here.eigenvalues_ - there.eigenvalues_).max() > 1e-3
-    kernelized = Kernelized(learner, RBF(gamma=0.3), neighbors="input").fit(X, y).learner_
+    kernelized = Kernelized(learner, RBF(gamma=0.3), KPCA(), neighbors="input").fit(X, y).learner_
     same = clone(learner).fit(KPCA(kernel=RBF(gamma=0.3)).fit_transform(X), y, neighbors=X)
     np.testing.assert_allclose(kernelized.eigenvalues_, same.eigenvalues_, rtol=1e-9, atol=1e-12)
 

@@ -145,10 +145,11 @@ def fig2_panels(seed: int = 0) -> list[Panel]:
 
 
 def _panel(dataset: str, name: str, metric: Any, split: Split) -> Panel:
-    """Embed a split, and classify by the nearest neighbour."""
+    """Embed a split, and classify by the nearest neighbour, or as many as the metric chose."""
     X, y, X_test, y_test = split
     if metric is not None:
         metric = clone(metric)
         X, X_test = metric.fit_transform(X, y), metric.transform(X_test)
-    y_pred = KNeighborsClassifier(1).fit(X, y).predict(X_test)
+    voters = getattr(metric, "n_neighbors_", None) or 1
+    y_pred = KNeighborsClassifier(voters).fit(X, y).predict(X_test)
     return Panel(dataset, name, X, y, X_test, y_test, y_pred)

@@ -42,6 +42,22 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
 
     components_: Any
 
+    def places(self, X: Any) -> Any:
+        """Where the rows of a table lie among each other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            What ``transform`` gives. :class:`~kernelmetric.Kernelized` has other places for the
+            rows of the table that it was fitted to.
+        """
+        return self.transform(X)
+
     def pairwise_distances(self, A: Any, B: Any | None = None) -> Any:
         """Learned distances between all rows of A and all rows of B.
 
@@ -188,6 +204,11 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
         value = self._signed(squares, *embedded)
         xp = namespace(value)
         return xp.sign(value) * xp.sqrt(xp.abs(value)) if _is_signed(self) else xp.sqrt(value)
+
+
+def places_of(metric: Any, X: Any) -> Any:
+    """Where rows lie: what a metric keeps of the table it was fitted to, else its ``transform``."""
+    return getattr(metric, "places", metric.transform)(X)
 
 
 def refuse_signed(metric: Any) -> None:

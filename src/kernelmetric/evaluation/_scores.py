@@ -18,7 +18,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.metric import refuse_signed
+from kernelmetric.metric import places_of, refuse_signed
 
 
 def recall_at_k(
@@ -185,7 +185,7 @@ def pair_counting_accuracy(labels_true: Any, labels_pred: Any) -> float:
 def _retrieval(metric: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """Coordinates, class codes, and the size of every point's class."""
     refuse_signed(metric)
-    Z = X if metric is None else metric.transform(X)
+    Z = X if metric is None else places_of(metric, X)
     if not hasattr(Z, "dtype") or is_sparse(Z):  # lists, data frames
         Z = np.asarray(Z.toarray() if is_sparse(Z) else Z)
     if not np.all(np.isfinite(to_numpy(Z))):

@@ -78,7 +78,7 @@ def neighbor_graph(
     """
     _check(n_neighbors, weights, symmetrize)
     if neighbors is None:
-        Z = as_points(X if metric is None else metric.transform(X))
+        Z = as_points(X if metric is None else getattr(metric, "places", metric.transform)(X))
         indices, squared = nearest_neighbors(Z, n_neighbors)
     else:
         squared, indices = _first_others(*neighbors, n_neighbors)

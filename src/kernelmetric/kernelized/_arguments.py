@@ -25,6 +25,7 @@ from kernelmetric.compute import (
     take_rows,
     weigh,
 )
+from kernelmetric.graphs import coded_targets
 from kernelmetric.learners import Learner
 from kernelmetric.learners._checks import kept_rows, weights_of_classes
 from kernelmetric.selection._ridge_solution import LEAST_OF_CLASS
@@ -75,20 +76,30 @@ def learner_arguments(metric: Any, space: Any, X: Any, given: dict[str, Any]) ->
 def boundary_part(
     learner: Any, space: Any, Z: Any, y: Any, arguments: dict[str, Any]
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """What a learner is fitted on: all rows, or the boundary rows that its space used.
-
-    Margins are those of the rows between classes. Every class has as many neighbours among these
-    as the learner asks for, if it has them at all.
-    """
-    rows = getattr(space, "boundary_rows", None)
-    suffices = getattr(learner, "_boundary_suffices", None)
-    if rows is None or suffices is None or set(arguments) - {"sample_weight"}:
-        return Z, y, arguments
-    if not suffices(LEAST_OF_CLASS):
+    """What a learner is fitted on: all rows, or those of them that suffice."""
+    rows = _rows_that_suffice(learner, space, Z, y)
+    if rows is None or set(arguments) - {"sample_weight"}:
         return Z, y, arguments
     weights = arguments.get("sample_weight")
     part = {} if weights is None else {"sample_weight": rows_of(np.asarray(weights), rows)}
     return take_rows(Z, rows), rows_of(y, rows), part
+
+
+def _rows_that_suffice(learner: Any, space: Any, Z: Any, y: Any) -> np.ndarray | None:
+    """Rows that tell a learner as much as all; None for all.
+
+    Margins are those of the rows between classes, the boundary rows that the space used; every
+    class has as many neighbours among these as the learner asks for, if it has them at all. Few
+    coordinates that hold predictions need no more than some thousand rows, of each class its share.
+    """
+    rows = getattr(space, "boundary_rows", None)
+    suffices = getattr(learner, "_boundary_suffices", None)
+    if rows is not None and suffices is not None and suffices(LEAST_OF_CLASS):
+        return rows
+    enough = getattr(learner, "_enough_rows", None)
+    if enough is None or not getattr(space, "knows_labels", False) or Z.shape[0] <= enough:
+        return None
+    return np.sort(coded_targets(y, Z).sample(enough, 0))
 
 
 def weighed_fit(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import anywhere, like, namespace, there_and_back
+from kernelmetric.compute import anywhere, like, namespace, there_and_back, to_numpy
 from kernelmetric.metric import Metric
 
 
@@ -21,6 +22,14 @@ def in_dtype_of(Z: Any, E: Any) -> Any:
     if dtype == Z.dtype or (not hasattr(E, "__array__") and not hasattr(E, "__array_namespace__")):
         return E
     return like(E, Z) if namespace(E).isdtype(dtype, "real floating") else E
+
+
+def placed_among(metric: Any, X: Any, rows: np.ndarray, E: Any) -> Any:
+    """Coordinates of rows that a fit has seen, among those of the others as new points."""
+    seen_as_new = metric._embed(X)
+    places = np.array(to_numpy(seen_as_new))
+    places[rows] = to_numpy(E)
+    return like(places, seen_as_new)
 
 
 def inner_has(*methods: str):
@@ -118,6 +127,23 @@ class BestMetric(Metric):
         check_is_fitted(self)
         with config_context(transform_output="default"):
             return self._best.transform(X)
+
+    def places(self, X: Any) -> Any:
+        """Where the rows of a table lie among each other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            As the ``places`` of ``best_estimator_`` gives them.
+        """
+        check_is_fitted(self)
+        with config_context(transform_output="default"):
+            return self._best.places(X)
 
     def get_mahalanobis_matrix(self) -> Any:
         """The matrix M of the best metric, on the coordinates of its space.

@@ -100,12 +100,15 @@ class Trial:
         ``scorer(estimator, E, y) -> float``.
     error_score : 'raise' or float
         The score of a candidate that fails.
+    chosen : bool
+        Whether as many neighbours judge as the metric chose, where it did.
     """
 
     learner: Any
     estimator: Any
     scorer: Any
     error_score: Any
+    chosen: bool = False
 
     def run(
         self, fold: Fold, X: Any, y: Any, kernels: Sequence[Any], ranks: Sequence[int | None]
@@ -170,7 +173,10 @@ class Trial:
                     E = to_numpy(metric.fit_transform(Z, y, **fold.fit_params))
                 else:
                     E = to_numpy(metric.fit(Z, y, **fold.fit_params).transform(Z))
-                estimator = judged_by(self.estimator, E, y, fold.fit_params.get("sample_weight"))
+                judge = self.estimator
+                if self.chosen:
+                    judge = as_the_metric_chose(judge, metric)
+                estimator = judged_by(judge, E, y, fold.fit_params.get("sample_weight"))
                 fitted = time.perf_counter()
                 score = self.scorer(estimator, to_numpy(metric.transform(Z_new)), y_new, **counts)
         except Exception:
@@ -183,6 +189,12 @@ class Trial:
             raise  # noqa: PLE0704, RUF100 (the exception being handled)
         spent = time.perf_counter() - started
         return Outcome(float(self.error_score), spent, 0.0, traceback.format_exc())
+
+
+def as_the_metric_chose(neighbors: Any, metric: Any) -> Any:
+    """Neighbours, as many as a fitted metric says should vote, where it does."""
+    number = getattr(metric, "n_neighbors_", None)
+    return neighbors if number is None else clone(neighbors).set_params(n_neighbors=number)
 
 
 def judged_by(estimator: Any, E: np.ndarray, y: Any, sample_weight: Any) -> Any:

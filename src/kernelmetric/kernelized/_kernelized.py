@@ -27,11 +27,12 @@ from kernelmetric.kernelized._arguments import (
     naming,
     refuse_zeros,
 )
-from kernelmetric.kernelized._delegation import in_dtype_of, inner_has
+from kernelmetric.kernelized._delegation import in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
 from kernelmetric.kernelized._new_points import NewPoints
 from kernelmetric.kernelized._parts import check_parts, metric_tags
+from kernelmetric.kernelized._places import chosen_voters, fingerprint
 from kernelmetric.kernelized._recipe import check_recipe, choose, used
 from kernelmetric.kernelized._supervision import Supervision, is_compared
 from kernelmetric.kernelized._tables import fit_points, with_columns
@@ -42,6 +43,7 @@ from kernelmetric.learners._progress import (
     with_callbacks,
 )
 from kernelmetric.metric import Metric
+from kernelmetric.spaces._base import own
 
 
 class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
@@ -99,6 +101,12 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         The learner's map, on the coordinates of the space.
     signature_ : array of shape (n_components,) or None
         The learner's signs of the rows of ``components_``, where its metric is indefinite.
+    embedding_ : array of shape (n_samples, n_components) or None
+        The training rows in learned coordinates, each where it would be had it been left out; of
+        rows that have weight. None where the space is not made of labels: :meth:`transform` tells.
+    n_neighbors_ : int or None
+        How many neighbours predict rows of ``embedding_`` best that are left out: the k for a vote
+        of neighbours in this metric.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
@@ -242,14 +250,18 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             Z, E = self._fit(X, y, how="fit_transform", **fit_params)
             return in_dtype_of(Z, E)
         Z, _ = self._fit(X, y, **fit_params)
-        with config_context(transform_output="default"):
-            E = in_dtype_of(Z, self.learner_.transform(Z))
+        if are_tuples(X):  # of which no point is a row
+            return self.transform(X)
+        E = self.embedding_
+        if E is None:
+            with config_context(transform_output="default"):
+                E = in_dtype_of(Z, self.learner_.transform(Z))
+        else:
+            E = own(E)
         if Z.shape[0] == _num_samples(X):
             return E
-        placed = self.transform(X)  # rows without weight, which no fit has seen, are new points
-        weighted = checked_weights(fit_params["sample_weight"], _num_samples(X)) > 0
-        placed[np.flatnonzero(weighted)] = E
-        return placed
+        weights = checked_weights(fit_params["sample_weight"], _num_samples(X))
+        return placed_among(self, X, np.flatnonzero(weights), E)
 
     def transform(self, X: Any) -> Any:
         """Map points to the coordinates in which Euclidean distance is the learned one.
@@ -269,6 +281,26 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         if can_fold(self.space_, self.learner_) and not are_tuples(X):
             return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
+
+    def places(self, X: Any) -> Any:
+        """Where the rows of a table lie among each other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Of the table that the metric was fitted to, ``embedding_``, where it has one; of any
+            other, what :meth:`transform` gives.
+        """
+        check_is_fitted(self)
+        E, known = (vars(self).get(name) for name in ("embedding_", "_training_table"))
+        if E is None or are_tuples(X) or _num_samples(X) != len(E):
+            return self.transform(X)
+        return own(E) if fingerprint(self._checked(X)) == known else self.transform(X)
 
     def get_mahalanobis_matrix(self) -> Any:
         """The matrix M of the learned metric, on the coordinates of the space.
@@ -377,11 +409,23 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
                     raise
                 interrupted = stop  # the learner kept the best map so far, and so do we
             self.kernel_, self.space_, self.learner_ = space.kernel_, space, learner
+            self._keep_places(X, Z, y)
             self.recipe_ = used(recipe, space, learner, X.shape[0], schema)
             self._folded = FoldedMap()
         if interrupted is not None:
             raise interrupted
         return Z, result
+
+    def _keep_places(self, X: Any, Z: Any, y: Any) -> None:
+        """Keep where training rows lie, in a space that places them as if they were left out."""
+        self.embedding_ = self.n_neighbors_ = self._training_table = None
+        knows = getattr(self.space_, "knows_labels", False) and isinstance(self.learner_, Metric)
+        if not knows or streamed(X):
+            return
+        with config_context(transform_output="default"):
+            self.embedding_ = in_dtype_of(Z, self.learner_.transform(Z))
+        self.n_neighbors_ = chosen_voters(self.embedding_, y)
+        self._training_table = fingerprint(X)
 
     def _streams(self) -> str | None:
         """When a fit goes through the rows of many machines: its space, and then its learner."""

@@ -8,6 +8,7 @@ its ``recipe_``; a metric with ``recipe=`` that recipe looks "auto" up there ins
 from __future__ import annotations
 
 import re
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,8 @@ def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
     known, reasons = metric.recipe, {}
     kernel, reasons["kernel"] = _kernel(metric.kernel, known)
     silent = [name for name in kernel.get_params() if name.split("__")[-1] == "verbose"]
-    if silent and getattr(metric.learner, "verbose", False):
+    verbose = getattr(metric.learner, "verbose", False)
+    if silent and isinstance(verbose, bool | Integral) and verbose:  # fit refuses others
         kernel = clone(kernel).set_params(**dict.fromkeys(silent, True))
     space, reasons["space"] = _space(metric, kernel, n_samples, supervision)
     learner, reasons["learner"] = _learner(metric.learner, space, known)
@@ -110,7 +112,8 @@ def choose(metric: Any, n_samples: int, supervision: Supervision) -> Recipe:
 
 def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) -> Recipe:
     """The recipe of a fit that has ended: kernel and rows as the fitted space has them."""
-    kernel, plain = with_columns(space.kernel_, schema), clone(recipe.space)
+    bound = getattr(space, "written_kernel", None) or space.kernel_
+    kernel, plain = with_columns(bound, schema), clone(recipe.space)
     reasons = dict(recipe.reasons or {})
     candidates = getattr(space.kernel_, "candidates_", None)
     if candidates:
@@ -120,10 +123,14 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
         reasons["kernel"] = "labels cannot choose, so the RBF of median width and a ridge"
     reasons["rows"] = f"all {n_samples:,} rows"
     if hasattr(space, "rows_"):
-        n_components = min(space._n_leading(n_samples), space.rank_)
+        n_rows = space.anchors_.shape[0] if space.rows_ == "boundary" else n_samples
+        n_components = min(space._n_leading(n_rows), space.rank_)
         plain.set_params(rows=space.rows_, ridge=space.ridge_, n_components=n_components)
         if space.rows_ == "boundary":
             reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
+        enough = getattr(learner, "_enough_rows", n_samples)
+        if n_samples > enough:
+            reasons["rows"] += f", of which the learner takes {enough:,}"
     resolved: dict[str, Any] = getattr(learner, "_resolved", dict)()
     if resolved:
         before = "'auto' is" if reasons["learner"] == _GIVEN else f"{reasons['learner']}, and"
@@ -174,10 +181,15 @@ def _space(
     metric: Any, kernel: Kernel, n_samples: int, supervision: Supervision
 ) -> tuple[Any, str]:
     """The space that a parameter stands for, without a kernel."""
+    known = _known_space(metric.recipe, kernel)
     if not is_auto(metric.space):
-        return given_space(metric.space, metric.kernel), _GIVEN
-    if metric.recipe is not None and metric.recipe.space is not None:
-        return clone(metric.recipe.space), _FROM_RECIPE
+        space = given_space(metric.space, metric.kernel)
+        if type(known) is type(space):
+            own, there = (part.get_params(deep=False) for part in (space, known))
+            space.set_params(**{name: there[name] for name in own if is_auto(own[name])})
+        return space, _GIVEN
+    if known is not None:
+        return known, _FROM_RECIPE
     return space_for(
         kernel,
         None if supervision.compared else metric.learner,
@@ -185,6 +197,16 @@ def _space(
         metric.random_state,
         paired=supervision.pairs is not None,
     )
+
+
+def _known_space(known: Recipe | None, kernel: Kernel) -> Any:
+    """The space of a recipe, whose ridge goes with the recipe's kernel; None where it has none."""
+    if known is None or known.space is None:
+        return None
+    space = clone(known.space)
+    if isinstance(space, RidgeKPCA) and repr(kernel) != repr(known.kernel):
+        space.set_params(ridge="auto")
+    return space
 
 
 def space_for(

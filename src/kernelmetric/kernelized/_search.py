@@ -42,8 +42,16 @@ from kernelmetric.kernelized._candidates import (
     listed_kernels,
     listed_ranks,
 )
-from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has
-from kernelmetric.kernelized._folds import Fold, Outcome, Trial, elsewhere, judged_by, stream
+from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has, placed_among
+from kernelmetric.kernelized._folds import (
+    Fold,
+    Outcome,
+    Trial,
+    as_the_metric_chose,
+    elsewhere,
+    judged_by,
+    stream,
+)
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import is_auto, is_estimator, metric_tags
@@ -83,9 +91,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         each kernel; of the ready-made ones, all but :class:`KernelTrick`, whose coordinates cannot
         be cut.
     estimator : estimator, default=None
-        What is fitted on the learned coordinates and scored; None is the nearest neighbour, whose
-        number is taken instead of its label where the learner learns from numbers, as MLKR does,
-        or takes both, as RFM does, and y holds numbers.
+        What is fitted on the learned coordinates and scored; None is the nearest neighbour, or in
+        the automatic space the vote of as many as the metric chose, ``n_neighbors_``. Numbers are
+        averaged instead of labels where the learner learns from numbers, as MLKR does, or takes
+        both, as RFM does, and y holds numbers.
     scoring : str or callable, default=None
         As in ``GridSearchCV``, one score; None is the estimator's own.
     n_jobs : int, default=None
@@ -215,6 +224,35 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         KernelizedCV
             The fitted metric.
         """
+        self._search(X, y, params)
+        return self
+
+    @with_callbacks
+    def fit_transform(self, X: Any, y: Any = None, **params) -> Any:
+        """Search, and return the training points in the learned coordinates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; the Gram matrix of shape (n_samples, n_samples) for a precomputed kernel.
+        y : array-like of shape (n_samples,)
+            Labels.
+        **params : dict
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            As :meth:`Kernelized.fit_transform` gives them for the best candidate: in the automatic
+            space of labelled points, each row is where it would be had it not been in the table.
+        """
+        rows, E = self._search(X, y, params)
+        if E is None or rows is None:
+            return self.transform(X) if E is None else E
+        return placed_among(self, X, rows, E)
+
+    def _search(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any]:
+        """Search; the rows that have weight, None for all, and their coordinates after a refit."""
         judge = self._judge(y)
         scorer = check_search(self, judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
@@ -234,7 +272,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             self._fold(X, train, test, fit_params)
             for train, test in listed_folds(self.cv, judge, X, labels, split_params)
         ]
-        trial = Trial(self.learner, judge, scorer, self.error_score)
+        trial = Trial(self.learner, judge, scorer, self.error_score, self.estimator is None)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
         work = stream(trial, folds, points, labels, kernels, ranks, self.n_jobs)
         outcomes = _collected(work, len(folds), len(kernels), report)
@@ -250,12 +288,14 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             "n_splits_": len(folds),
             "scorer_": scorer,
         }
+        E = None
         if self.refit:
-            fitted |= self._refitted(candidates[best], judge, X, labels, fit_params)
+            more, E = self._refitted(candidates[best], judge, X, labels, fit_params)
+            fitted |= more
         for name in ("best_estimator_", "estimator_", "refit_time_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.__dict__.update(fitted)
-        return self
+        return rows, E
 
     @available_if(inner_has("score"))
     def score(self, X: Any, y: Any = None) -> float:
@@ -322,7 +362,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             ``fit`` of this class to ``fit`` of the learner and ``split`` of the splitter.
         """
         splitter = check_cv(self.cv, classifier=is_classifier(self._judge()))
-        to_fit, to_split = (MethodMapping().add(caller="fit", callee=c) for c in ("fit", "split"))
+        to_fit, to_split = MethodMapping(), MethodMapping()
+        for caller in ("fit", "fit_transform"):  # which is what a pipeline calls
+            to_fit.add(caller=caller, callee="fit")
+            to_split.add(caller=caller, callee="split")
         router = MetadataRouter(owner=type(self).__name__)
         router.add(learner=self.learner, method_mapping=to_fit)
         return router.add(splitter=splitter, method_mapping=to_split)
@@ -427,18 +470,17 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def _refitted(
         self, best: dict[str, Any], judge: Any, X: Any, y: Any, fit_params: dict[str, Any]
-    ) -> dict:
-        """The best candidate, learned from all points, and the estimator in its coordinates."""
+    ) -> tuple[dict[str, Any], Any]:
+        """The best candidate, learned from all points, and their coordinates in it."""
         started = time.perf_counter()
         metric = self._candidate(best["kernel"], best["n_components"], _num_samples(X))
         with config_context(transform_output="default"):
             E = metric.fit_transform(X, y, **fit_params)
+        if self.estimator is None:
+            judge = as_the_metric_chose(judge, metric)
         estimator = judged_by(judge, to_numpy(E), y, fit_params.get("sample_weight"))
-        return {
-            "best_estimator_": metric,
-            "estimator_": estimator,
-            "refit_time_": time.perf_counter() - started,
-        }
+        spent = time.perf_counter() - started
+        return {"best_estimator_": metric, "estimator_": estimator, "refit_time_": spent}, E
 
 
 def _collected(

@@ -115,11 +115,12 @@ def _folds(
     rows = rows_by_place(Z)
     fold_of[rows], place[rows] = rng.permutation(n) % _N_FOLDS, np.arange(n)
     places = place[pairs.rows]
-    order = np.lexsort((places if isinstance(pairs, IndexTuples) else np.sort(places, axis=1)).T)
+    keys = places if isinstance(pairs, IndexTuples) else np.sort(places, axis=1)
+    pairs = pairs.take(np.lexsort(keys.T))
     for fold in range(_N_FOLDS):
         outside = np.any(fold_of[pairs.rows] == fold, axis=1)
-        teach = pairs.take(_some(order[~outside[order]], most, rng))
-        judge = pairs.take(_some(order[outside[order]], MOST_PAIRS, rng))
+        teach = pairs.take(_some(~outside, most, rng))
+        judge = pairs.take(_some(outside, MOST_PAIRS, rng))
         if _tells(teach) and _tells(judge):
             yield teach, judge
 
@@ -132,6 +133,8 @@ def _largest_good(scores: np.ndarray) -> int:
     return int(np.flatnonzero(behind.mean(axis=1) <= error + 1e-9)[-1])
 
 
-def _some(chosen: np.ndarray, most: int, rng: np.random.RandomState) -> np.ndarray:
-    drawn = chosen if len(chosen) <= most else rng.choice(chosen, most, replace=False)
-    return np.sort(drawn)
+def _some(mask: np.ndarray, most: int, rng: np.random.RandomState) -> np.ndarray:
+    chosen = np.flatnonzero(mask)
+    if len(chosen) <= most:
+        return chosen
+    return np.sort(rng.choice(chosen, most, replace=False))

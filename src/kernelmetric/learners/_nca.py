@@ -158,6 +158,7 @@ class NCA(GradientLearner):
     """
 
     _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
+    _enough_rows = 3_000  # of few coordinates that hold predictions
     _where_labels_are_known = {"reg": "shrink"}  # noqa: RUF012 (what 'auto' is there)
 
     def __init__(

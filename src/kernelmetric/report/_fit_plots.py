@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelmetric.compute import nearest_neighbors, to_numpy
-from kernelmetric.metric import refuse_signed
+from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.report._plots import PALETTE, _in_a_plane, _pyplot
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def plot_neighbors(
         axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")[1]
     classes = np.unique(y)
     colours = np.array(PALETTE)[np.searchsorted(classes, y) % len(PALETTE)]
-    clouds = {"Euclidean distance": X, "learned metric": to_numpy(metric.transform(X))}
+    clouds = {"Euclidean distance": X, "learned metric": to_numpy(places_of(metric, X))}
     for ax, (title, Z) in zip(axes, clouds.items(), strict=True):
         plane, _ = _in_a_plane(Z, None)
         found = nearest_neighbors(Z, min(n_neighbors + 1, len(Z)), queries=Z[[point]])[0][0]

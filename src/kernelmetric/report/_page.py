@@ -15,6 +15,7 @@ import numpy as np
 from kernelmetric.evaluation import ClassScores
 from kernelmetric.inspection._columns import Reading
 from kernelmetric.report._page_data import (
+    VOTERS,
     Points,
     choose_points,
     gram_picture,
@@ -189,14 +190,18 @@ def _data(
     """What the scripts of the page read."""
     before, after, shares = in_planes(points)
     sides = {}
-    for name, plane, Z in (("before", before, points.before), ("after", after, points.after)):
+    voters = points.voters or VOTERS
+    for name, plane, Z, k in (
+        ("before", before, points.before, VOTERS),
+        ("after", after, points.after, voters),
+    ):
         neighbors, distances = neighbors_of(Z, points.n_train)
         distances = np.where(np.isfinite(distances), distances, 0.0)  # JSON knows no infinity
         sides[name] = {
             "xy": _rounded(plane),
             "neighbors": neighbors.tolist(),
             "distances": _rounded(distances),
-            "said": predictions(Z, points.codes, points.n_train).tolist(),
+            "said": predictions(Z, points.codes, points.n_train, k).tolist(),
         }
     columns = {
         name: np.asarray(values, dtype=object)[points.rows] for name, values in shown.items()

@@ -11,13 +11,13 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric.compute import nearest_neighbors, to_numpy
-from kernelmetric.metric import refuse_signed
+from kernelmetric.metric import places_of, refuse_signed
 
 MOST_POINTS = 2_000  # drawn: more hide each other, and the page grows by 200 bytes for each
 GRAM_ROWS = 150  # a matrix of them has about a pixel for each pair
 LISTED = 6  # neighbours of a point
 _RANGES = 5  # of numbers, by which points are coloured
-VOTERS = 3  # of them that decide, as in the trials
+VOTERS = 3  # of them that decide where the metric has not chosen how many, as in the trials
 
 
 class Points(NamedTuple):
@@ -34,6 +34,7 @@ class Points(NamedTuple):
     n_train: int
     rows: np.ndarray
     values: Any = None
+    voters: int | None = None  # neighbours whose votes decide in the metric, where it chose them
 
 
 def choose_points(
@@ -62,14 +63,17 @@ def choose_points(
         else:
             names, all_codes = np.unique(labels, return_inverse=True)
             codes, classes = all_codes[rows], [str(name) for name in names]
-    sides = [before.astype(float), to_numpy(metric.transform(before)).astype(float)]
+    placed = [to_numpy(places_of(metric, part)) for part in parts]
+    after = np.concatenate([part[rows] for part, rows in zip(placed, keep, strict=True)])
+    sides = [before.astype(float), after.astype(float)]
     for name, Z in zip(("before", "after"), sides, strict=True):
         if not np.isfinite(Z).all():
             raise ValueError(
                 f"Got {np.sum(~np.isfinite(Z).all(axis=1))} points whose coordinates {name} the "
                 "metric are not finite, but expected numbers to draw: fill or leave out such rows."
             )
-    return Points(sides[0], sides[1], codes, classes, len(keep[0]), rows, values)
+    voters = getattr(metric, "n_neighbors_", None)
+    return Points(sides[0], sides[1], codes, classes, len(keep[0]), rows, values, voters)
 
 
 def ranges_of(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -130,13 +134,13 @@ def neighbors_of(Z: np.ndarray, n_train: int) -> tuple[np.ndarray, np.ndarray]:
     return indices, np.sqrt(squares)
 
 
-def predictions(Z: np.ndarray, codes: np.ndarray, n_train: int) -> np.ndarray:
+def predictions(Z: np.ndarray, codes: np.ndarray, n_train: int, voters: int) -> np.ndarray:
     """Class that the nearest training points give every held-out point."""
     if len(Z) == n_train:
         return np.empty(0, dtype=int)
     with warnings.catch_warnings():  # many classes in few rows are no reason to doubt codes
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        knn = KNeighborsClassifier(min(VOTERS, n_train)).fit(Z[:n_train], codes[:n_train])
+        knn = KNeighborsClassifier(min(voters, n_train)).fit(Z[:n_train], codes[:n_train])
         return knn.predict(Z[n_train:])
 
 

@@ -13,13 +13,13 @@ from kernelmetric.report._page_data import Points
 from kernelmetric.report._text import html_text
 
 _LISTED = 12
-_VOTERS = 5  # neighbours whose mean is the prediction, as in the trials
+_VOTERS = 5  # neighbours whose mean is the prediction where the metric chose no number
 
 
-def number_predictions(Z: np.ndarray, points: Points) -> np.ndarray:
+def number_predictions(Z: np.ndarray, points: Points, voters: int) -> np.ndarray:
     """Means of the nearest training points' numbers, for every held-out point."""
     n = points.n_train
-    knn = KNeighborsRegressor(min(_VOTERS, n)).fit(Z[:n], points.values[:n])
+    knn = KNeighborsRegressor(min(voters, n)).fit(Z[:n], points.values[:n])
     return knn.predict(Z[n:])
 
 
@@ -29,17 +29,18 @@ def number_section(points: Points, data: Mapping[str, Any], label: str) -> str:
     if points.values is None or len(points.codes) - n < 1:
         return ""
     true = points.values[n:]
+    voters = points.voters or _VOTERS
     said = {
-        side: number_predictions(Z, points)
-        for side, Z in (("before", points.before), ("after", points.after))
+        "before": number_predictions(points.before, points, _VOTERS),
+        "after": number_predictions(points.after, points, voters),
     }
     errors = {side: np.abs(values - true) for side, values in said.items()}
     listed = np.argsort(-errors["after"], kind="stable")[:_LISTED]
     better = int(np.sum(errors["after"] < errors["before"]))
     note = (
-        f"The mean of {_VOTERS} neighbours is off by {np.mean(errors['before']):.4g} before and "
-        f"{np.mean(errors['after']):.4g} after, in the mean of {len(true):,} held-out rows; "
-        f"{better:,} of them are predicted better than before."
+        f"The mean of {_VOTERS} neighbours is off by {np.mean(errors['before']):.4g} before, that "
+        f"of {voters} by {np.mean(errors['after']):.4g} after, in the mean of {len(true):,} "
+        f"held-out rows; {better:,} of them are predicted better than before."
     )
     lines = "".join(
         f'<tr data-point="{n + i}"><td>row {data["points"]["rows"][n + i]}</td>'

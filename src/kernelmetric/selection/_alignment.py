@@ -21,6 +21,7 @@ from kernelmetric.compute import (
     unweighed,
 )
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
+from kernelmetric.learners._checks import check_flags
 from kernelmetric.learners._progress import told
 from kernelmetric.selection._ideal import Block, ideal_kernel, weighted_by
 from kernelmetric.solvers import nonnegative_qp
@@ -218,6 +219,7 @@ class KernelAlignment(Kernel):
         AlignedSum
             The learned kernel.
         """
+        check_flags(self)
         with told(type(self).__name__, "aligning kernels with labels", self.verbose) as found:
             aligned = self._aligned(X, y)
             found.append(f"{len(aligned.kernels)} of {len(aligned.base_kernels_)} kernels")

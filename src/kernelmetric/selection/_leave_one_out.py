@@ -23,6 +23,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import coded_targets, spread_rows
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Rescaled, rescaled
+from kernelmetric.learners._checks import check_flags
 from kernelmetric.learners._progress import told
 from kernelmetric.selection._far_columns import refuse_overflow, units_of, without_gaps
 from kernelmetric.selection._learned_map import learned_map
@@ -172,6 +173,7 @@ class LeaveOneOutRidge(Kernel):
         Kernel
             A concrete kernel, or the median-width RBF where y is None.
         """
+        check_flags(self)
         X, _ = self._check_blocks(X, None)
         if not (is_sparse(X) or streamed(X)):
             units = units_of(X)

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from scipy import linalg
 from sklearn.utils import check_random_state
 
@@ -39,7 +40,15 @@ from kernelmetric.selection._ridge_solution import (
 )
 from kernelmetric.solvers import OnSubspace, column_signs, evenly, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem, Space
-from kernelmetric.spaces._base import block_size, embedded, own, refuse_rank_zero, times
+from kernelmetric.spaces._base import (
+    block_size,
+    embedded,
+    own,
+    refuse_indefinite,
+    refuse_rank_zero,
+    round_off,
+    times,
+)
 from kernelmetric.spaces._centred_gram import CentredGram
 
 MOST_COMPONENTS = 32
@@ -51,7 +60,7 @@ N_LANDMARKS = 2_000
 EASY_ROWS = 1_000, 1_000  # of easy classes: rows that resemble all, and those that part them
 _FEW_MISTAKES = 0.01  # on points left out: more of them would hardly be right by more points
 _DENSE_ROWS = 400  # below, LAPACK has the whole spectrum sooner than a few of its vectors
-_LEADING_TOL = 1e-3  # of leading eigenvectors, which need only span what varies most
+_LEADING_TOL = 1e-2  # of leading eigenvectors, which need only span what varies most
 _MOST_DIRECTIONS = 128  # of ridge regression; more classes than that share them
 _SHARE = 0.3  # spread of all components beside that of the predictions
 _ROWS_FOR_RIDGE = 500  # to choose the ridge of a given kernel
@@ -67,7 +76,7 @@ _INDEFINITE = (
 _RELATIVE_CUT = 1e-10
 _COPIES = 1e-9  # of the median place: points nearer than that are copies
 _FOR_MEDIAN = 101  # rows whose median is the middle
-_OF_ONE_FIT = "_known_points", "boundary_rows"  # per-fit caches, not copied
+_OF_ONE_FIT = "_known_points", "boundary_rows", "written_kernel"  # per-fit caches, not copied
 _ROWS = ("auto", "all", "boundary")
 
 
@@ -137,6 +146,13 @@ class RidgeKPCA(Space):
         Number of coordinates.
     n_directions_ : int
         How many of them predictions need.
+    predictor_ : ndarray of shape (rank_, p)
+        Coordinates times this matrix, plus ``means_``, are the predictions of ridge regression: of
+        ±1 for each of ``classes_``, or of standardized numbers.
+    means_ : ndarray of shape (p,)
+        Means of what is predicted.
+    classes_ : ndarray of shape (p,) or None
+        The class of each column; None for numbers, and for more than 128 classes.
     explained_variance_ratio_ : float
         Fraction of the variance in the feature space that the leading components keep.
     basis_gram_ : None
@@ -159,6 +175,7 @@ class RidgeKPCA(Space):
     eigenvalues_: np.ndarray
     knows_labels = True
     boundary_rows: np.ndarray | None = None  # row numbers, after a fit that took them
+    written_kernel: Kernel | None = None  # bound, with its ridge, after a fit
 
     def __init__(
         self,
@@ -226,10 +243,12 @@ class RidgeKPCA(Space):
             self.__dict__.pop(name, None)
         targets = coded_targets(y, X)
         Y = targets.columns()
+        self.classes_, self.means_ = _classes_of(y, targets), None
         few_classes = targets.values is None and LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
         Y = _few_columns(Y)
         n, pairwise = X.shape[0], self.kernel_.pairwise
         self.ridge_ = self._chosen_ridge(X, Y, targets, weights)
+        self.written_kernel = self.kernel_
         self.kernel_ = without_ridge(self.kernel_)[0]
         plain = not (is_sparse(X) or pairwise)
         boundary = n > ALL_ROWS and plain and few_classes and self._easy
@@ -264,7 +283,13 @@ class RidgeKPCA(Space):
         some = take_rows(X, rows)
         K = to_numpy(take_rows(some.T, rows).T if smooth.pairwise else smooth(some))
         roots = np.ones(len(rows)) if weights is None else np.sqrt(weights.masses[rows])
-        return unit * ridge_of(K.astype(np.float64), Y[rows], roots)
+        single = is_single(K)
+        rounding = round_off(
+            float(np.trace(K)), 1 if smooth.pairwise else X.shape[1], single=single
+        )
+        found, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
+        refuse_indefinite(*spectrum, rounding=rounding, single=single)
+        return unit * found
 
     def _learn_from_boundary(
         self, X: Any, Y: np.ndarray, weights: Weights | None
@@ -333,6 +358,7 @@ class RidgeKPCA(Space):
                 raise ValueError(_INDEFINITE) from None
         F = _of_copies(left_out, self._seen(X), counts)
         T = self._axes(F, C, counts, total)
+        self.means_ = counts @ Y / counts.sum()
         self.anchors_, self.n_landmarks_ = own(gram.anchors), 0
         projection = np.hstack([alpha, U]) @ T
         projection = gram.scaled(to_numpy(gram.centre(gram.array(projection))).astype(np.float64))
@@ -344,7 +370,10 @@ class RidgeKPCA(Space):
         rank = min(self._n_leading(gram.n), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                _, U = linalg.eigh(to_numpy(centred(gram)), overwrite_a=True, check_finite=False)
+                Kc = to_numpy(centred(gram))
+                found, U = linalg.eigh(Kc, overwrite_a=True, check_finite=False)
+            ends = float(found[0]), float(found[-1])
+            refuse_indefinite(*ends, rounding=gram.round_off, single=gram.single)
             return U[:, : -rank - 1 : -1]
         rng = check_random_state(self.random_state)
         A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
@@ -361,7 +390,8 @@ class RidgeKPCA(Space):
         inner.fit(X, sample_weight=None if weights is None else counts)
         n, r, p = X.shape[0], min(self._n_leading(X.shape[0]), inner.rank_), Y.shape[1]
         size = block_size(X, inner.projection_.shape[0])
-        Y = Y - counts @ Y / counts.sum()
+        self.means_ = counts @ Y / counts.sum()
+        Y = Y - self.means_
 
         def values(rows: slice) -> np.ndarray:
             return to_numpy(inner._features(X[rows, :])).astype(np.float64, copy=False)
@@ -417,7 +447,9 @@ class RidgeKPCA(Space):
         self.eigenvalues_, self.rank_ = values[wide], int(np.sum(wide))
         self.n_directions_ = max(0, self.rank_ - C.shape[1])
         self.explained_variance_ratio_ = min(1.0, float(sizes[1] ** 2 / total))
-        return scales[:, None] * (V * column_signs(Z @ V))
+        V *= column_signs(Z @ V)
+        self.predictor_ = V[:p].T  # an orthonormal V gives back what it turned
+        return scales[:, None] * V
 
     def _affine(self, X: Any, P: Any, offset: Any) -> Any:
         m = self.n_landmarks_
@@ -464,6 +496,14 @@ def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
         return kernel, 0.0, None
     weights, kernels = zip(*others, strict=True)
     return Sum(list(kernels), list(weights)), sum(weight for weight, _ in deltas), deltas[0][1]
+
+
+def _classes_of(y: Any, targets: Targets) -> np.ndarray | None:
+    """The class of each column of targets; None for numbers, and where columns are mixed."""
+    if targets.values is not None or targets.key.max() >= _MOST_DIRECTIONS:
+        return None
+    labels = np.asarray(to_numpy(y) if is_array_api_obj(y) else y).reshape(-1)
+    return labels[np.unique(targets.key, return_index=True)[1]]
 
 
 def _few_columns(Y: np.ndarray) -> np.ndarray:

@@ -103,8 +103,10 @@ def centred(gram: CentredGram) -> Any:
     return K
 
 
-def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> float:
+def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tuple[float, float]]:
     """The ridge with which rows of a given kernel are predicted best when left out.
+
+    Beside it, the smallest and the largest eigenvalue.
 
     ``K`` are kernel values of some rows, ``roots`` those of their weights, 1 on average.
     """
@@ -113,6 +115,7 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> float:
     K = K - np.multiply.outer(q, q @ K)
     K = K - np.multiply.outer(K @ q, q)
     values, U = linalg.eigh(K, check_finite=False)
+    spectrum = float(values[0]), float(values[-1])
     values = np.maximum(values, 0.0)
     Y = roots[:, None] * Y
     along, squares = U.T @ (Y - q[:, None] * (q @ Y)), U**2
@@ -123,7 +126,7 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> float:
         kept = np.maximum(squares @ shrunk - q**2, shrunk.min() * (1.0 - q**2))
         errors.append(float(np.sum(((U @ (shrunk[:, None] * along)) / kept[:, None]) ** 2)))
     good = np.flatnonzero(np.asarray(errors) <= _AS_GOOD * min(errors))
-    return float(_RIDGES[good[-1]] * level)
+    return float(_RIDGES[good[-1]] * level), spectrum
 
 
 def boundary_rows(
