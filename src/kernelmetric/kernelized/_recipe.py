@@ -218,16 +218,9 @@ def space_for(
     if labelled and not (kernel.pairwise and n_samples > MOST_PAIRWISE):
         space = RidgeKPCA(random_state=0 if random_state is None else random_state)
         why = "the learner needs labels: predictions of left-out points, and components"
-<<<<<<< HEAD
-        space = RidgeKPCA(random_state=seed)
-        wanted = getattr(learner, "n_components", None)
-        if isinstance(wanted, Integral) and wanted > space._n_leading(n_samples):
-            space.set_params(n_components=int(wanted))  # as many as the learner is to keep
-=======
         wanted = getattr(learner, "n_components", None)
         if isinstance(wanted, Integral) and wanted > space._n_leading(n_samples):
             space.set_params(n_components=int(wanted))  # a map of that rank has them all
->>>>>>> h-tb
         return space, why
     space = automatic_space(n_samples, random_state, paired=paired)
     told = "pairs of " if paired else ""
