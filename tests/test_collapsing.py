@@ -140,7 +140,10 @@ def test_both_tricks_bring_mcml_to_the_same_objective(reg, labelled):
 
 def test_the_linear_kernel_changes_no_metric(labelled):
     X, y = labelled
-    alone, kernelized = MCML(tol=1e-12).fit(X, y), Kernelized(MCML(tol=1e-12), "linear", KPCA()).fit(X, y)
+    alone, kernelized = (
+        MCML(tol=1e-12).fit(X, y),
+        Kernelized(MCML(tol=1e-12), "linear", KPCA()).fit(X, y),
+    )
     D = alone.pairwise_distances(X)
     np.testing.assert_allclose(kernelized.pairwise_distances(X), D, atol=1e-4 * D.max())
 

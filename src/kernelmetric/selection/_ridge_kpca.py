@@ -273,7 +273,9 @@ class RidgeKPCA(Space):
         K = to_numpy(take_rows(some.T, rows).T if smooth.pairwise else smooth(some))
         roots = np.ones(len(rows)) if weights is None else np.sqrt(weights.masses[rows])
         single = is_single(K)
-        rounding = round_off(float(np.trace(K)), 1 if smooth.pairwise else X.shape[1], single=single)
+        rounding = round_off(
+            float(np.trace(K)), 1 if smooth.pairwise else X.shape[1], single=single
+        )
         found, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
         refuse_indefinite(*spectrum, rounding=rounding, single=single)
         return found
@@ -352,9 +354,10 @@ class RidgeKPCA(Space):
         rank = min(self._n_leading(gram.n), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                found, U = linalg.eigh(to_numpy(centred(gram)), overwrite_a=True, check_finite=False)
-            signs = {"rounding": gram.round_off, "single": gram.single}
-            refuse_indefinite(float(found[0]), float(found[-1]), **signs)
+                K = to_numpy(centred(gram))
+                found, U = linalg.eigh(K, overwrite_a=True, check_finite=False)
+            ends = float(found[0]), float(found[-1])
+            refuse_indefinite(*ends, rounding=gram.round_off, single=gram.single)
             return U[:, : -rank - 1 : -1]
         rng = check_random_state(self.random_state)
         A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)

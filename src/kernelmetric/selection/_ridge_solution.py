@@ -98,9 +98,7 @@ def centred(gram: CentredGram) -> Any:
     return K
 
 
-def ridge_of(
-    K: np.ndarray, Y: np.ndarray, roots: np.ndarray
-) -> tuple[float, tuple[float, float]]:
+def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tuple[float, float]]:
     """The ridge with which rows of a given kernel are predicted best when left out.
 
     Beside it, the smallest and the largest eigenvalue.
