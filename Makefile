@@ -25,8 +25,9 @@ RUN := .venv/$(STAMP)-run
 DEV := .venv/$(STAMP)-dev
 DOCS := .venv/$(STAMP)-docs
 
-# One thread per worker: two thread pools on one core are slower than one.
-PYTEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg
+# One thread per worker: two thread pools on one core are slower than one. Bytecode is written, whatever
+# the machine says: else every process that a test starts compiles the library again.
+PYTEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=
 PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
@@ -52,7 +53,7 @@ format: $(DEV) ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 
 typecheck: $(DEV) ## Check the types
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
 docstrings: $(DEV) ## Check the docstrings of the public API alone (part of test)
 	$(BIN)/python -m pytest $(ARGS) tests/test_docstrings.py
@@ -80,7 +81,7 @@ fuzz: $(DEV) ## Fit drawn estimators to drawn data with drawn parameters (CASES=
 	$(PYTEST_ENV) $(BIN)/python tools/fuzz.py --cases $(CASES) --seed $(SEED) $(ARGS)
 
 test-slow: $(DEV) ## Run the tests that take minutes
-	MPLBACKEND=Agg $(BIN)/python -m pytest -m slow $(ARGS)
+	$(PYTEST_ENV) $(BIN)/python $(PYTEST) -m slow $(ARGS)
 
 test-mutation: $(DEV) ## Plant faults in the code and see whether a test notices (an hour; FAULTS=400)
 	$(BIN)/python -m pip install --quiet --group mutation

@@ -222,6 +222,8 @@ def table(results: list[dict[str, Any]], group: str, columns: list[tuple[str, st
         row = [float(np.mean(found[column])) if found[column] else np.nan for column in columns]
         means.append(row)
         lines.append(f"| {name} | " + " | ".join(f"{value:.3f}" for value in row) + " |")
+    if not means:
+        return "Nothing was run."
     overall = " | ".join(f"**{value:.4f}**" for value in np.nanmean(means, axis=0))
     return "\n".join([*lines, f"| mean | {overall} |"])
 

@@ -7,9 +7,12 @@ a fresh copy.
 """
 
 import inspect
+import os
 import re
 import signal
 import sys
+import zlib
+from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +27,11 @@ from kernelmetric.spaces import KPCA, KernelTrick, Nystroem, RandomFeatures
 
 sys.path.insert(0, str(Path(__file__).parent))  # for what test files share
 
-from tested_learners import descending, spectral, variants
+from tested_learners import VARIANTS, descending, spectral, variants
+
+# Workers of Dask are forked from one process that has imported all: each would take seconds.
+if sys.platform == "linux":
+    os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
 
 # The same examples on every run, however busy the machine is.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -147,11 +154,31 @@ def invoke():
 
 
 @pytest.fixture
-def run(invoke):
+def few_reasons(monkeypatch):
+    """Let a page explain fewer points: all pairs of 40 take half a second."""
+    from kernelmetric.report import _page_reasons
+
+    monkeypatch.setattr(_page_reasons, "COMPARED", 12)
+    monkeypatch.setattr(_page_reasons, "EXPLAINED", 8)
+
+
+@pytest.fixture
+def run(invoke, few_reasons):
     """Run a command of the command line, and see its output and its exit code."""
     from kernelmetric import cli
 
     return lambda *arguments: invoke(cli.build_application(), *arguments)
+
+
+@pytest.fixture(scope="session")
+def forked_workers():
+    """Let workers of Dask be forked from a process that has imported what they need."""
+    utils = pytest.importorskip("distributed.utils")
+    context = getattr(utils, "get_mp_context", lambda: utils.mp_context)()
+    if context.get_start_method() == "forkserver":
+        ours = ["compute.backends.dask", "kernelized", "learners", "spaces", "prediction"]
+        others = ["distributed", "dask.array", "dask.dataframe", "pyarrow", "sklearn.neighbors"]
+        context.set_forkserver_preload([*others, *(f"kernelmetric.{room}" for room in ours)])
 
 
 @pytest.fixture
@@ -171,3 +198,42 @@ def untuned(monkeypatch):
 def pytest_make_parametrize_id(config, val, argname):
     """Name a test case by its value, without memory addresses: they differ between workers."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(val))
+
+
+def _stable(value):
+    """How a parameter reads, without memory addresses."""
+    call = getattr(value, "func", None)  # a check of scikit-learn
+    text = f"{call.__name__} {value.keywords}" if hasattr(call, "__name__") else repr(value)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+
+
+@pytest.hookimpl(tryfirst=True)  # before what -m leaves out is left out
+def pytest_collection_modifyitems(items):
+    """Run every test on every kind of learner; on all variants of a kind in slow runs only.
+
+    Of the variants of a kind each test takes one, and the next test perhaps another one: any test
+    meets any kind, and any variant meets many tests. So it is with the estimators of scikit-learn's
+    checks, of which there may be more of a kind; those that are to fail are slow.
+    """
+    kinds = {id(variant): kind for kind, variants in VARIANTS.items() for variant in variants}
+    groups = defaultdict(list)
+    for item in items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        if "check" in params and item.get_closest_marker("xfail"):
+            item.add_marker(pytest.mark.slow)
+            continue
+        for name, value in params.items():
+            kind = kinds.get(id(value))
+            if name == "estimator" and "check" in params:
+                kind = type(value)
+            elif type(getattr(value, "estimator", None)) in VARIANTS:  # with what it learns from
+                kind = type(value.estimator)
+            if kind is not None:
+                others = [_stable(other) for other in params.values() if other is not value]
+                groups[item.nodeid.partition("[")[0], kind.__name__, *others].append(item)
+                break
+    for key, members in groups.items():
+        first = zlib.crc32(" ".join(key).encode())
+        for place, item in enumerate(members):
+            if (place - first) % min(len(members), 4):
+                item.add_marker(pytest.mark.slow)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 @pytest.fixture(scope="module")
-def address():
+def address(forked_workers):
     """A scheduler with two workers of this machine."""
     quiet = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     with LocalCluster(n_workers=2, threads_per_worker=1, **quiet) as cluster:

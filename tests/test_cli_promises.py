@@ -319,6 +319,7 @@ def test_the_page_is_made_before_the_model_is_written(run, table, tmp_path, monk
 # --- two at once ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # test_files.py has two processes that write one file
 def test_two_processes_on_one_folder_leave_whole_files(table, tmp_path):
     """Both fit to the same model and page."""
     out, page = tmp_path / "model.km", tmp_path / "page.html"

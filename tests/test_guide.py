@@ -123,7 +123,7 @@ def surroundings(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_programs_for_many_machines_run(tmp_path, monkeypatch):
+def test_the_programs_for_many_machines_run(tmp_path, monkeypatch, forked_workers):
     pytest.importorskip("distributed", reason="distributed comes with the extra `dask`")
     pytest.importorskip("pyarrow", reason="pyarrow comes with the extra `dask`")
     import pandas as pd
@@ -131,11 +131,11 @@ def test_the_programs_for_many_machines_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     rng = np.random.RandomState(0)
-    X, y = rng.standard_normal((1200, 12)).astype(np.float32), rng.randint(2, size=1200)
+    X, y = rng.standard_normal((600, 12)).astype(np.float32), rng.randint(2, size=600)
     X[:, 0] += 3 * y
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(12)]).assign(kind=y)
-    frame[:700].to_parquet("data/a.parquet")
-    frame[700:].to_parquet("data/b.parquet")
+    frame[:350].to_parquet("data/a.parquet")
+    frame[350:].to_parquet("data/b.parquet")
     text = (DOCS / "guide" / "many_machines.md").read_text(encoding="utf-8")
     start, large, search = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     known = {"__name__": "__main__"}
@@ -146,7 +146,7 @@ def test_the_programs_for_many_machines_run(tmp_path, monkeypatch):
         assert known["metric"].components_.shape == (10, 12)
         exec(compile(large, "large", "exec"), known)  # noqa: S102, RUF100
         written = pd.read_parquet("coordinates")
-        assert written.shape == (1200, 10)
+        assert written.shape == (600, 10)
         known |= {"X": X[:90], "y": y[:90]}
         exec(compile(search, "search", "exec"), known)  # noqa: S102, RUF100
         assert known["search"].score(X[90:], y[90:]) > 0.7

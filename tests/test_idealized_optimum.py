@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
+from half_of_product import half_of
 from kernelmetric.graphs import Pairs
 from kernelmetric.learners import IdealizedKernel
 from kernelmetric.solvers import PairDual, solve_pairs
@@ -69,8 +70,7 @@ def test_the_conditions_of_proposition_2_hold(name, C, kernel, psd):
     assert metric.duality_gap_ < 1e-6
 
 
-@pytest.mark.parametrize("nu", [0.05, 0.3, 0.8, 1.0])
-@pytest.mark.parametrize("psd", ["none", "solve"])
+@pytest.mark.parametrize(("psd", "nu"), half_of(["none", "solve"], [0.05, 0.3, 0.8, 1.0]))
 @pytest.mark.parametrize("name", DATA)
 def test_nu_bounds_the_fractions_of_proposition_3(name, psd, nu):
     X, y = points(name)
@@ -162,11 +162,14 @@ class Barrier:
         return M + M.T - np.diag(np.diag(M))
 
 
-@pytest.mark.parametrize("psd", [False, True])
 @pytest.mark.parametrize(
-    ("name", "C"), [("toy", 1e1), ("toy", 1e3), ("wine", 1e3), ("wine", 1e5), ("wine", 1e7)]
+    ("case", "psd"),
+    half_of(
+        [("toy", 1e1), ("toy", 1e3), ("wine", 1e3), ("wine", 1e5), ("wine", 1e7)], [False, True]
+    ),
 )
-def test_the_objective_is_that_of_an_independent_solver(name, C, psd):
+def test_the_objective_is_that_of_an_independent_solver(case, psd):
+    name, C = case
     problem = small_problem(name, 40, C, psd)
     ours = solve_pairs(problem).certificate
     theirs = Barrier(problem).optimum()

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kernelmetric import (
+    KPCA,
     LDA,
     NCA,
     RBF,
@@ -117,7 +118,7 @@ def test_the_linear_kernel_explains_as_no_kernel_does(labelled, fresh):
     X, y = labelled
     shares = [
         explain_pair(metric.fit(X, y), *fresh[:2]).shares
-        for metric in (LDA(), Kernelized(LDA(), Linear()))
+        for metric in (LDA(), Kernelized(LDA(), Linear(), KPCA()))
     ]
     np.testing.assert_allclose(*shares, atol=1e-8)
 
@@ -146,27 +147,32 @@ def test_a_row_is_at_no_distance_from_itself(labelled):
 
 def test_the_integral_over_a_ridge_is_that_of_its_narrow_gaussian(labelled, fresh):
     X, y = labelled
-    metric = Kernelized(LDA(), RBF(gamma=0.1) + 0.5 * Delta(width=0.02)).fit(X, y)
+    metric = Kernelized(LDA(), RBF(gamma=0.1) + 0.5 * Delta(width=0.02), KPCA()).fit(X, y)
     exact = explain_pair(metric, X[0], fresh[0])
     assert exact.ridge > 0.1 * exact.squared_distance
     # the same kernel, whose narrow term is not recognised, integrated step by step
     narrow = RBF(gamma=0.1) + 0.5 * RBF(gamma=1 / (2 * 0.02**2))
-    spelled = Kernelized(LDA(), narrow).fit(X, y)
+    spelled = Kernelized(LDA(), narrow, KPCA()).fit(X, y)
     slow = explain_pair(spelled, X[0], fresh[0])
     assert slow.ridge == 0
     assert slow.squared_distance == pytest.approx(exact.squared_distance, rel=1e-6)
     np.testing.assert_allclose(slow.shares, exact.shares, atol=2e-3 * exact.squared_distance)
 
 
-def test_training_rows_placed_by_landmarks_and_ridge_are_explained(labelled, fresh, monkeypatch):
+@pytest.mark.parametrize("limit", [None, 10], ids=["all rows", "landmarks"])
+@pytest.mark.parametrize("kernel", ["auto", RBF() + 0.1 * Delta()], ids=["auto", "with a ridge"])
+def test_training_rows_are_explained_by_the_map_of_all_rows(
+    labelled, fresh, limit, kernel, monkeypatch
+):
     X, y = labelled
-    for limit in ("ALL_ROWS", "HELD_ROWS"):
-        monkeypatch.setattr(_ridge_kpca, limit, 10)
-    space = RidgeKPCA(5, n_landmarks=12, random_state=0)
-    metric = Kernelized(LDA(), RBF() + 0.1 * Delta(), space).fit(X, y)
-    assert metric.space_.n_landmarks_ == 12
+    if limit:
+        for name in ("ALL_ROWS", "HELD_ROWS"):
+            monkeypatch.setattr(_ridge_kpca, name, limit)
+    metric = Kernelized(LDA(), kernel, RidgeKPCA(5, n_landmarks=12)).fit(X, y)
+    assert metric.space_.n_landmarks_ == (12 if limit else 0)
     assert isinstance(map_of(metric), KernelMap)
     assert_adds_up(metric, X, fresh)
+    assert explain_pair(metric, *X[:2]).ridge == 0  # training rows have no places of their own
 
 
 @pytest.mark.parametrize(
@@ -177,7 +183,7 @@ def test_training_rows_placed_by_landmarks_and_ridge_are_explained(labelled, fre
 def test_new_rows_have_no_part_of_the_ridge(scales, labelled, fresh):
     X, y = labelled
     kernel = Rescaled(0.5 * Laplacian(gamma=0.3) + RBF(gamma=0.2) + 0.1 * Delta(), scales)
-    metric = Kernelized(LDA(), kernel).fit(X, y)
+    metric = Kernelized(LDA(), kernel, KPCA()).fit(X, y)
     assert_adds_up(metric, X, fresh)
     why = explain_pair(metric, *fresh[:2])
     assert abs(why.ridge) < 1e-10 * why.squared_distance

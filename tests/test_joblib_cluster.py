@@ -21,7 +21,7 @@ WIDTHS = [RBF(sigma=sigma) for sigma in (2.0, 1.0, 0.3)]
 
 
 @pytest.fixture(scope="module")
-def client():
+def client(forked_workers):
     """Two processes of one thread each; on a busy machine they may take their time to come."""
     cluster = LocalCluster(
         n_workers=2,

@@ -91,6 +91,7 @@ def register():
     return pd.DataFrame(records), person
 
 
+@pytest.mark.slow
 def test_a_session_learns_more_from_its_questions_than_from_chance(register):
     table, person = register
 

@@ -96,8 +96,17 @@ def is_spectral(case):
     return case["learner"] in SPECTRAL and (case["route"] == "alone" or (inside and exact))
 
 
-@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: f"{i}: {CASES[i]}")
-def test_any_two_options_meet(number, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(i, marks=pytest.mark.slow if case.is_slow else ())
+        for i, case in enumerate(CASES)
+    ],
+    ids=lambda i: f"{i}: {CASES[i]}",
+)
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_any_two_options_meet(number, half, monkeypatch, tmp_path):
+    """Half of what a fit promises is looked at; the other half in slow runs, and in other cases."""
     case = CASES[number]
     shrunk(monkeypatch, case["size"])
     against = refusals(case.values)
@@ -110,9 +119,9 @@ def test_any_two_options_meet(number, monkeypatch, tmp_path):
     names_rows_that_count(case, first)
     keeps_its_own(case, first)
     is_restored(case, first, tmp_path)
-    for check, when in FURTHER:
-        if when(case):
-            check(case, first)
+    due = [check for check, when in FURTHER if when(case)]
+    for check in due[(number + half) % 2 :: 2]:
+        check(case, first)
 
 
 def names_rows_that_count(case, first):

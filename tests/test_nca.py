@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelmetric import NCA, memory_budget
 from kernelmetric.compute import Weights, mine_softmax, nca_loss
 from kernelmetric.compute.reductions import _softmax, _symmetric
-from kernelmetric.learners._nca import class_spread, softmax_start
+from kernelmetric.learners._nca import _variance, softmax_start
 from kernelmetric.learners._progress import Iterations
 
 pytestmark = pytest.mark.usefixtures("deadline")
@@ -240,35 +240,54 @@ def test_a_map_handed_to_a_callback_is_no_array_of_the_optimiser(noisy, monkeypa
     assert len({L.tobytes() for L in kept}) == len(kept) == 6
 
 
-# --- a penalty on the spread of classes ---------------------------------------------------------
+# --- the penalty of coordinates that are made of labels -----------------------------------------
 
 
-def test_the_spread_of_classes_is_what_the_penalty_says(noisy):
+def variance(X):
+    return np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))
+
+
+def test_shrinking_is_the_penalty_that_it_says(noisy):
     X, y = noisy
-    nca = NCA(reg="spread").fit(X, y)
-    L, about = nca.components_, X - np.array([X[y == 0].mean(axis=0), X[y == 1].mean(axis=0)])[y]
-    raised = np.mean((X - X.mean(axis=0)) ** 2) * len(X)
-    spread = np.sum((about @ L.T) ** 2) + raised * np.sum(L**2)
+    nca = NCA(reg="shrink").fit(X, y)
+    L = nca.components_
     order = np.argsort(y, kind="stable")
     hits = nca_loss(L, X[order], y[order])[0]
-    assert nca.loss_ == pytest.approx(hits + 1e-4 * spread, rel=1e-5)
+    penalty = 1e-3 * variance(X) * len(X) * np.sum(L**2)
+    assert nca.loss_ == pytest.approx(hits + penalty, rel=1e-5)
+    same = NCA(reg=1e-3 * variance(X) * len(X), tol=1e-4).fit(X, y)
+    assert same.loss_ == pytest.approx(nca.loss_, rel=1e-6)
+
+
+def test_shrinking_does_not_depend_on_the_unit_of_the_points(noisy):
+    X, y = noisy
+    one, other = (NCA(reg="shrink", tol=1e-9).fit(scale * X, y) for scale in (1.0, 1024.0))
+    assert other.loss_ == pytest.approx(one.loss_, rel=1e-6)
+    D = one.pairwise_distances(X)
+    np.testing.assert_allclose(other.pairwise_distances(1024.0 * X), D, atol=1e-2 * D.max())
+
+
+def test_what_shrinks_keeps_neighbourhoods_wide(noisy):
+    X, y = noisy
+    shrunk, free = (NCA(reg=reg).fit(X, y) for reg in ("shrink", 0.0))
+    assert np.sum(shrunk.components_**2) < 0.5 * np.sum(free.components_**2)
 
 
 def test_a_fit_that_goes_on_with_the_penalty_is_at_the_end_already(noisy):
     X, y = noisy
-    nca = NCA(2, reg="spread", warm_start=True).fit(X, y)
+    nca = NCA(2, reg="shrink", warm_start=True).fit(X, y)
     loss = nca.loss_
     again = nca.fit(X, y)
     assert again.n_iter_ <= 3
     assert again.loss_ == pytest.approx(loss, rel=1e-3)
-    given = NCA(2, reg="spread", init=nca.components_).fit(X, y)
+    given = NCA(2, reg="shrink", init=nca.components_).fit(X, y)
     assert given.loss_ == pytest.approx(again.loss_, rel=1e-3)
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "truncated", "minibatch"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_solver_knows_the_penalty(noisy, solver, monkeypatch):
-    nca = NCA(2, reg="spread", solver=solver, batch_size=100, max_iter=4, random_state=0)
+    nca = NCA(2, reg="shrink", solver=solver, batch_size=100, max_iter=4, random_state=0)
     size = np.sum(nca.fit(*noisy).components_ ** 2)
     monkeypatch.setattr("kernelmetric.learners._nca._PULL", 0.1)
     assert np.sum(nca.fit(*noisy).components_ ** 2) < 0.5 * size
@@ -276,34 +295,38 @@ def test_every_solver_knows_the_penalty(noisy, solver, monkeypatch):
 
 def test_a_fit_of_some_points_with_the_penalty_is_nearly_one_of_all(noisy, monkeypatch):
     X, y = noisy
-    whole = NCA(2, reg="spread").fit(X, y)
+    whole = NCA(2, reg="shrink").fit(X, y)
     monkeypatch.setattr("kernelmetric.learners._nca._PULLED_COARSE", (400, 300, 1e-4))
-    begun = NCA(2, reg="spread").fit(X, y)
+    begun = NCA(2, reg="shrink").fit(X, y)
     assert begun.n_iter_ < whole.n_iter_
     assert begun.loss_ == pytest.approx(whole.loss_, rel=2e-2)
 
 
-def test_weights_of_the_spread_are_repeated_rows(noisy):
-    X, y = noisy[0][:80], noisy[1][:80]
+def test_weights_beside_the_penalty_are_repeated_rows(noisy):
+    X = noisy[0][:80]
     w = np.random.RandomState(0).randint(1, 4, size=80)
-    codes = np.unique(y, return_inverse=True)[1]
-    X = X - np.average(X, axis=0, weights=w)
-    counted = class_spread(X, codes, None, Weights(w.astype(float), w.astype(float)))
-    repeated = class_spread(np.repeat(X, w, axis=0), np.repeat(codes, w), None, None)
-    np.testing.assert_allclose(counted.matrix, repeated.matrix, rtol=1e-10, atol=1e-12)
+    # A row is no neighbour of itself, but a copy is: the penalty alone is compared.
+    counted, repeated = (
+        _variance(points, weights) * total
+        for points, weights, total in (
+            (X, Weights(w.astype(float), w.astype(float)), w.sum()),
+            (np.repeat(X, w, axis=0), None, w.sum()),
+        )
+    )
+    assert counted == pytest.approx(repeated, rel=1e-12)
 
 
-def test_beside_the_spread_only_ratios_of_weights_matter(noisy):
+def test_beside_the_penalty_only_ratios_of_weights_matter(noisy):
     X, y = noisy[0][:80], noisy[1][:80]
     w = np.random.RandomState(0).uniform(0.5, 3.0, size=80)
-    light, heavy = (NCA(2, reg="spread").fit(X, y, sample_weight=s * w) for s in (1.0, 64.0))
+    light, heavy = (NCA(2, reg="shrink").fit(X, y, sample_weight=s * w) for s in (1.0, 64.0))
     assert heavy.loss_ == pytest.approx(64.0 * light.loss_, rel=1e-6)
-    assert light.loss_ != pytest.approx(NCA(2, reg="spread").fit(X, y).loss_, rel=1e-2)
+    assert light.loss_ != pytest.approx(NCA(2, reg="shrink").fit(X, y).loss_, rel=1e-2)
 
 
-def test_a_penalty_is_a_number_or_the_spread(noisy):
+def test_a_penalty_is_a_number_or_shrinks(noisy):
     with pytest.raises(
-        ValueError, match="Got reg='norm', but expected a number >= 0, 'spread' or 'auto'"
+        ValueError, match="Got reg='norm', but expected a number >= 0, 'shrink' or 'auto'"
     ):
         NCA(reg="norm").fit(*noisy)
     with pytest.raises(ValueError, match="Got reg=-1, but NCA expected a number >= 0"):

@@ -39,21 +39,26 @@ builtins.__import__ = record
 """
 
 
-def names_after(statement, names="sys.modules"):
-    code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted({names})))"
-    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return {name.partition(".")[0] for name in json.loads(run.stdout)}
-
-
-def test_the_import_loads_no_optional_dependency():
+@pytest.fixture(scope="module")
+def names():
+    """What a fresh process has loaded before and after our import, and what we asked for."""
     # scikit-learn and its own dependencies load pandas and others when they find them.
-    theirs = names_after("import numpy, scipy, sklearn.neighbors, array_api_compat")
-    loaded = names_after("import kernelmetric") - theirs
-    assert sorted(loaded & OPTIONAL) == []
+    code = (
+        "import json, sys, numpy, scipy, sklearn.neighbors, array_api_compat\n"
+        f"found = {{'theirs': sorted(sys.modules)}}\n{RECORDER}\nimport kernelmetric\n"
+        "found |= {'loaded': sorted(sys.modules), 'asked': sorted(asked)}\nprint(json.dumps(found))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    found = json.loads(run.stdout)
+    return {key: {name.partition(".")[0] for name in some} for key, some in found.items()}
 
 
-def test_no_module_of_ours_asks_for_an_optional_dependency_when_imported():
-    asked = names_after(f"{RECORDER}\nimport kernelmetric", "asked")
+def test_the_import_loads_no_optional_dependency(names):
+    assert sorted((names["loaded"] - names["theirs"]) & OPTIONAL) == []
+
+
+def test_no_module_of_ours_asks_for_an_optional_dependency_when_imported(names):
+    asked = names["asked"]
     assert "sklearn" in asked  # else nothing was recorded
     assert sorted(asked & OPTIONAL) == []
 

@@ -21,10 +21,12 @@ from kernelmetric import (
 )
 from kernelmetric.evaluation import ClassScores, holdout
 from kernelmetric.inspection import explain_pair
-from kernelmetric.report import plot_loss_curve, plot_neighbors, report_page, visible
+from kernelmetric.report import _page_reasons, plot_loss_curve, plot_neighbors, report_page, visible
 from kernelmetric.report._page_charts import curve_svg
 from kernelmetric.report._page_data import choose_points, hardness, in_planes, ranges_of
-from kernelmetric.report._page_reasons import COMPARED, columns_of, relevance
+from kernelmetric.report._page_reasons import columns_of, relevance
+
+pytestmark = pytest.mark.usefixtures("few_reasons")
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +119,7 @@ def test_the_verdict_admits_a_difference_that_may_be_chance(parts):
 
 def test_an_aligned_kernel_shows_its_weights_and_an_automatic_one_its_candidates(wine):
     X, y = wine
-    aligned = Kernelized(NCA(2), kernel=KernelAlignment()).fit(X, y)
+    aligned = Kernelized(DNE(2), kernel=KernelAlignment()).fit(X, y)
     assert f"alignment {aligned.kernel_.alignment_:.3f}" in report_page(aligned, X, y)
     automatic = Kernelized(DNE(2), kernel=LeaveOneOutRidge()).fit(X, y)
     page = report_page(automatic, X, y)
@@ -163,7 +165,7 @@ def test_the_hardest_rows_say_what_parts_them_from_their_neighbours(parts):
     metric, points = parts
     n = len(points["X"])
     data = data_of(report_page(metric, **points))
-    assert len(data["why"]) == min(40, len(points["X_test"]))
+    assert len(data["why"]) == min(_page_reasons.EXPLAINED, len(points["X_test"]))
     i = int(next(iter(data["why"])))
     j = data["points"]["after"]["neighbors"][i][0]
     why = explain_pair(metric, points["X_test"][i - n], points["X"][j])
@@ -402,7 +404,7 @@ def test_any_two_of_some_points_are_compared_by_the_shares_of_their_distance(par
     data = data_of(report_page(metric, **points))
     pairs, n = data["pairs"], len(points["X"])
     chosen = pairs["points"]
-    assert len(chosen) == min(COMPARED, len(points["X_test"]))
+    assert len(chosen) == min(_page_reasons.COMPARED, len(points["X_test"]))
     assert min(chosen) >= n  # held-out ones
     assert len(pairs["shares"]) == len(pairs["distances"]) == len(chosen) * (len(chosen) - 1) // 2
     m = len(chosen)

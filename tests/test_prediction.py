@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import log_loss, pairwise_distances, roc_auc_score
 from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -203,7 +203,13 @@ def expected_and_found(metric, n, draws, n_classes=2):
 
 
 @pytest.mark.parametrize(
-    ("n", "n_classes", "draws"), [(30, 2, 15), (100, 2, 8), (300, 2, 3), (60, 4, 6)]
+    ("n", "n_classes", "draws"),
+    [
+        (300, 2, 3),
+        (60, 4, 6),
+        pytest.param(30, 2, 15, marks=pytest.mark.slow),
+        pytest.param(100, 2, 8, marks=pytest.mark.slow),
+    ],
 )
 def test_of_pure_noise_no_less_is_expected_than_new_points_show(n, n_classes, draws):
     expected, found = expected_and_found(PCA(3), n, draws, n_classes)
@@ -305,10 +311,10 @@ def test_points_that_are_all_alone_in_their_class_still_vote():
 
 
 def test_neighbours_are_those_of_the_metric(classifier):
-    X, _, _ = uncertain(300, 0)
     new = uncertain(20, 3)[0]
     distances, rows = classifier.kneighbors(new, 4)
-    D = classifier.metric_.pairwise_distances(new, X)
+    # training points are where they would be had they been left out
+    D = pairwise_distances(classifier.metric_.transform(new), classifier.embedding_)
     np.testing.assert_allclose(np.take_along_axis(D, rows, axis=1), distances, rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(np.sort(D, axis=1)[:, :4], distances, rtol=1e-5, atol=1e-8)
     assert classifier.kneighbors(new)[1].shape == (20, classifier.n_neighbors_)
@@ -432,7 +438,13 @@ def covered(metric, n, d, draws):
     return np.reshape(held, (draws, 2)).mean(axis=0)
 
 
-@pytest.mark.parametrize(("n", "d", "draws"), [(30, 20, 15), (100, 3, 8), (300, 3, 4)])
+@pytest.mark.parametrize(
+    ("n", "d", "draws"),
+    [
+        (100, 3, 8),
+        *(pytest.param(*how, marks=pytest.mark.slow) for how in [(30, 20, 15), (300, 3, 4)]),
+    ],
+)
 def test_what_was_chosen_on_points_does_not_shorten_intervals(n, d, draws):
     assert np.all(covered(PCA(3), n, d, draws) > np.array([0.8, 0.9]) - 0.03)
 

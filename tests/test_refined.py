@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from kernelmetric.solvers import _refined, solve_in_place
+from kernelmetric.solvers import _refined, inverse_diagonal_in_place, solve_in_place
 
 
 def gaussian(n, ridge, seed=0):
@@ -22,6 +22,31 @@ def test_the_solution_is_that_of_double_precision(ridge):
     assert X.dtype == image.dtype == np.float64
     np.testing.assert_allclose(X, expected, atol=2e-3 * np.abs(expected).max())
     np.testing.assert_allclose(image, B, atol=1e-5 * np.abs(B).max())
+
+
+@pytest.mark.parametrize("tile", [16, 1024])
+@pytest.mark.parametrize("ridge", [1e-3, 0.1, 10.0])
+def test_the_diagonal_of_the_inverse_is_that_of_double_precision(ridge, tile, monkeypatch):
+    monkeypatch.setattr(_refined, "_TILE", tile)
+    K = gaussian(150, ridge)
+    held = K.astype(np.float32)
+    solve_in_place(held, np.ones((150, 1)))
+    own = inverse_diagonal_in_place(held, np.float32(K[0, 0]))
+    assert own.dtype == np.float64
+    np.testing.assert_allclose(own, np.diag(np.linalg.inv(K)), rtol=3e-6 / ridge + 1e-4)
+
+
+@pytest.mark.parametrize("width", [0.3, 3.0])
+def test_the_diagonal_of_the_inverse_does_without_the_shift_of_the_factor(width):
+    """The shift is a seventh of the ridge here, and what it changes goes by the kernel's width."""
+    X = np.random.RandomState(0).standard_normal((600, 3))
+    D2 = np.sum((X[:, None] - X) ** 2, axis=-1)
+    K = np.exp(-D2 / (2 * width**2)) + 1e-4 * np.eye(600)
+    held = K.astype(np.float32)
+    solve_in_place(held, np.ones((600, 1)))
+    own = inverse_diagonal_in_place(held, np.float32(K[0, 0]))
+    expected = np.diag(np.linalg.inv(K))
+    assert np.linalg.norm(own - expected) < 3e-2 * np.linalg.norm(expected)
 
 
 def test_a_singular_matrix_is_solved_on_its_range():

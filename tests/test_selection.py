@@ -16,10 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from kernelmetric import DNE, LMNN, RBF, Delta, Kernelized, Laplacian, memory_budget
+from kernelmetric import DNE, LMNN, RBF, Kernelized, Laplacian, memory_budget
 from kernelmetric.datasets import make_checkerboard
 from kernelmetric.graphs import coded_targets
-from kernelmetric.kernels import Rescaled, Sum
+from kernelmetric.kernels import Rescaled
 from kernelmetric.selection import (
     LeaveOneOutRidge,
     _leave_one_out,
@@ -54,7 +54,7 @@ def chosen(wine, board):
 
 def width_and_ridge(kernel):
     inner = kernel.kernel if isinstance(kernel, Rescaled) else kernel
-    return inner.kernels[0].gamma, inner.weights[1]
+    return inner.gamma, kernel.ridge_
 
 
 # --- the closed form ----------------------------------------------------------------------------
@@ -189,8 +189,8 @@ def test_the_chosen_kernel_has_the_smallest_error_of_the_grid(wine, chosen):
     kernel = chosen["wine"]
     Y = coded_targets(y, X).columns()
     gamma, ridge = width_and_ridge(kernel)
-    K = kernel(X) - ridge * np.eye(len(X))
-    assert leave_one_out_errors(K, Y, [ridge])[0] == pytest.approx(np.nanmin(kernel.loo_errors_))
+    error = leave_one_out_errors(kernel(X), Y, [ridge])[0]
+    assert error == pytest.approx(np.nanmin(kernel.loo_errors_))
     assert gamma in kernel.gammas_
     assert ridge in kernel.ridges_
     assert kernel.loo_errors_.shape == (len(kernel.gammas_), len(kernel.ridges_))
@@ -227,8 +227,16 @@ def test_the_effective_dimension_counts_the_directions_that_are_not_shrunk(name,
     X, _ = request.getfixturevalue(name)
     kernel = chosen[name]
     ridge = width_and_ridge(kernel)[1]
-    w = linalg.eigvalsh(kernel(X) - ridge * np.eye(len(X)) + 1.0)
+    w = linalg.eigvalsh(kernel(X) + 1.0)
     assert kernel.effective_dimension_ == pytest.approx(np.sum(w / (w + ridge)), rel=1e-6)
+
+
+def test_what_is_chosen_is_smooth_and_its_ridge_stands_beside_it(chosen, wine, board):
+    for name, (X, _) in (("wine", wine), ("board", board)):
+        kernel = chosen[name]
+        K = kernel(X[:5] + 1e-9, X[:5])
+        np.testing.assert_allclose(np.diag(K), 1.0, atol=1e-6)  # no bump at a training point
+        assert kernel.ridge_ in RIDGES
 
 
 def test_the_number_of_threads_does_not_matter():
@@ -301,7 +309,7 @@ def test_noise_features_lose_their_scale(board, chosen):
         knn = KNeighborsClassifier(1).fit(metric.fit_transform(X, y), y)
         return knn.score(metric.transform(X_new), y_new)
 
-    assert accuracy(kernel) > accuracy(RBF() + 0.1 * Delta()) + 0.1
+    assert accuracy(kernel) > accuracy(RBF()) + 0.1
 
 
 def test_noise_that_fills_the_distance_is_found_out_too():
@@ -316,7 +324,7 @@ def test_noise_that_fills_the_distance_is_found_out_too():
 def test_features_without_meaning_keep_a_common_scale():
     rng = np.random.RandomState(0)
     X, y = rng.randn(80, 40), rng.randint(2, size=80)
-    assert isinstance(LeaveOneOutRidge().bind(X, y), Sum)
+    assert isinstance(LeaveOneOutRidge().bind(X, y), RBF | Laplacian)
 
 
 def test_a_target_with_jumps_gets_the_laplacian_and_a_smooth_one_the_rbf():
@@ -327,7 +335,7 @@ def test_a_target_with_jumps_gets_the_laplacian_and_a_smooth_one_the_rbf():
     for y, family in ((smooth, RBF), (jumps, Laplacian)):
         kernel = LeaveOneOutRidge().bind(X, y)
         inner = kernel.kernel if isinstance(kernel, Rescaled) else kernel
-        assert isinstance(inner.kernels[0], family)
+        assert isinstance(inner, family)
 
 
 # --- what y may be ------------------------------------------------------------------------------
@@ -341,7 +349,9 @@ def test_without_labels_it_is_the_median_rbf(wine):
 @pytest.mark.parametrize(("X", "y"), [([[0.0], [1.0]], [0, 1]), (np.eye(20), [3] * 20)])
 def test_labels_that_cannot_choose_give_the_median_rbf_with_a_ridge(X, y):
     X = np.asarray(X)
-    assert repr(LeaveOneOutRidge().bind(X, y)) == repr((RBF() + 0.1 * Delta()).bind(X))
+    kernel = LeaveOneOutRidge().bind(X, y)
+    assert repr(kernel) == repr(RBF(gamma="median").bind(X))
+    assert kernel.ridge_ == 0.1
 
 
 def test_a_continuous_target_is_regressed_itself():
@@ -425,7 +435,7 @@ def test_torch_chooses_as_numpy(board):
 def test_sparse_points_get_an_rbf(board):
     X, y = board
     kernel = LeaveOneOutRidge().bind(sparse.csr_matrix(X), y)
-    assert isinstance(kernel.kernels[0], RBF)
+    assert isinstance(kernel, RBF)
     assert np.allclose(kernel(sparse.csr_matrix(X)), kernel(X), atol=1e-6)
     rescaled = Rescaled(RBF(gamma=1.0), np.arange(1.0, X.shape[1] + 1))
     assert np.allclose(rescaled(sparse.csr_matrix(X)), rescaled(X), atol=1e-6)
@@ -433,9 +443,7 @@ def test_sparse_points_get_an_rbf(board):
 
 def test_a_sample_chooses_nearly_as_well_as_all_rows_and_always_the_same():
     def error(kernel, X, y):
-        ridge = width_and_ridge(kernel)[1]
-        K = kernel(X) - ridge * np.eye(len(X))
-        return leave_one_out_errors(K, coded_targets(y, X).columns(), [ridge])[0]
+        return leave_one_out_errors(kernel(X), coded_targets(y, X).columns(), [kernel.ridge_])[0]
 
     ratios = []
     for seed in range(3):

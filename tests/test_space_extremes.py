@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
+from half_of_product import half_of
 from kernelmetric.kernels import (
     RBF,
     Cosine,
@@ -84,9 +85,10 @@ def test_absurd_parameters_of_a_kernel_end_in_a_sentence(kernel, X):
         fits_or_says_why(KPCA(kernel=clone(kernel).set_params(**{name: value})), X)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("made", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("space", SPACES, ids=repr)
+@pytest.mark.parametrize(
+    ("space", "made", "dtype"),
+    half_of(SPACES, [np.asarray, sparse.csr_array], [np.float64, np.float32]),
+)
 def test_extreme_points_are_embedded_or_refused(space, dtype, made, X):
     kernels = [RBF(), Laplacian(), Linear(), Polynomial(), Cosine(), RBF() + Linear()]
     scales = [1e300, 1e200, 1e154, 1e150, 1e75, 1e-10, 1e-160, 1e-320, 0.0]

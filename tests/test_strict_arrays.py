@@ -139,6 +139,16 @@ def test_entries_above_a_number_are_listed_row_by_row():
     np.testing.assert_array_equal(values, A[A > 0.8])
 
 
+@pytest.mark.parametrize("wrap", [np.asarray, xs.asarray], ids=["numpy", "strict"])
+def test_a_solver_has_the_diagonal_of_the_inverse(wrap, monkeypatch):
+    monkeypatch.setattr("kernelmetric.compute.backends._array_api._TILE", 7)
+    B = np.random.RandomState(0).standard_normal((30, 40))
+    A = B @ B.T
+    solve = positive_solver(wrap(A.copy()))
+    np.testing.assert_allclose(solve(B[:, :2]), np.linalg.solve(A, B[:, :2]), rtol=1e-9)
+    np.testing.assert_allclose(solve.inverse_diagonal(), np.diag(np.linalg.inv(A)), rtol=1e-9)
+
+
 def test_a_matrix_that_is_not_positive_has_no_solver():
     A = np.diag([1.0, 2.0, 4.0])
     np.testing.assert_allclose(

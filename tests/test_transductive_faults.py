@@ -384,7 +384,7 @@ def test_priors_that_return_no_points_are_refused(cloud):
     [
         (700, {}),
         (2000, {}),
-        (5000, {}),
+        pytest.param(5000, {}, marks=pytest.mark.slow),
         (1100, {"graph": "gaussian"}),
         (700, {"penalty": "kernel"}),
         (700, {"penalty": "warped"}),

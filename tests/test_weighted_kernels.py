@@ -41,6 +41,8 @@ SPACES = [
     KPCA(kernel=RBF(gamma="scale")),
     Nystroem(1000),
     RandomFeatures(200, n_components=10, random_state=0),
+]
+LABELLED = [
     RidgeKPCA(5, kernel=RBF(gamma=0.3)),
     RidgeKPCA(kernel=RBF(gamma=0.3) + 0.1 * Delta()),
 ]
@@ -67,6 +69,24 @@ def test_the_mean_by_weights_is_the_origin(space, points):
     np.testing.assert_allclose(clone(space).fit(X, y, sample_weight=w).transform(X), Z, atol=1e-8)
 
 
+@pytest.mark.parametrize("space", LABELLED, ids=repr)
+def test_the_mean_by_weights_of_a_map_that_knows_labels_is_the_origin(space, points):
+    X, y, *_ = points
+    w = np.random.RandomState(1).uniform(0.1, 3.0, len(X))
+    Z = clone(space).fit(X, y, sample_weight=w).transform(X)
+    np.testing.assert_allclose(w @ Z / w.sum(), 0.0, atol=1e-8)
+
+
+def test_predictions_of_counted_points_are_those_of_repeated_rows(points):
+    X, y, w, new = points
+    space = RidgeKPCA(5, kernel=RBF(gamma=0.3), ridge=0.1)
+    A = clone(space).fit(X, y, sample_weight=w).transform(np.vstack([X, new]))
+    B = clone(space).fit(np.repeat(X, w, axis=0), np.repeat(y, w)).transform(np.vstack([X, new]))
+    # One linear map turns one into the other: a row is left out with all its weight, a copy of it
+    # without the others, so their spreads differ.
+    np.testing.assert_allclose(A @ np.linalg.lstsq(A, B, rcond=None)[0], B, atol=1e-6)
+
+
 def test_a_space_places_rows_without_weight_too(points):
     X, y, w, _ = points
     Z = KPCA().fit_transform(X, y, sample_weight=w)
@@ -89,9 +109,9 @@ def test_zero_weights_beside_a_gram_matrix_are_refused(points):
 @pytest.mark.parametrize(
     ("kernel", "space"),
     [
-        ("rbf", "auto"),
+        ("rbf", KPCA()),
         (Laplacian(gamma="median"), KPCA(10)),
-        (RBF(gamma=0.3) + 0.1 * Delta(), "auto"),
+        (RBF(gamma=0.3) + 0.1 * Delta(), KPCA()),
     ],
     ids=["rbf", "laplacian", "ridge"],
 )
@@ -109,7 +129,7 @@ def test_kernelized_learners_of_counted_points_are_those_of_repeated_rows(
 def test_the_kernel_trick_of_counted_points_is_that_of_repeated_rows(points):
     X, y, w, new = points
     a = Kernelized(LDA(), RBF(gamma=0.3), KernelTrick()).fit(X, y, sample_weight=w)
-    b = Kernelized(LDA(), RBF(gamma=0.3)).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    b = Kernelized(LDA(), RBF(gamma=0.3), KPCA()).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
     D = b.pairwise_distances(new)
     np.testing.assert_allclose(a.pairwise_distances(new), D, atol=1e-5 * D.max())
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import (
+    KPCA,
     LDA,
     RBF,
     KernelAlignment,
@@ -99,8 +101,9 @@ def test_the_slope_of_an_alignment_by_weights_is_that_of_its_value(iris):
 
 def test_an_aligned_kernel_takes_the_weights_of_a_fit(iris):
     X, y, w = iris
-    a = Kernelized(LDA(), "aligned").fit(X, y, sample_weight=w)
-    b = Kernelized(LDA(), "aligned").fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    metric = Kernelized(LDA(), "aligned", KPCA())
+    a = clone(metric).fit(X, y, sample_weight=w)
+    b = clone(metric).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
     np.testing.assert_allclose(a.pairwise_distances(X), b.pairwise_distances(X), rtol=1e-4)
 
 

@@ -159,8 +159,9 @@ class _Blas:
             self._holders.add(holder)
             if len(self._holders) == 1:
                 self._before = _counts("blas")  # first of all: what is kept can be restored
-                for library, _ in self._before:
-                    _set(library, 1)
+                for library, count in self._before:
+                    if count > 1:
+                        _set(library, 1)
             return max((count for _, count in self._before), default=1)
 
     def available(self) -> int:
@@ -184,7 +185,8 @@ class _Blas:
 
     def _restore(self) -> None:
         for library, count in self._before:
-            if library.num_threads == 1:  # else somebody has set another limit in the meantime
+            # else somebody has set another limit in the meantime
+            if count > 1 and library.num_threads == 1:
                 _set(library, count)
         self._before = []
 

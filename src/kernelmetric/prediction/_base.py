@@ -26,7 +26,7 @@ from kernelmetric.prediction._cross_fit import (
     splits_of,
     unsettled,
 )
-from kernelmetric.prediction._linear import left_out_scores, linear_scores
+from kernelmetric.prediction._linear import OWN, left_out_scores, linear_scores, own_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     Neighbors,
@@ -199,7 +199,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         n_given = self.__dict__.pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
         if self._chooses_folds and len(y) > FEW and leaves_out(metric):
-            folds = [left_out_fold(E, self.random_state)]
+            folds = [left_out_fold(E, self.random_state, own_scores(metric, y))]
         else:
             cv = _FOLDS if self._chooses_folds else self.cv
             splits = splits_of(cv, X, y, self.random_state, classes=classes, kept=kept)
@@ -264,6 +264,8 @@ def found_in(folds: list[Fold]) -> list[Neighbors]:
 
 def held_out_scores(fold: Fold, Y: np.ndarray, ridge: float, mass: np.ndarray | None) -> np.ndarray:
     """Linear scores of the points held out, by the others."""
+    if ridge == OWN and fold.own is not None:
+        return fold.own(fold.E_new)
     own = None if mass is None else mass[fold.train]
     if fold.left_out:
         return left_out_scores(fold.E, Y, ridge, own)[fold.test]

@@ -32,7 +32,7 @@ from kernelmetric.prediction._base import (
 )
 from kernelmetric.prediction._combined import Combination, log_odds
 from kernelmetric.prediction._cross_fit import Fold, embedded, parts_of
-from kernelmetric.prediction._linear import RIDGES, LinearScores, linear_scores
+from kernelmetric.prediction._linear import OWN, RIDGES, LinearScores, linear_scores, own_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     NUMBERS,
@@ -42,7 +42,7 @@ from kernelmetric.prediction._neighbors import (
     spread,
 )
 
-_USUAL = np.array([0.5, 1.0])  # weights of log-votes and of linear scores, before any point spoke
+_USUAL = np.array([0.3, 1.2])  # weights of log-votes and of linear scores, before any point spoke
 _FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
 
 
@@ -54,7 +54,9 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     coordinates says where a point lies between the classes, which neighbours cannot say when all
     of them agree. The probability of class c is
 
-    .. math:: p_c \propto \exp(w_1 \log v_c + w_2 r_c + b_c).
+    .. math:: p_c \propto \exp(w_1 \log v_c + w_2 g(r_c) + b_c),
+
+    where g takes a score to the scale of a log-probability about the share of its class.
 
     k, the width τ, the ridge and the weights are those that predict points best which were left
     out. The automatic space of :class:`Kernelized` places every training point as if it had been
@@ -99,7 +101,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     biases_ : ndarray of shape (n_classes,)
         What is added for each class.
     coef_, intercept_ : ndarray of shape (n_components, n_classes) and (n_classes,)
-        Ridge regression on the learned coordinates; classes are coded ±1.
+        Ridge regression on the learned coordinates, or that which the automatic space is made of;
+        classes are coded ±1.
     log_loss_ : float
         Mean log-loss on the points left out, by numbers that the other folds chose: what to expect
         of new points. NaN where none could be held out.
@@ -176,9 +179,13 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             held_out = self._held_out(folds)
             choice = held_out.choose()
             self.n_neighbors_, self.temperature_ = choice.vote
-            linear = linear_scores(self.embedding_, self._signs(codes), choice.ridge, self._mass)
+            linear = own_scores(self.metric_, codes) if choice.ridge == OWN else None
+            if linear is None:
+                signs, ridge = self._signs(codes), choice.ridge or RIDGES[0]
+                linear = linear_scores(self.embedding_, signs, ridge, self._mass)
             self.coef_, self.intercept_ = linear
             self.weights_, self.biases_ = choice.combined.weights, choice.combined.biases
+            self._by_shares = True
             self.log_loss_ = held_out.loss(choice, parts_of(folds))
         return self
 
@@ -199,11 +206,13 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         E = embedded(self.metric_, X)
         linear = LinearScores(self.coef_, self.intercept_)
         priors = self._priors(self._codes)
+        shares = priors if vars(self).get("_by_shares") else None
 
         def work(rows: slice) -> np.ndarray:
             found = self._neighbors(E[rows], self.n_neighbors_)
             votes = self._votes(found, self.n_neighbors_, self._width, self._codes, priors)
-            return _probabilities(votes, linear(E[rows]), self.weights_, self.biases_)
+            scores = _stacked(votes, linear(E[rows]), shares)
+            return softmax(scores @ self.weights_ + self.biases_, axis=1)
 
         return map_rows(work, len(E), 8 * (6 * MOST + 8 * len(self.classes_)))
 
@@ -282,10 +291,12 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         numbers = sorted({min(k, most) for k in NUMBERS})
         hits = {vote: votes(vote)[at] for vote in itertools.product(numbers, TEMPERATURES)}
         lines, signs = {}, self._signs(codes)
-        for ridge in RIDGES:
+        known = all(fold.own is not None for fold in folds) and bool(folds)
+        for ridge in (OWN,) if known else RIDGES:
             scores = [held_out_scores(fold, signs, ridge, self._mass) for fold in folds]
             lines[ridge] = np.concatenate([np.empty((0, len(priors))), *scores])
-        return _HeldOut(truth, cache(votes), hits, lines, self._held_out_mass(folds), alone)
+        mass = self._held_out_mass(folds)
+        return _HeldOut(truth, cache(votes), hits, lines, mass, alone, priors)
 
 
 class _Choice(NamedTuple):
@@ -308,17 +319,18 @@ class _HeldOut(NamedTuple):
     lines: dict[float, np.ndarray]
     mass: np.ndarray | None
     alone: np.ndarray
+    shares: np.ndarray
 
     def choose(self, rows: Any = slice(None), near: Combination | None = None) -> _Choice:
         """What predicts some of the points best; the search for weights begins near some."""
         truth, mass = self.truth[rows], None if self.mass is None else self.mass[rows]
         if not len(truth):
-            usual = Combination(_USUAL, np.zeros(self.lines[RIDGES[0]].shape[1]), np.nan)
-            return _Choice((min(self.hits)[0], 0.25), RIDGES[0], usual)
+            usual = Combination(_USUAL, np.zeros(len(self.shares)), np.nan)
+            return _Choice((min(self.hits)[0], 0.25), min(self.lines), usual)
         vote = max(self.hits, key=lambda each: np.average(self.hits[each][rows], weights=mass))
         votes = self.votes(vote)[rows]
         odds = {
-            ridge: log_odds(_stacked(votes, line[rows]), truth, _USUAL, mass, near)
+            ridge: log_odds(_stacked(votes, line[rows], self.shares), truth, _USUAL, mass, near)
             for ridge, line in self.lines.items()
         }
         ridge = min(odds, key=lambda each: odds[each].loss)
@@ -331,18 +343,23 @@ class _HeldOut(NamedTuple):
         logs = np.empty(len(self.truth))
         for others, own in parts:
             vote, ridge, combined = self.choose(others, choice.combined)
-            scores = _stacked(self.votes(vote)[own], self.lines[ridge][own]) @ combined.weights
+            stacked = _stacked(self.votes(vote)[own], self.lines[ridge][own], self.shares)
+            scores = stacked @ combined.weights
             at = np.arange(len(own)), self.truth[own]
             scores[at] += self.alone[own]
             logs[own] = log_softmax(scores + combined.biases, axis=1)[at]
         return float(-np.average(logs, weights=self.mass))
 
 
-def _stacked(votes: np.ndarray, linear: np.ndarray) -> np.ndarray:
-    return np.stack([votes, np.clip(linear, -_FARTHEST, _FARTHEST)], axis=2)
+def _stacked(votes: np.ndarray, linear: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
+    """Log-votes beside what linear scores say of the logarithm of a probability.
 
-
-def _probabilities(
-    votes: np.ndarray, linear: np.ndarray, weights: np.ndarray, biases: np.ndarray
-) -> np.ndarray:
-    return softmax(_stacked(votes, linear) @ weights + biases, axis=1)
+    A score r of ±1 means the probability (1 + r) / 2. Near the share s of its class the logarithm
+    of that grows like t = ((1 + r) / 2 - s) / s, so scores of rare classes count for more. Far off
+    it is ± log(1 + |t|), by which every r has its own place. Models of version 0.1 have no shares.
+    """
+    linear = np.clip(linear, -_FARTHEST, _FARTHEST)
+    if shares is not None:
+        t = (0.5 * (1.0 + linear) - shares) / shares
+        linear = np.sign(t) * np.log1p(np.abs(t))
+    return np.stack([votes, linear], axis=2)

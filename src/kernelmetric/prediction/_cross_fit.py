@@ -22,6 +22,7 @@ from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
 from kernelmetric.metric import Metric
+from kernelmetric.prediction._linear import LinearScores, own_scores
 from kernelmetric.transductive import TransductiveDistance
 
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them
@@ -39,15 +40,16 @@ class Fold(NamedTuple):
     E_new: np.ndarray
     test: np.ndarray
     left_out: bool = False
+    own: LinearScores | None = None  # what the space itself predicts of classes
 
 
-def left_out_fold(E: np.ndarray, random_state: Any) -> Fold:
+def left_out_fold(E: np.ndarray, random_state: Any, own: LinearScores | None) -> Fold:
     """One fit whose places know nothing of their own labels: each point is judged by the others."""
     n = len(E)
     rows = np.arange(n)
     if n > MOST_JUDGES:
         rows = np.sort(check_random_state(random_state).permutation(n)[:MOST_JUDGES])
-    return Fold(E, np.arange(n), E[rows], rows, left_out=True)
+    return Fold(E, np.arange(n), E[rows], rows, left_out=True, own=own)
 
 
 def cross_fitted(
@@ -81,7 +83,7 @@ def cross_fitted(
             weights = None if sample_weight is None else sample_weight[train]
             E = learned_coordinates(fresh, X_train, y[train], weights)
             E_new = embedded(fresh, X_test)
-        yield Fold(E, train, E_new, test)
+        yield Fold(E, train, E_new, test, own=own_scores(fresh, y))
 
 
 def _part(metric: Any, X: Any, rows: np.ndarray, seen: np.ndarray) -> Any:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import Ridge
 
+from kernelmetric.compute import to_numpy
+
 _LEAST_KEPT = 1e-6  # of a residual
+_LOST = 1e-3  # of predictions, by a map
+OWN = 0.0  # in place of a ridge: the predictions that the space is made of
 RIDGES = (1e-6, 1e-3, 1e-1)  # of the mean variance of a coordinate
 
 
@@ -60,6 +64,26 @@ def linear_scores(
     return LinearScores(
         np.ascontiguousarray(np.reshape(model.coef_, (p, -1)).T), np.reshape(model.intercept_, p)
     )
+
+
+def own_scores(metric: Any, codes: np.ndarray) -> LinearScores | None:
+    """The predictions that a metric's space is made of, on learned coordinates; None without any.
+
+    They are ±1 for each of the classes 0, 1, ... that all points have. A class that the metric has
+    not seen is predicted -1. A map that lost one of their directions cannot give them back.
+    """
+    space: Any = getattr(metric, "space_", None)
+    classes = getattr(space, "classes_", None)
+    if classes is None or not hasattr(space, "predictor_"):
+        return None
+    L, predictor = to_numpy(metric.components_).astype(np.float64), space.predictor_
+    coef = np.linalg.lstsq(L.T, predictor, rcond=None)[0]
+    if np.linalg.norm(L.T @ coef - predictor) > _LOST * np.linalg.norm(predictor):
+        return None
+    n_classes = int(np.max(codes)) + 1
+    wide, intercept = np.zeros((len(coef), n_classes)), np.full(n_classes, -1.0)
+    wide[:, classes.astype(int)], intercept[classes.astype(int)] = coef, space.means_
+    return LinearScores(wide, intercept)
 
 
 def left_out_scores(

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from scipy import linalg
 from sklearn.utils import check_random_state
 
@@ -37,7 +38,7 @@ from kernelmetric.selection._ridge_solution import (
     regression,
     ridge_of,
 )
-from kernelmetric.solvers import OnSubspace, column_signs, krylov_eigenpairs
+from kernelmetric.solvers import OnSubspace, column_signs, evenly, krylov_eigenpairs
 from kernelmetric.spaces import Nystroem, Space
 from kernelmetric.spaces._base import (
     block_size,
@@ -74,6 +75,7 @@ _INDEFINITE = (
 )
 _RELATIVE_CUT = 1e-10
 _COPIES = 1e-9  # of the median place: points nearer than that are copies
+_FOR_MEDIAN = 101  # rows whose median is the middle
 _OF_ONE_FIT = "_known_points", "boundary_rows", "written_kernel"  # per-fit caches, not copied
 _ROWS = ("auto", "all", "boundary")
 
@@ -139,11 +141,18 @@ class RidgeKPCA(Space):
     offset_ : array of shape (1, rank_)
         The row o.
     eigenvalues_ : ndarray of shape (rank_,)
-        n times the variance of the training points along each coordinate, descending.
+        Sum of the squares of training points along each coordinate, by weights, descending.
     rank_ : int
         Number of coordinates.
     n_directions_ : int
         How many of them predictions need.
+    predictor_ : ndarray of shape (rank_, p)
+        Coordinates times this matrix, plus ``means_``, are the predictions of ridge regression: of
+        ±1 for each of ``classes_``, or of standardized numbers.
+    means_ : ndarray of shape (p,)
+        Means of what is predicted.
+    classes_ : ndarray of shape (p,) or None
+        The class of each column; None for numbers, and for more than 128 classes.
     explained_variance_ratio_ : float
         Fraction of the variance in the feature space that the leading components keep.
     basis_gram_ : None
@@ -234,6 +243,7 @@ class RidgeKPCA(Space):
             self.__dict__.pop(name, None)
         targets = coded_targets(y, X)
         Y = targets.columns()
+        self.classes_, self.means_ = _classes_of(y, targets), None
         few_classes = targets.values is None and LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
         Y = _few_columns(Y)
         n, pairwise = X.shape[0], self.kernel_.pairwise
@@ -259,12 +269,13 @@ class RidgeKPCA(Space):
     def _chosen_ridge(
         self, X: Any, Y: np.ndarray, targets: Targets, weights: Weights | None
     ) -> float:
-        """The ridge that was written, chosen with the kernel, or is chosen here."""
+        """The ridge that was written; or chosen, with the kernel or here, for a mean weight."""
         if not _is_auto(self.ridge):
             return float(self.ridge)
+        unit = 1.0 if weights is None else weights.unit
         chosen = getattr(self.kernel_, "ridge_", None)
         if chosen is not None:
-            return float(chosen)
+            return unit * float(chosen)
         smooth, written, _ = without_ridge(self.kernel_)
         if written > 0:
             return written
@@ -278,13 +289,14 @@ class RidgeKPCA(Space):
         )
         found, spectrum = ridge_of(K.astype(np.float64), Y[rows], roots)
         refuse_indefinite(*spectrum, rounding=rounding, single=single)
-        return found
+        return unit * found
 
     def _learn_from_boundary(
         self, X: Any, Y: np.ndarray, weights: Weights | None
     ) -> Callable[[], Any]:
         """Learn from boundary rows; the others are placed as new points are."""
-        rows = boundary_rows(self.kernel_, self.ridge_, X, Y, *EASY_ROWS)
+        ridge = self.ridge_ if weights is None else self.ridge_ / weights.unit
+        rows = boundary_rows(self.kernel_, ridge, X, Y, *EASY_ROWS)
         some = None if weights is None else weights.take(rows)
         narrow = len(rows) > DOUBLE_ROWS and not self._wide(X, len(rows))
         of_rows = self._learn_exactly(take_rows(X, rows), Y[rows], some, narrow=narrow)
@@ -332,9 +344,12 @@ class RidgeKPCA(Space):
                 weights=weights,
             )
             U = self._leading(gram)
-            leading = gram.centred_times(gram.array(U))
-            kept = float(np.sum(U * to_numpy(leading), dtype=np.float64))
-            C = to_numpy(gram.unscaled(leading)).astype(np.float64)
+            C = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
+            values = linalg.norm(C, axis=0)
+            _refuse_overflow(values)
+            some = values > gram.round_off
+            U, C = (A[:, some] / np.sqrt(values[some]) for A in (U, C))
+            C = gram.unscaled(C)
             means = to_numpy(gram.column_means).astype(np.float64)
             total = gram.centred_trace
             try:
@@ -342,7 +357,8 @@ class RidgeKPCA(Space):
             except linalg.LinAlgError:
                 raise ValueError(_INDEFINITE) from None
         F = _of_copies(left_out, self._seen(X), counts)
-        T = self._axes(F, C, counts, kept, total)
+        T = self._axes(F, C, counts, total)
+        self.means_ = counts @ Y / counts.sum()
         self.anchors_, self.n_landmarks_ = own(gram.anchors), 0
         projection = np.hstack([alpha, U]) @ T
         projection = gram.scaled(to_numpy(gram.centre(gram.array(projection))).astype(np.float64))
@@ -354,8 +370,8 @@ class RidgeKPCA(Space):
         rank = min(self._n_leading(gram.n), gram.n - 1)
         if gram.n <= _DENSE_ROWS:
             with calm_if_small(10.0 * gram.n**3):
-                K = to_numpy(centred(gram))
-                found, U = linalg.eigh(K, overwrite_a=True, check_finite=False)
+                Kc = to_numpy(centred(gram))
+                found, U = linalg.eigh(Kc, overwrite_a=True, check_finite=False)
             ends = float(found[0]), float(found[-1])
             refuse_indefinite(*ends, rounding=gram.round_off, single=gram.single)
             return U[:, : -rank - 1 : -1]
@@ -374,7 +390,8 @@ class RidgeKPCA(Space):
         inner.fit(X, sample_weight=None if weights is None else counts)
         n, r, p = X.shape[0], min(self._n_leading(X.shape[0]), inner.rank_), Y.shape[1]
         size = block_size(X, inner.projection_.shape[0])
-        Y = Y - counts @ Y / counts.sum()
+        self.means_ = counts @ Y / counts.sum()
+        Y = Y - self.means_
 
         def values(rows: slice) -> np.ndarray:
             return to_numpy(inner._features(X[rows, :])).astype(np.float64, copy=False)
@@ -398,7 +415,7 @@ class RidgeKPCA(Space):
         left_out = Y / (1.0 - share)[:, None] - (Y - F) / kept[:, None]
         F = _of_copies(left_out, self._seen(X), counts)
         total = inner.eigenvalues_.sum() / inner.explained_variance_ratio_
-        T = self._axes(F, C, counts, float(inner.eigenvalues_[:r].sum()), total)
+        T = self._axes(F, C, counts, total)
         self.n_landmarks_, self.anchors_ = inner.anchors_.shape[0], inner.anchors_
         kind = inner.projection_
         self.projection_ = like(B[:, : p + r] @ T, kind)
@@ -412,19 +429,12 @@ class RidgeKPCA(Space):
             return X
         return to_numpy(X)[:, np.any(np.atleast_2d(scales) != 0, axis=0)]
 
-    def _axes(
-        self, F: np.ndarray, C: np.ndarray, counts: np.ndarray, kept: float, total: float
-    ) -> np.ndarray:
+    def _axes(self, F: np.ndarray, C: np.ndarray, counts: np.ndarray, total: float) -> np.ndarray:
         """What takes predictions and components to coordinates: scales, and a rotation."""
         Z = np.sqrt(counts)[:, None] * np.hstack([F, C])
         p = F.shape[1]
-        sizes = _spread(Z[:, :p]), _spread(Z[:, p:])
-        if not np.all(np.isfinite(sizes)):
-            raise ValueError(
-                "Got points whose kernel values are too large to be multiplied, but expected "
-                "products within the range of float64: try rescaling the features, for instance "
-                "with StandardScaler."
-            )
+        sizes = linalg.norm(Z[:, :p]), linalg.norm(Z[:, p:])
+        _refuse_overflow(sizes)
         share = _SHARE * sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
         scales = np.append(np.ones(p), np.full(C.shape[1], share))
         Z *= scales
@@ -436,8 +446,10 @@ class RidgeKPCA(Space):
         V = V[:, wide]
         self.eigenvalues_, self.rank_ = values[wide], int(np.sum(wide))
         self.n_directions_ = max(0, self.rank_ - C.shape[1])
-        self.explained_variance_ratio_ = min(1.0, kept / total)
-        return scales[:, None] * (V * column_signs(Z @ V))
+        self.explained_variance_ratio_ = min(1.0, float(sizes[1] ** 2 / total))
+        V *= column_signs(Z @ V)
+        self.predictor_ = np.ascontiguousarray(V[:p].T)  # V is orthonormal: it gives back F
+        return scales[:, None] * V
 
     def _affine(self, X: Any, P: Any, offset: Any) -> Any:
         m = self.n_landmarks_
@@ -486,6 +498,14 @@ def without_ridge(kernel: Kernel) -> tuple[Kernel, float, Kernel | None]:
     return Sum(list(kernels), list(weights)), sum(weight for weight, _ in deltas), deltas[0][1]
 
 
+def _classes_of(y: Any, targets: Targets) -> np.ndarray | None:
+    """The class of each column of targets; None for numbers, and where columns are mixed."""
+    if targets.values is not None or targets.key.max() >= _MOST_DIRECTIONS:
+        return None
+    labels = np.asarray(to_numpy(y) if is_array_api_obj(y) else y).reshape(-1)
+    return labels[np.unique(targets.key, return_index=True)[1]]
+
+
 def _few_columns(Y: np.ndarray) -> np.ndarray:
     """Columns that still tell all classes apart, where there would be too many."""
     if Y.shape[1] <= _MOST_DIRECTIONS:
@@ -500,10 +520,13 @@ def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
     rest, the difference would tell it. Two random combinations of the features tell copies.
     """
     drawn = np.random.RandomState(0).standard_normal((X.shape[1], 2))
+    if not is_sparse(X):
+        X = to_numpy(X).astype(np.float64)
+        X -= np.median(X[evenly(len(X), _FOR_MEDIAN)], axis=0)
     with np.errstate(all="ignore"):
-        places = (X if is_sparse(X) else to_numpy(X)).astype(np.float64) @ drawn
-        unit = _COPIES * np.median(np.abs(places), axis=0)
-        places = np.round(places / np.where(unit > 0, unit, 1.0))
+        places = X @ drawn
+        unit = [np.median(size[size > 0]) if size.any() else 1.0 for size in np.abs(places).T]
+        places = np.round(places / np.multiply(_COPIES, unit))
     _, group = np.unique(places, axis=0, return_inverse=True)
     group = group.ravel()
     masses = np.bincount(group, weights=counts)
@@ -514,10 +537,14 @@ def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
     return (sums / masses[:, None])[group]
 
 
-def _spread(A: np.ndarray) -> float:
-    """The Frobenius norm, also where squares are out of range."""
-    largest = float(np.max(np.abs(A), initial=0.0))
-    return largest * float(linalg.norm(A / largest)) if 0 < largest < np.inf else largest
+def _refuse_overflow(sizes: Any) -> None:
+    """Refuse lengths of columns beyond the numbers there are."""
+    if not np.all(np.isfinite(sizes)):
+        raise ValueError(
+            "Got points whose kernel values are too large to be multiplied, but expected products "
+            "within the range of float64: try rescaling the features, for instance with "
+            "StandardScaler."
+        )
 
 
 def _is_auto(value: Any) -> bool:

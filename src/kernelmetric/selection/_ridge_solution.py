@@ -1,11 +1,12 @@
 """Ridge regression on a centred Gram matrix, and what it says of each row when that is left out.
 
 With a free mean, K̃ = H K H and G = (K̃ + λ I)⁻¹, the regression of the columns of Y has the
-weights α = G H Y and the residuals λ α. Without row i its residual would be
-λ α_i / (λ G_ii - q_i²), where q is the constant vector of length one. Predictions are told less the
-mean, that of a left-out row less the mean of the others: where the others predict no more than
-their mean, that alone would tell the row's label. With weights w of rows, all of this holds for K
-times the roots of w from both sides, and q is in proportion to these roots.
+weights α = G H Y and the residuals λ α. Without row i its residual would be α_i / (H G H)_ii. That
+diagonal is the one of (K̃ + c qqᵀ + λ I)⁻¹, less q_i² / (c + λ), where q is the constant vector of
+length one; with a c of the size of eigenvalues no digits are lost, however small λ is. Predictions
+are told less the mean, that of a left-out row less the mean of the others: where the others predict
+no more than their mean, that alone would tell the row's label. With weights w of rows, all of this
+holds for K times the roots of w from both sides, and q is in proportion to these roots.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from kernelmetric.spaces._base import block_size
 from kernelmetric.spaces._centred_gram import CentredGram
 
 LEAST_OF_CLASS = 10  # rows that part classes: of each class so many, or all it has
-_LEAST_OWN = 1e-6  # of a residual that a row's own label may leave of it
+_TILE = 1024  # rows that are centred at a time
+_AS_GOOD = 1.001  # of the least error: of ridges within it, the largest
 _RIDGES = 10.0 ** np.arange(-6.0, 2.0, 0.5)  # of a given kernel, relative to its mean variance
 
 
@@ -50,22 +52,21 @@ def regression(gram: CentredGram, Y: np.ndarray, ridge: float) -> Regression:
     scaled -= q[:, None] * (q @ scaled)
     solved = _in_place if gram.narrow else _in_full
     alpha, own = solved(gram, scaled, ridge, q)
-    residuals = ridge * alpha / roots[:, None]
-    centred = scaled / roots[:, None]
-    kept = np.maximum(ridge * own - q**2, _LEAST_OWN)
-    left_out = centred / (1.0 - q**2)[:, None] - residuals / kept[:, None]
-    return Regression(alpha, left_out)
+    # No inverse of a positive matrix is less than that of its trace.
+    own = np.maximum(own, (1.0 - q**2) / (gram.centred_trace + ridge))
+    left_out = scaled / (1.0 - q**2)[:, None] - alpha / own[:, None]
+    return Regression(alpha, left_out / roots[:, None])
 
 
 def _in_full(
     gram: CentredGram, Y: np.ndarray, ridge: float, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solution and diagonal of the inverse, in float64 and where K is."""
-    K = centred(gram)
+    """Solution, and diagonal of the inverse among centred vectors; in float64 and where K is."""
+    K, along = centred(gram), gram.centred_trace / gram.n
+    K += along / gram.n if gram.roots is None else along * (gram.constant @ gram.constant.T)
     namespace(K).reshape(K, (-1,), copy=False)[:: gram.n + 1] += ridge
     solve = positive_solver(K)
-    alpha = solve(Y)
-    return alpha, solve.inverse_diagonal()
+    return solve(Y), solve.inverse_diagonal() - q**2 / (along + ridge)
 
 
 def _in_place(
@@ -74,16 +75,20 @@ def _in_place(
     """The same in one array of float32, refined; of columns of Y, a basis is solved for."""
     U, values, Vt = linalg.svd(Y, full_matrices=False)
     some = values > 1e-10 * max(values[0], np.finfo(float).tiny)
-    K, gram.K = np.ascontiguousarray(to_numpy(gram.K)), None
+    K, along = np.ascontiguousarray(to_numpy(gram.K)), gram.centred_trace / gram.n
+    gram.K = None
     narrow = q.astype(np.float32)
-    along = K @ narrow
-    K -= np.multiply.outer(narrow, along)
-    K -= np.multiply.outer(K @ narrow, narrow)
+    image = K @ narrow
+    image -= np.float32(0.5 * (float(narrow @ image) + along)) * narrow
+    for start in range(0, gram.n, _TILE):
+        rows = slice(start, start + _TILE)
+        K[rows] -= np.multiply.outer(narrow[rows], image)
+        K[rows] -= np.multiply.outer(image[rows], narrow)
     K.reshape(-1)[:: gram.n + 1] += np.float32(ridge)
     first = float(K[0, 0])
     alpha, _ = solve_in_place(K, U[:, some])
-    own, shift = inverse_diagonal_in_place(K, first)
-    return (alpha * values[some]) @ Vt[some], own * (1.0 + shift / ridge)
+    own = inverse_diagonal_in_place(K, first) - q**2 / (along + ridge)
+    return (alpha * values[some]) @ Vt[some], own
 
 
 def centred(gram: CentredGram) -> Any:
@@ -118,9 +123,10 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tu
     errors = []
     for ridge in _RIDGES * level:
         shrunk = ridge / (values + ridge)
-        kept = np.maximum(squares @ shrunk - q**2, _LEAST_OWN)
+        kept = np.maximum(squares @ shrunk - q**2, shrunk.min() * (1.0 - q**2))
         errors.append(float(np.sum(((U @ (shrunk[:, None] * along)) / kept[:, None]) ** 2)))
-    return float(_RIDGES[int(np.argmin(errors))] * level), spectrum
+    good = np.flatnonzero(np.asarray(errors) <= _AS_GOOD * min(errors))
+    return float(_RIDGES[good[-1]] * level), spectrum
 
 
 def boundary_rows(

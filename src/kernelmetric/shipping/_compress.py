@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import like, map_rows, sum_rows, take_rows, to_numpy
-from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
 from kernelmetric.learners import Learner
 from kernelmetric.metric import refuse_signed
+from kernelmetric.selection._ridge_kpca import without_ridge as without_delta
 from kernelmetric.shipping._maps import refuse_table
 from kernelmetric.spaces import Nystroem
 
@@ -114,21 +114,10 @@ def without_ridge(metric: Any) -> Any:
     """The metric as new points see it: a shallow copy with no Delta in the kernel of its space."""
     plain = copy.copy(metric)
     plain.space_ = copy.copy(metric.space_)
-    plain.space_.kernel_ = _without_delta(metric.space_.kernel_)
+    plain.space_.kernel_ = without_delta(metric.space_.kernel_)[0]
     if hasattr(plain, "kernel_"):
         plain.kernel_ = plain.space_.kernel_
     return plain
-
-
-def _without_delta(kernel: Kernel) -> Kernel:
-    if isinstance(kernel, Rescaled):
-        return Rescaled(_without_delta(kernel.kernel), kernel.scales)
-    if not isinstance(kernel, Sum):
-        return kernel
-    kept = [(weight, term) for weight, term in kernel._flat() if not isinstance(term, Delta)]
-    if not kept or len(kept) == len(list(kernel._flat())):
-        return kernel
-    return Sum([term for _, term in kept], [weight for weight, _ in kept])
 
 
 def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:

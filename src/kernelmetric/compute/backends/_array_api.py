@@ -8,6 +8,8 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from scipy import linalg
 
+_TILE = 1024  # columns of an inverse that are squared at a time
+
 
 class PositiveSolver:
     """Solves ``A X = B`` by the Cholesky factor of A, which may be overwritten."""
@@ -22,7 +24,9 @@ class PositiveSolver:
     def inverse_diagonal(self) -> np.ndarray:
         """Diagonal of the inverse of A. The factor is no more."""
         inverse, _ = linalg.lapack.dtrtri(self._factor, lower=1, overwrite_c=1)
-        return np.sum(np.tril(inverse) ** 2, axis=0)
+        tiles = range(0, len(inverse), _TILE)
+        parts = (np.tril(inverse[first:, first : first + _TILE]) for first in tiles)
+        return np.concatenate([np.sum(part**2, axis=0) for part in parts])
 
 
 class ArrayAPI:
