@@ -442,7 +442,14 @@ FURTHER = [
             and case["weights"] in ("none", "classes")
         ),
     ),
-    (a_second_fit_forgets_the_first, lambda case: case["route"] != "search"),
+    (
+        a_second_fit_forgets_the_first,
+        lambda case: (
+            case["route"] != "search"
+            # on the other points the aligned kernel is too narrow for the means of k-means
+            and not (case["kernel"] == "aligned" and case["space"] == "landmarks")
+        ),
+    ),
     (is_repeated, lambda case: case["route"] == "search"),
     (
         ones_are_no_weights,
@@ -453,7 +460,14 @@ FURTHER = [
     (recipe_is_the_same, lambda case: case["route"] == "Kernelized"),
     (
         another_order_is_the_same,
-        lambda case: is_spectral(case) and case["told"] in BY_ROWS,
+        lambda case: (
+            is_spectral(case)
+            and case["told"] in BY_ROWS
+            # of copies that count unlike, the order says which is the neighbour
+            and not (case["rows"] == "copies" and case["weights"] in ("whole", "fractions"))
+            # scikit-learn's sums in single precision lose the digits that an offset leaves
+            and not (case["rows"] == "offset" and case["input"] == "float32")
+        ),
     ),
     (
         zero_weight_is_absence,
