@@ -182,8 +182,9 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ) -> list[Fold]:
         """Fit the metric on all points; coordinates of points that metrics have not seen.
 
-        A metric whose space leaves points out gives them by its one fit. Of 500 points or fewer,
-        whose labels a kernel and a map that were chosen with them know, all is fitted in folds.
+        Of classes, a metric whose space leaves points out gives them by its one fit. Of 500 points
+        or fewer, whose labels a kernel and a map that were chosen with them know, all is fitted in
+        folds; of numbers always, since maps learned from them know more, and intervals promise.
         """
         (X,) = indexable(X)
         if not classes and np.max(np.abs(y)) > _LARGEST:
@@ -198,13 +199,14 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         refuse_signed(metric)
         n_given = self.__dict__.pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
-        if self._chooses_folds and len(y) > FEW and leaves_out(metric):
-            folds = [left_out_fold(E, self.random_state, own_scores(metric, y))]
+        if self._chooses_folds and classes and len(y) > FEW and leaves_out(metric):
+            own = own_scores(metric, E, y, int(np.max(y)) + 1)
+            folds = [left_out_fold(E, self.random_state, own)]
         else:
             cv = _FOLDS if self._chooses_folds else self.cv
             splits = splits_of(cv, X, y, self.random_state, classes=classes, kept=kept)
             fresh = settled(metric) if classes and len(y) > FEW else unsettled(metric)
-            folds = list(cross_fitted(fresh, X, y, splits, sample_weight))
+            folds = list(cross_fitted(fresh, X, y, splits, sample_weight, classes=classes))
         self.__dict__.pop("_faiss", None)  # of an earlier fit
         self.metric_, self.embedding_ = metric, E.copy()  # a metric may hand on the caller's X
         self.usual_distance_ = self._usual_distance(folds)

@@ -179,7 +179,8 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
             held_out = self._held_out(folds)
             choice = held_out.choose()
             self.n_neighbors_, self.temperature_ = choice.vote
-            linear = own_scores(self.metric_, codes) if choice.ridge == OWN else None
+            own = (self.metric_, self.embedding_, codes, len(self.classes_))
+            linear = own_scores(*own) if choice.ridge == OWN else None
             if linear is None:
                 signs, ridge = self._signs(codes), choice.ridge or RIDGES[0]
                 linear = linear_scores(self.embedding_, signs, ridge, self._mass)

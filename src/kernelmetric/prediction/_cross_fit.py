@@ -53,28 +53,19 @@ def left_out_fold(E: np.ndarray, random_state: Any, own: LinearScores | None) ->
 
 
 def cross_fitted(
-    metric: Any, X: Any, y: np.ndarray, splits: list, sample_weight: np.ndarray | None = None
+    metric: Any,
+    X: Any,
+    y: np.ndarray,
+    splits: list,
+    sample_weight: np.ndarray | None = None,
+    *,
+    classes: bool,
 ) -> Iterator[Fold]:
-    """Fit a metric without some points, and embed them, for every split.
+    """Fit clones of a metric without some points, and embed them, for every split of row numbers.
 
-    Parameters
-    ----------
-    metric : estimator
-        Not fitted; cloned.
-    X : array-like of shape (n, d)
-        Points; for a precomputed kernel, the Gram matrix.
-    y : ndarray of shape (n,)
-        Class codes or targets.
-    splits : list of (train, test)
-        Row numbers.
-    sample_weight : ndarray of shape (n,), default=None
-        Weights of the points, for the metric.
-
-    Yields
-    ------
-    Fold
-        Coordinates of both.
+    ``y`` are class codes or numbers; X is a Gram matrix for a precomputed kernel.
     """
+    n_classes = int(np.max(y)) + 1 if classes else 0
     for train, test in splits:
         X_train, X_test = (_part(metric, X, rows, train) for rows in (train, test))
         fresh = clone(metric)
@@ -83,7 +74,8 @@ def cross_fitted(
             weights = None if sample_weight is None else sample_weight[train]
             E = learned_coordinates(fresh, X_train, y[train], weights)
             E_new = embedded(fresh, X_test)
-        yield Fold(E, train, E_new, test, own=own_scores(fresh, y))
+        own = own_scores(fresh, E, y[train], n_classes)
+        yield Fold(E, train, E_new, test, own=own)
 
 
 def _part(metric: Any, X: Any, rows: np.ndarray, seen: np.ndarray) -> Any:

@@ -66,24 +66,29 @@ def linear_scores(
     )
 
 
-def own_scores(metric: Any, codes: np.ndarray) -> LinearScores | None:
+def own_scores(metric: Any, E: np.ndarray, y: np.ndarray, n_classes: int) -> LinearScores | None:
     """The predictions that a metric's space is made of, on learned coordinates; None without any.
 
-    They are ±1 for each of the classes 0, 1, ... that all points have. A class that the metric has
-    not seen is predicted -1. A map that lost one of their directions cannot give them back.
+    They are ±1 for each of so many classes 0, 1, ..., of which the metric has not seen those that
+    are predicted -1; with none, numbers in the units of y, one for each training row E. A map that
+    lost one of their directions cannot give them back.
     """
     space: Any = getattr(metric, "space_", None)
-    classes = getattr(space, "classes_", None)
-    if classes is None or not hasattr(space, "predictor_"):
+    predictor = getattr(space, "predictor_", None)
+    if predictor is None or (space.classes_ is None) != (n_classes == 0):
         return None
-    L, predictor = to_numpy(metric.components_).astype(np.float64), space.predictor_
+    L = to_numpy(metric.components_).astype(np.float64)
     coef = np.linalg.lstsq(L.T, predictor, rcond=None)[0]
     if np.linalg.norm(L.T @ coef - predictor) > _LOST * np.linalg.norm(predictor):
         return None
-    n_classes = int(np.max(codes)) + 1
-    wide, intercept = np.zeros((len(coef), n_classes)), np.full(n_classes, -1.0)
-    wide[:, classes.astype(int)], intercept[classes.astype(int)] = coef, space.means_
-    return LinearScores(wide, intercept)
+    if n_classes:
+        wide, intercept = np.zeros((len(coef), n_classes)), np.full(n_classes, -1.0)
+        columns = space.classes_.astype(int)
+        wide[:, columns], intercept[columns] = coef, space.means_
+        return LinearScores(wide, intercept)
+    said = np.column_stack([E @ coef, np.ones(len(E))])
+    fitted = np.linalg.lstsq(said, y, rcond=None)[0]
+    return LinearScores(coef @ fitted[:-1, None], fitted[-1:])
 
 
 def left_out_scores(

@@ -26,7 +26,7 @@ from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor, found_in, held_out_scores
 from kernelmetric.prediction._combined import Combination, sum_of_numbers
 from kernelmetric.prediction._cross_fit import Fold, embedded, parts_of
-from kernelmetric.prediction._linear import RIDGES, LinearScores, linear_scores
+from kernelmetric.prediction._linear import OWN, RIDGES, LinearScores, linear_scores, own_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     NUMBERS,
@@ -55,10 +55,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         and ``transform``. None is ``Kernelized(MLKR())``. A metric that is not fitted again
         (``FrozenEstimator``) must not have seen X, or intervals are too short.
     cv : 'auto', int, splitter or list of splits, default='auto'
-        How points are held out. 'auto' takes the places that the metric's one fit gives points
-        left out. Of up to 500 points, and where the metric has no such places, it is fitted again
-        in five folds. Of a number of folds only as many are fitted as hold 1,000 points out. Where
-        rows belong together, such as several of one patient, give splits that keep them together.
+        How points are held out; 'auto' is five folds, in each of which the metric is fitted again.
+        Of a number of folds only as many are fitted as hold 1,000 points out. Where rows belong
+        together, such as several of one patient, give splits that keep them together.
     index : str, default=None
         None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
         learned coordinates, such as 'HNSW32', for many training points.
@@ -101,8 +100,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
 
     Notes
     -----
-    With folds a fit takes about 1 + 4/5 times ``cv`` fits of the metric, above 500 points by
-    default little more than one. Another order of rows makes other folds.
+    A fit takes about 1 + 4/5 times ``cv`` fits of the metric. Another order of rows makes other
+    folds.
 
     Intervals are cross-conformal [1]_: a point is within that of coverage 0.9 where its residual,
     divided by the spread of its neighbours' targets and a floor, is below the 0.9-quantile of those
@@ -171,9 +170,13 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             held_out = self._held_out(folds)
             choice = held_out.choose()
             self.n_neighbors_, self.temperature_ = choice.vote
-            self.coef_, self.intercept_ = linear_scores(
-                self.embedding_, y[:, None], choice.ridge, self._mass
-            )
+            linear = None
+            if choice.ridge == OWN:
+                linear = own_scores(self.metric_, self.embedding_, y, 0)
+            if linear is None:
+                ridge = choice.ridge or RIDGES[0]
+                linear = linear_scores(self.embedding_, y[:, None], ridge, self._mass)
+            self.coef_, self.intercept_ = linear
             self.weights_, self.bias_ = choice.combined.weights, float(choice.combined.biases[0])
             self.floor_ = choice.floor
             ratios = held_out.ratios(parts_of(folds)) / choice.scale
@@ -247,7 +250,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
                 weights = self._votes_of(near, vote[0], vote[1] * spread(fold.E), fold.train)
                 parts.append(np.stack(weighted_moments(near, weights, y[fold.train])))
             votes[vote] = np.concatenate(parts, axis=1)
-        for ridge in RIDGES:
+        known = bool(folds) and all(fold.own is not None for fold in folds)
+        for ridge in (OWN, *RIDGES) if known else RIDGES:
             scores = [held_out_scores(fold, y[:, None], ridge, self._mass)[:, 0] for fold in folds]
             lines[ridge] = np.concatenate([np.empty(0), *scores])
         truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
