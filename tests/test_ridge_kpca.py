@@ -185,7 +185,7 @@ def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weigh
     Z = space.fit_transform(X, y, sample_weight=w)
     f_new = predictions(KERNEL(X), columns(y), KERNEL(X_new, X), ridge, w)
     found, missed = read_off(space, Z, X_new, f_new)
-    assert missed < 1e-8
+    assert missed < 1e-7  # by rounding, where the ridge is a millionth
     expected = refitted(KERNEL(X), columns(y), ridge, w)
     np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
 
@@ -519,8 +519,9 @@ def test_a_large_gram_matrix_is_refused(problem, by_landmarks):
 
 def test_kernel_values_beyond_all_products_are_refused(problem):
     X, y, _, _ = problem
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="try rescaling the features"):
-        RidgeKPCA(kernel=Linear()).fit(1e100 * X, y)
+    assert np.all(np.isfinite(RidgeKPCA(kernel=Linear()).fit_transform(1e100 * X, y)))
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="rescaling the features"):
+        RidgeKPCA(kernel=Linear()).fit(1e160 * X, y)
 
 
 # --- how points may come ------------------------------------------------------------------------

@@ -19,8 +19,7 @@ from kernelmetric.kernelized._parts import is_auto, is_estimator
 from kernelmetric.kernelized._supervision import Supervision
 from kernelmetric.kernelized._tables import with_columns
 from kernelmetric.kernels import Kernel, Sum
-from kernelmetric.selection import RidgeKPCA, automatic_kernel, automatic_space
-from kernelmetric.selection._ridge_kpca import ALL_ROWS as MOST_PAIRWISE
+from kernelmetric.selection import RidgeKPCA, _ridge_kpca, automatic_kernel, automatic_space
 
 _GIVEN = "as given"
 _FROM_RECIPE = "from the recipe that was given"
@@ -215,7 +214,7 @@ def space_for(
     """The automatic space of a kernel, and why; without a learner that may see labels, by size."""
     # Only for who needs labels: others, such as clusterers, must not see them.
     labelled = learner is not None and get_tags(learner).target_tags.required
-    if labelled and not (kernel.pairwise and n_samples > MOST_PAIRWISE):
+    if labelled and not (kernel.pairwise and n_samples > _ridge_kpca.ALL_ROWS):
         space = RidgeKPCA(random_state=0 if random_state is None else random_state)
         why = "the learner needs labels: predictions of left-out points, and components"
         wanted = getattr(learner, "n_components", None)

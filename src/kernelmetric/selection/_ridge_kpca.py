@@ -373,7 +373,7 @@ class RidgeKPCA(Space):
                 found, U = linalg.eigh(Kc, overwrite_a=True, check_finite=False)
             ends = float(found[0]), float(found[-1])
             refuse_indefinite(*ends, rounding=gram.round_off, single=gram.single)
-            return U[:, : -rank - 1 : -1]
+            return np.ascontiguousarray(U[:, : -rank - 1 : -1])
         rng = check_random_state(self.random_state)
         A = OnSubspace(gram.centred_times, gram.centre, gram.n - 1)
         found = krylov_eigenpairs(
