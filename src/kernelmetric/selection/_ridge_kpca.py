@@ -247,6 +247,8 @@ class RidgeKPCA(Space):
         few_classes = targets.values is None and LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
         Y = _few_columns(Y)
         n, pairwise = X.shape[0], self.kernel_.pairwise
+        with np.errstate(over="ignore"):
+            _refuse_overflow(n * np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
         self.ridge_ = self._chosen_ridge(X, Y, targets, weights)
         self.written_kernel = self.kernel_
         self.kernel_ = without_ridge(self.kernel_)[0]
@@ -345,7 +347,7 @@ class RidgeKPCA(Space):
             )
             U = self._leading(gram)
             C = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
-            values = linalg.norm(C, axis=0)
+            values = np.sum(U * C, axis=0)  # eigenvalues, without squares that leave the range
             _refuse_overflow(values)
             some = values > gram.round_off
             U, C = (A[:, some] / np.sqrt(values[some]) for A in (U, C))
@@ -538,7 +540,7 @@ def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
 
 
 def _refuse_overflow(sizes: Any) -> None:
-    """Refuse lengths of columns beyond the numbers there are."""
+    """Refuse sums of kernel values beyond the numbers there are."""
     if not np.all(np.isfinite(sizes)):
         raise ValueError(
             "Got points whose kernel values are too large to be multiplied, but expected products "
