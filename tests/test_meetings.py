@@ -104,9 +104,7 @@ def is_spectral(case):
     ],
     ids=lambda i: f"{i}: {CASES[i]}",
 )
-@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_any_two_options_meet(number, half, monkeypatch, tmp_path):
-    """Half of what a fit promises is looked at; the other half in slow runs, and in other cases."""
+def test_any_two_options_meet(number, monkeypatch, tmp_path):
     case = CASES[number]
     shrunk(monkeypatch, case["size"])
     against = refusals(case.values)
@@ -119,9 +117,9 @@ def test_any_two_options_meet(number, half, monkeypatch, tmp_path):
     names_rows_that_count(case, first)
     keeps_its_own(case, first)
     is_restored(case, first, tmp_path)
-    due = [check for check, when in FURTHER if when(case)]
-    for check in due[(number + half) % 2 :: 2]:
-        check(case, first)
+    for check, when in FURTHER:
+        if when(case):
+            check(case, first)
 
 
 def names_rows_that_count(case, first):

@@ -219,7 +219,7 @@ def space_for(
         space = RidgeKPCA(random_state=0 if random_state is None else random_state)
         why = "the learner needs labels: predictions of left-out points, and components"
         wanted = getattr(learner, "n_components", None)
-        if isinstance(wanted, Integral) and wanted > space._n_leading(n_samples):
+        if isinstance(wanted, Integral) and int(wanted) > space._n_leading(n_samples):
             space.set_params(n_components=int(wanted))  # a map of that rank has them all
         return space, why
     space = automatic_space(n_samples, random_state, paired=paired)
