@@ -517,11 +517,28 @@ def test_a_large_gram_matrix_is_refused(problem, by_landmarks):
         RidgeKPCA(kernel="precomputed").fit(X @ X.T, y)
 
 
-def test_kernel_values_beyond_all_products_are_refused(problem):
+@pytest.mark.parametrize("scale", [1e153, 1e160])
+def test_kernel_values_beyond_all_products_are_refused(scale, problem):
     X, y, _, _ = problem
-    assert np.all(np.isfinite(RidgeKPCA(kernel=Linear()).fit_transform(1e100 * X, y)))
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="rescaling the features"):
-        RidgeKPCA(kernel=Linear()).fit(1e160 * X, y)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="try rescaling the features"):
+        RidgeKPCA(kernel=Linear()).fit(scale * X, y)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100, 1e140])
+def test_the_unit_of_the_features_changes_no_coordinate_of_a_linear_kernel(scale, problem):
+    X, y, _, _ = problem
+    expected = RidgeKPCA(kernel=Linear()).fit_transform(X, y)
+    found = RidgeKPCA(kernel=Linear()).fit_transform(scale * X, y)
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-8)
+
+
+def test_the_share_of_variance_is_that_of_the_leading_components(problem):
+    X, y, _, _ = problem
+    for w in (None, 1.0 + np.arange(len(X)) % 3):
+        space = RidgeKPCA(5, kernel=RBF(gamma=0.3)).fit(X, y, sample_weight=w)
+        plain = KPCA(5, kernel=RBF(gamma=0.3)).fit(X, sample_weight=w)
+        assert 0 < plain.explained_variance_ratio_ < 0.99
+        assert space.explained_variance_ratio_ == pytest.approx(plain.explained_variance_ratio_)
 
 
 # --- how points may come ------------------------------------------------------------------------

@@ -247,6 +247,8 @@ class RidgeKPCA(Space):
         few_classes = targets.values is None and LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
         Y = _few_columns(Y)
         n, pairwise = X.shape[0], self.kernel_.pairwise
+        with np.errstate(over="ignore"):
+            _refuse_overflow(n * np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
         self.ridge_ = self._chosen_ridge(X, Y, targets, weights)
         self.written_kernel = self.kernel_
         self.kernel_ = without_ridge(self.kernel_)[0]
@@ -538,13 +540,18 @@ def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
 def _lengths(A: np.ndarray) -> np.ndarray:
     """Lengths of columns, also where squares are out of range; refused where entries are."""
     largest = np.max(np.abs(A), axis=0, initial=0.0)
-    if not np.all(np.isfinite(largest)):
+    _refuse_overflow(largest)
+    return largest * linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0)
+
+
+def _refuse_overflow(sizes: Any) -> None:
+    """Refuse sums of kernel values beyond the numbers there are."""
+    if not np.all(np.isfinite(sizes)):
         raise ValueError(
             "Got points whose kernel values are too large to be multiplied, but expected products "
             "within the range of float64: try rescaling the features, for instance with "
             "StandardScaler."
         )
-    return largest * linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0)
 
 
 def _is_auto(value: Any) -> bool:
