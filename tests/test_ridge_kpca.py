@@ -517,10 +517,18 @@ def test_a_large_gram_matrix_is_refused(problem, by_landmarks):
         RidgeKPCA(kernel="precomputed").fit(X @ X.T, y)
 
 
-def test_kernel_values_beyond_all_products_are_refused(problem):
+def test_large_kernel_values_change_nothing(problem):
+    X, y, X_new, _ = problem
+    plain, large = (RidgeKPCA(kernel=Linear()).fit(scale * X, y) for scale in (1.0, 2.0**400))
+    Z, L = plain.transform(X_new), large.transform(2.0**400 * X_new)
+    np.testing.assert_allclose(L @ L.T, Z @ Z.T, atol=1e-9)
+
+
+@pytest.mark.parametrize("ridge", ["auto", 1e300])
+def test_kernel_values_beyond_all_products_are_refused(problem, ridge):
     X, y, _, _ = problem
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="try rescaling the features"):
-        RidgeKPCA(kernel=Linear()).fit(1e100 * X, y)
+        RidgeKPCA(kernel=Linear(), ridge=ridge).fit(2e153 * X, y)
 
 
 # --- how points may come ------------------------------------------------------------------------

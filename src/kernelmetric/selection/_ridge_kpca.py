@@ -35,6 +35,7 @@ from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
     boundary_rows,
     centred,
+    refuse_large,
     regression,
     ridge_of,
 )
@@ -538,12 +539,7 @@ def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
 def _lengths(A: np.ndarray) -> np.ndarray:
     """Lengths of columns, also where squares are out of range; refused where entries are."""
     largest = np.max(np.abs(A), axis=0, initial=0.0)
-    if not np.all(np.isfinite(largest)):
-        raise ValueError(
-            "Got points whose kernel values are too large to be multiplied, but expected products "
-            "within the range of float64: try rescaling the features, for instance with "
-            "StandardScaler."
-        )
+    refuse_large(largest)
     return largest * linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0)
 
 
