@@ -54,7 +54,7 @@ _LARGE_MARGIN = {
     "tol": 1e-3, "warm_start": False, "class_weight": None, "random_state": None, "verbose": False,
 }  # fmt: skip
 _REGRESSION = {
-    "n_components": None, "init": "auto", "reg": 0.0, "max_iter": 200, "tol": 1e-5,
+    "n_components": None, "init": "auto", "reg": "auto", "max_iter": 200, "tol": 1e-5,
     "warm_start": False, "random_state": None, "verbose": False,
 }  # fmt: skip
 DEFAULTS = {

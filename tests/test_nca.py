@@ -7,10 +7,10 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelmetric import NCA, memory_budget
+from kernelmetric import MLKR, NCA, Kernelized, memory_budget
 from kernelmetric.compute import Weights, mine_softmax, nca_loss
 from kernelmetric.compute.reductions import _softmax, _symmetric
-from kernelmetric.learners._nca import _variance, softmax_start
+from kernelmetric.learners._nca import shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
 
 pytestmark = pytest.mark.usefixtures("deadline")
@@ -307,7 +307,7 @@ def test_weights_beside_the_penalty_are_repeated_rows(noisy):
     w = np.random.RandomState(0).randint(1, 4, size=80)
     # A row is no neighbour of itself, but a copy is: the penalty alone is compared.
     counted, repeated = (
-        _variance(points, weights) * total
+        shrinking("shrink", points, weights) * total
         for points, weights, total in (
             (X, Weights(w.astype(float), w.astype(float)), w.sum()),
             (np.repeat(X, w, axis=0), None, w.sum()),
@@ -322,6 +322,19 @@ def test_beside_the_penalty_only_ratios_of_weights_matter(noisy):
     light, heavy = (NCA(2, reg="shrink").fit(X, y, sample_weight=s * w) for s in (1.0, 64.0))
     assert heavy.loss_ == pytest.approx(64.0 * light.loss_, rel=1e-6)
     assert light.loss_ != pytest.approx(NCA(2, reg="shrink").fit(X, y).loss_, rel=1e-2)
+
+
+def test_kernel_regression_shrinks_as_well(noisy):
+    X, _ = noisy
+    y = X[:, 0] + np.random.RandomState(1).standard_normal(len(X))
+    shrunk, free = (MLKR(reg=reg, tol=1e-3).fit(X, y) for reg in ("shrink", "auto"))
+    given = MLKR(reg=1e-3 * variance(X) * len(X), tol=1e-3).fit(X, y)
+    assert shrunk.loss_ == pytest.approx(given.loss_, rel=1e-6)
+    assert np.sum(shrunk.components_**2) < 0.5 * np.sum(free.components_**2)
+    metric = Kernelized(MLKR(), "rbf").fit(X[:100], y[:100])
+    assert metric.learner_.reg == "shrink"
+    with pytest.raises(ValueError, match="Got reg='norm'"):
+        MLKR(reg="norm").fit(X, y)
 
 
 def test_a_penalty_is_a_number_or_shrinks(noisy):

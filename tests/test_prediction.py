@@ -218,7 +218,7 @@ def test_of_pure_noise_no_less_is_expected_than_new_points_show(n, n_classes, dr
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("n", "draws"), [(30, 100), (100, 40), (300, 15)])
+@pytest.mark.parametrize(("n", "draws"), [(30, 100), (100, 40), (300, 15), (1000, 5)])
 def test_a_kernel_chosen_by_its_points_expects_no_less_of_noise(n, draws):
     expected, found = expected_and_found(None, n, draws)
     assert abs(expected - found) < (0.05 if n < 100 else 0.015)
@@ -454,6 +454,13 @@ def test_what_was_chosen_on_points_does_not_shorten_intervals(n, d, draws):
 @pytest.mark.parametrize(("n", "d", "draws"), [(30, 20, 100), (100, 3, 40), (300, 3, 15)])
 def test_a_kernel_chosen_by_its_points_does_not_shorten_intervals(n, d, draws):
     assert np.all(covered(None, n, d, draws) > np.array([0.8, 0.9]) - 0.015)
+
+
+@pytest.mark.parametrize("draws", [1, pytest.param(8, marks=pytest.mark.slow)])
+def test_intervals_of_one_fit_hold_what_they_promise(draws):
+    """Of more than 500 points: a learner that follows their noise would shorten them."""
+    held = covered(None, 800, 3, draws)
+    np.testing.assert_allclose(held, [0.8, 0.9], atol=0.05 if draws == 1 else 0.025)
 
 
 def test_intervals_are_wider_where_neighbours_disagree():

@@ -517,13 +517,6 @@ def test_a_large_gram_matrix_is_refused(problem, by_landmarks):
         RidgeKPCA(kernel="precomputed").fit(X @ X.T, y)
 
 
-@pytest.mark.parametrize("scale", [1e153, 1e160])
-def test_kernel_values_beyond_all_products_are_refused(scale, problem):
-    X, y, _, _ = problem
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="try rescaling the features"):
-        RidgeKPCA(kernel=Linear()).fit(scale * X, y)
-
-
 @pytest.mark.parametrize("scale", [1e-100, 1e100, 1e140])
 def test_the_unit_of_the_features_changes_no_coordinate_of_a_linear_kernel(scale, problem):
     X, y, _, _ = problem
@@ -539,6 +532,20 @@ def test_the_share_of_variance_is_that_of_the_leading_components(problem):
         plain = KPCA(5, kernel=RBF(gamma=0.3)).fit(X, sample_weight=w)
         assert 0 < plain.explained_variance_ratio_ < 0.99
         assert space.explained_variance_ratio_ == pytest.approx(plain.explained_variance_ratio_)
+
+
+def test_large_kernel_values_change_nothing(problem):
+    X, y, X_new, _ = problem
+    plain, large = (RidgeKPCA(kernel=Linear()).fit(scale * X, y) for scale in (1.0, 2.0**400))
+    Z, L = plain.transform(X_new), large.transform(2.0**400 * X_new)
+    np.testing.assert_allclose(L @ L.T, Z @ Z.T, atol=1e-9)
+
+
+@pytest.mark.parametrize("ridge", ["auto", 1e300])
+def test_kernel_values_beyond_all_products_are_refused(problem, ridge):
+    X, y, _, _ = problem
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="try rescaling the features"):
+        RidgeKPCA(kernel=Linear(), ridge=ridge).fit(2e153 * X, y)
 
 
 # --- how points may come ------------------------------------------------------------------------

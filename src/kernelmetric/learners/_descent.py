@@ -132,7 +132,11 @@ class GradientLearner(IterativeLearner):
         return {}
 
     def _check_reg(self) -> None:
-        check_number(self, "reg", Real, low=0, high=LARGEST)
+        reg: Any = self.reg
+        if "reg" not in getattr(self, "_where_labels_are_known", ()) or not isinstance(reg, str):
+            check_number(self, "reg", Real, low=0, high=LARGEST)
+        elif reg not in ("auto", "shrink"):
+            raise ValueError(f"Got reg={reg!r}, but expected a number >= 0, 'shrink' or 'auto'.")
 
     def _descent(self, *data: Any, **options: Any) -> Descent:
         """The problem, and how it is solved."""

@@ -19,7 +19,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.learners._base import centered, frobenius
 from kernelmetric.learners._descent import Descent, Found, GradientLearner
-from kernelmetric.learners._nca import softmax_start
+from kernelmetric.learners._nca import shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations, with_callbacks
 from kernelmetric.spaces import Gram
 
@@ -46,8 +46,10 @@ class MLKR(GradientLearner):
     init : {'auto', 'identity', 'pca', 'random'} or array of shape (r, d), default='auto'
         The first map. 'auto' is the identity at full rank, else principal directions. All but an
         array are scaled as in :class:`NCA`.
-    reg : float, default=0.0
-        Weight ρ of the squared Frobenius norm of L, where y has unit variance.
+    reg : float, 'shrink' or 'auto', default='auto'
+        Weight ρ of the squared Frobenius norm of L, where y has unit variance. 'shrink' is .001
+        times the variance of the points for each point. 'auto' is 0, and 'shrink' within
+        ``Kernelized`` on the coordinates of :class:`~kernelmetric.selection.RidgeKPCA`.
     max_iter : int, default=200
         The most L-BFGS iterations.
     tol : float, default=1e-5
@@ -100,13 +102,14 @@ class MLKR(GradientLearner):
 
     learns_from = "targets"
     _blocks, _bytes_of_pair = 2, 16
+    _where_labels_are_known = {"reg": "shrink"}  # noqa: RUF012 (what 'auto' is there)
 
     def __init__(
         self,
         n_components=None,
         *,
         init="auto",
-        reg=0.0,
+        reg="auto",
         max_iter=200,
         tol=1e-5,
         warm_start=False,
@@ -169,9 +172,11 @@ class MLKR(GradientLearner):
         start = self._start(
             X, no_classes, gram, rank, lambda L: softmax_start(L, X, weights), weights
         )
-        points, unit, reg = centered(X), _SMALL_ERROR * X.shape[0], float(self.reg)
+        points, total = centered(X), X.shape[0] if weights is None else weights.total
+        reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
+        reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total
         if weights is not None:
-            Y, unit = like(_unit_variance(to_numpy(Y), weights), X), _SMALL_ERROR * weights.total
+            Y = like(_unit_variance(to_numpy(Y), weights), X)
 
         def objective(L: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = mlkr_loss(like(L, points), points, Y, weights)

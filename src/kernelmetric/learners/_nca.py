@@ -216,14 +216,6 @@ class NCA(GradientLearner):
         if not isinstance(self.tol, str) or self.tol != "auto":
             super()._check_tol()
 
-    def _check_reg(self) -> None:
-        if not isinstance(self.reg, str):
-            super()._check_reg()
-        elif self.reg not in ("auto", "shrink"):
-            raise ValueError(
-                f"Got reg={self.reg!r}, but expected a number >= 0, 'shrink' or 'auto'."
-            )
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
@@ -250,7 +242,7 @@ class NCA(GradientLearner):
             )
         rank = self._check_n_components(X.shape[1])
         reg = 0.0 if isinstance(self.reg, str) else self.reg
-        pull = _PULL * _variance(X, weights) if self.reg == "shrink" else 0.0
+        pull = shrinking(self.reg, X, weights)
         start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X, weights), weights)
 
         def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
@@ -316,10 +308,12 @@ class NCA(GradientLearner):
         )
 
 
-def _variance(X: Any, weights: Weights | None) -> float:
-    """Mean squared distance of the points from their mean."""
+def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
+    """The weight of the penalty for each point, of their variance, where reg is 'shrink'."""
+    if not isinstance(reg, str) or reg != "shrink":
+        return 0.0
     total = X.shape[0] if weights is None else weights.total
-    return float(np.sum(about_mean(to_numpy(widened(X)), weights) ** 2)) / total
+    return _PULL * float(np.sum(about_mean(to_numpy(widened(X)), weights) ** 2)) / total
 
 
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:

@@ -35,6 +35,7 @@ from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
     boundary_rows,
     centred,
+    refuse_large,
     regression,
     ridge_of,
 )
@@ -248,7 +249,7 @@ class RidgeKPCA(Space):
         Y = _few_columns(Y)
         n, pairwise = X.shape[0], self.kernel_.pairwise
         with np.errstate(over="ignore"):
-            _refuse_overflow(n * np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
+            refuse_large(n * np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64))
         self.ridge_ = self._chosen_ridge(X, Y, targets, weights)
         self.written_kernel = self.kernel_
         self.kernel_ = without_ridge(self.kernel_)[0]
@@ -540,18 +541,8 @@ def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
 def _lengths(A: np.ndarray) -> np.ndarray:
     """Lengths of columns, also where squares are out of range; refused where entries are."""
     largest = np.max(np.abs(A), axis=0, initial=0.0)
-    _refuse_overflow(largest)
+    refuse_large(largest)
     return largest * linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0)
-
-
-def _refuse_overflow(sizes: Any) -> None:
-    """Refuse sums of kernel values beyond the numbers there are."""
-    if not np.all(np.isfinite(sizes)):
-        raise ValueError(
-            "Got points whose kernel values are too large to be multiplied, but expected products "
-            "within the range of float64: try rescaling the features, for instance with "
-            "StandardScaler."
-        )
 
 
 def _is_auto(value: Any) -> bool:

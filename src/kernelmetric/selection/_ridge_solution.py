@@ -125,8 +125,19 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tu
         shrunk = ridge / (values + ridge)
         kept = np.maximum(squares @ shrunk - q**2, shrunk.min() * (1.0 - q**2))
         errors.append(float(np.sum(((U @ (shrunk[:, None] * along)) / kept[:, None]) ** 2)))
+    refuse_large(errors)
     good = np.flatnonzero(np.asarray(errors) <= _AS_GOOD * min(errors))
     return float(_RIDGES[good[-1]] * level), spectrum
+
+
+def refuse_large(products: Any) -> None:
+    """Refuse kernel values of which products are out of range."""
+    if not np.all(np.isfinite(products)):
+        raise ValueError(
+            "Got points whose kernel values are too large to be multiplied, but expected products "
+            "within the range of float64: try rescaling the features, for instance with "
+            "StandardScaler."
+        )
 
 
 def boundary_rows(
