@@ -55,6 +55,7 @@ from kernelmetric import (
 from kernelmetric.kernelized import _arguments
 from kernelmetric.kernels import Columns, Delta
 from kernelmetric.learners import _margin, _nca
+from kernelmetric.prediction import _base
 from kernelmetric.selection import RidgeKPCA, _ridge_kpca, _ridge_solution
 from kernelmetric.spaces import _automatic, _kpca
 
@@ -64,6 +65,7 @@ LEARNERS = {
     "LMNN": LMNN(tol=1e-2),
     "LMCA": LMCA(2, tol=1e-2),
     "NCA": NCA(2, tol=1e-2),
+    "NCA, shrunk": NCA(2, reg="shrink", tol=1e-2),
     "MCML": MCML(tol=1e-2),
     "MLKR": MLKR(2, tol=1e-2),
     "DNE": DNE(2),
@@ -83,12 +85,13 @@ LEARNERS = {
     "scikit-learn's PCA": PCA(2),
 }
 
+RIDGES = ("ridge", "given ridge")  # spaces that know the labels
 PACKAGES = ("dask", "torch")  # whose arrays are inputs, where they are installed
 
 DIMENSIONS: dict[str, list[str]] = {
     "learner": list(LEARNERS),
     "kernel": ["auto", "aligned", "rbf", "with a ridge", "linear", "poly", "gram", "columns"],
-    "space": ["auto", "KPCA", "low rank", "landmarks", "random features", "trick", "ridge"],
+    "space": ["auto", "KPCA", "low rank", "landmarks", "random features", "trick", *RIDGES],
     "told": ["labels", "names", "numbers", "pairs", "row numbers", "triplets"],
     "weights": ["none", "ones", "whole", "fractions", "some zero", "classes"],
     "rows": ["plain", "copies", "constant", "offset", "rare class"],
@@ -98,6 +101,7 @@ DIMENSIONS: dict[str, list[str]] = {
         *(name for name in PACKAGES if importlib.util.find_spec(name)),
     ],
     "neighbors": ["feature", "input"],
+    "folds": ["two", "auto"],
     "route": ["alone", "Kernelized", "search", "classifier", "regressor", "pipeline"],
 }
 
@@ -219,7 +223,7 @@ REFUSALS = [
     Refusal(
         "requires y",
         ("told", "space", "route"),
-        lambda told, space, route: told in NOT_ROWS and space == "ridge" and route in INSIDE,
+        lambda told, space, route: told in NOT_ROWS and space in RIDGES and route in INSIDE,
     ),
     Refusal(
         "RandomFeatures expected|fits failed",
@@ -292,7 +296,7 @@ REFUSALS = [
         "Gram matrix of 48 points|Gram matrix of",
         ("kernel", "space", "size", "route"),
         lambda kernel, space, size, route: (
-            kernel == "gram" and space == "ridge" and size != "exact" and route in INSIDE
+            kernel == "gram" and space in RIDGES and size != "exact" and route in INSIDE
         ),
     ),
 ]
@@ -394,6 +398,15 @@ def triples() -> list[Case]:
             ("MLKR", "numbers", "regressor"),
         ]
     ]
+    left_out = [
+        {"learner": learner, "told": told, "route": route, "size": size, "weights": weights}
+        | {"folds": "auto"}
+        for learner, told, route in [
+            ("NCA", "labels", "classifier"),
+            ("MLKR", "numbers", "regressor"),
+        ]
+        for size, weights in itertools.product(["single", "landmarks"], ["none", "some zero"])
+    ]
     elsewhere = [
         {"learner": "LMNN", "kernel": "with a ridge", "size": size, "neighbors": "input"}
         for size in ("exact", "boundary")
@@ -404,7 +417,7 @@ def triples() -> list[Case]:
         Case(usual | own, sum(DIMENSIONS[name].index(own[name]) for name in own) % 2 == 1)
         for own in [*many, *repeated]
     ]
-    whole = [*tables, *searches, *predictions, *elsewhere]
+    whole = [*tables, *searches, *predictions, *left_out, *elsewhere]
     return [*halved, *(Case(usual | own) for own in whole)]
 
 
@@ -427,6 +440,7 @@ def shrunk(monkeypatch: Any, size: str) -> None:
     monkeypatch.setattr(_kpca, "_DENSE_ROWS", 10)
     monkeypatch.setattr(_ridge_kpca, "_DENSE_ROWS", 10)
     monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 20)
+    monkeypatch.setattr(_base, "FEW", 20)
     if size == "single":
         monkeypatch.setattr(_ridge_kpca, "DOUBLE_ROWS", 20)
         return
@@ -549,6 +563,7 @@ def space(case: Case) -> Any:
         "random features": RandomFeatures(40, n_components=6, random_state=0),
         "trick": KernelTrick(),
         "ridge": RidgeKPCA(6),
+        "given ridge": RidgeKPCA(ridge=0.3),
     }.get(case["space"], "auto")
 
 
@@ -558,14 +573,14 @@ def estimator(case: Case) -> Any:
     if case["weights"] == "classes" and "class_weight" in learner.get_params():
         learner.set_params(class_weight="balanced")
     metric = Kernelized(learner, kernel(case), space(case), case["neighbors"], random_state=0)
-    route = case["route"]
+    route, cv = case["route"], 2 if case["folds"] == "two" else "auto"
     if route == "alone":
         return learner
     if route == "search":
         return KernelizedCV(learner, [kernel(case)], 3, space=space(case), random_state=0)
     if route == "classifier":
         balanced = "balanced" if case["weights"] == "classes" else None
-        return MetricClassifier(metric, cv=2, class_weight=balanced)
+        return MetricClassifier(metric, cv=cv, class_weight=balanced)
     if route == "regressor":
-        return MetricRegressor(metric, cv=2)
+        return MetricRegressor(metric, cv=cv)
     return make_pipeline(FunctionTransformer(), metric) if route == "pipeline" else metric

@@ -531,6 +531,17 @@ def test_fit_transform_fits_and_waits(workers):
     assert_allclose(space.fit_transform(DX), clone(space).fit_transform(X), atol=1e-8)
 
 
+def test_rows_of_a_fit_are_placed_as_if_they_were_left_out(workers):
+    metric = Kernelized(LDA(), "rbf")
+    w = np.where(np.arange(len(X)) % 7 == 0, 0.0, 1.0)
+    for given in ({}, {"sample_weight": w}):
+        expected = clone(metric).fit_transform(X, Y, **given)
+        found = metric.fit_transform(DX, DY, **given)
+        assert found.chunks[0] == DX.chunks[0]
+        assert_allclose(found, expected, atol=1e-6)
+        assert np.abs(expected - metric.transform(X)).max() > 1e-3
+
+
 def test_predictions_are_lazy_and_a_score_is_a_number(workers):
     model = MetricClassifier(LDA(), cv=3).fit(DX, DY)
     here = MetricClassifier(LDA(), cv=3).fit(X, Y)

@@ -350,7 +350,7 @@ def takes_weights(case):
 
 SUMS = ("LDA", "RCA")
 FIXED = ("rbf", "with a ridge", "linear", "poly", "columns")
-DESCENTS = ("LMNN", "LMCA", "NCA", "MCML")
+DESCENTS = ("LMNN", "LMCA", "NCA", "NCA, shrunk", "MCML")
 
 FURTHER = [
     (

@@ -101,9 +101,11 @@ def test_every_kernel_is_the_same_in_onnx(kernel, labelled, fresh):
 )
 def test_kernels_of_digits_are_the_same_in_onnx_to_1e_5(kernel, digits):
     X, y, new = digits
-    metric = Kernelized(DNE(9), kernel).fit(X, y)
+    # Predictions cancel terms of either sign: of fifth powers, that costs float32 a digit.
+    powers = isinstance(kernel, KernelAlignment) and kernel.kernels is not None
+    metric = Kernelized(DNE(9), kernel, KPCA() if powers else "auto").fit(X, y)
     assert difference(metric, new) < 1e-6
-    assert difference(metric, X) < 1e-6  # training points, which a ridge tells from all others
+    assert difference(metric, X) < 1e-6  # training points are mapped as all others
     assert difference(metric, new, precision="float32") < 1e-5
 
 
@@ -289,12 +291,13 @@ def test_the_stated_loss_bounds_that_on_new_points(kernel, digits):
     np.testing.assert_allclose(metric.transform(new), before, atol=1e-9 * scale)
 
 
-def test_more_landmarks_lose_less(digits):
+@pytest.mark.parametrize(("space", "most"), [(KPCA(), 0.02), ("auto", 0.1)], ids=repr)
+def test_more_landmarks_lose_less(space, most, digits):
     X, y, new = digits
-    metric = Kernelized(DNE(9), "rbf").fit(X, y)
+    metric = Kernelized(DNE(9), "rbf", space).fit(X, y)
     errors = [distance_error(metric, compress(metric, m), new) for m in (20, 60, 180)]
     assert errors[0] > errors[1] > errors[2]
-    assert errors[2] < 0.02
+    assert errors[2] < most
 
 
 def test_a_map_that_landmarks_can_hold_loses_nothing(digits):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from numbers import Integral
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -217,12 +216,11 @@ def space_for(
     # Only for who needs labels: others, such as clusterers, must not see them.
     labelled = learner is not None and get_tags(learner).target_tags.required
     if labelled and not (kernel.pairwise and n_samples > MOST_PAIRWISE):
-        seed = 0 if random_state is None else random_state
+        space = RidgeKPCA(random_state=0 if random_state is None else random_state)
         why = "the learner needs labels: predictions of left-out points, and components"
-        space = RidgeKPCA(random_state=seed)
         wanted = getattr(learner, "n_components", None)
-        if isinstance(wanted, Integral) and wanted > space._n_leading(n_samples):
-            space.set_params(n_components=int(wanted))  # as many as the learner is to keep
+        if isinstance(wanted, Integral) and int(wanted) > space._n_leading(n_samples):
+            space.set_params(n_components=int(wanted))  # a map of that rank has them all
         return space, why
     space = automatic_space(n_samples, random_state, paired=paired)
     told = "pairs of " if paired else ""

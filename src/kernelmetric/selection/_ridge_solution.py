@@ -87,8 +87,7 @@ def _in_place(
     K.reshape(-1)[:: gram.n + 1] += np.float32(ridge)
     first = float(K[0, 0])
     alpha, _ = solve_in_place(K, U[:, some])
-    own, shift = inverse_diagonal_in_place(K, first)
-    own = (own - q**2 / (along + ridge + shift)) * (1.0 + shift / ridge)
+    own = inverse_diagonal_in_place(K, first) - q**2 / (along + ridge)
     return (alpha * values[some]) @ Vt[some], own
 
 

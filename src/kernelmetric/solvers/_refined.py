@@ -8,6 +8,7 @@ from scipy import linalg
 _ATTEMPTS = 6  # shifts to try, each ten times the one before
 _SHIFT = 4.0  # of the rounding of a factor, as an eigenvalue
 _TILE = 1024  # rows that are copied at a time
+_PROBES, _TERMS = 128, 6  # random vectors, and powers, that tell what a shift has changed
 _LOOSEST = 1e-2  # residual beyond which a solution is none
 
 
@@ -38,21 +39,28 @@ def solve_in_place(
     return X, B - R
 
 
-def inverse_diagonal_in_place(K: np.ndarray, first: float) -> tuple[np.ndarray, float]:
-    """Diagonal of the inverse of a K that :func:`solve_in_place` has left, and what K had more.
+def inverse_diagonal_in_place(K: np.ndarray, first: float) -> np.ndarray:
+    """Diagonal of the inverse of a K that :func:`solve_in_place` has left.
 
-    ``first`` was the first entry of K. Its factor, which is inverted here, is that of ``K + shift
-    I`` with a shift of some roundings.
+    ``first`` was the first entry of K. Its factor, which is inverted here, is that of ``K + s I``
+    with a shift s of some roundings. With ``G = (K + s I)⁻¹``, the inverse of K has the diagonal of
+    ``G + s G² + s² G³ + ...``; random vectors tell that of what comes after G, to about an eighth.
     """
     shift = max(float(K[0, 0]) ** 2 - first, 0.0)
+    V = np.random.RandomState(0).standard_normal((len(K), _PROBES)).astype(np.float32)
+    V, _ = linalg.lapack.spotrs(K.T, V, lower=1)
+    more, term = V.astype(np.float64), V
+    for _ in range(_TERMS if shift > 0 else 0):
+        term = np.float32(shift) * linalg.lapack.spotrs(K.T, term, lower=1)[0]
+        more += term
     inverse, fault = linalg.lapack.strtri(K.T, lower=1, overwrite_c=1)
     if fault:
         raise linalg.LinAlgError(f"Got a factor with a zero at {fault}, but expected none.")
-    own = np.empty(len(K))
+    own = shift * np.mean(V * more, axis=1)
     for start in range(0, len(K), _TILE):
         columns = slice(start, start + _TILE)
-        own[columns] = np.sum(np.tril(inverse[start:, columns]) ** 2, axis=0, dtype=np.float64)
-    return own, shift
+        own[columns] += np.sum(np.tril(inverse[start:, columns]) ** 2, axis=0, dtype=np.float64)
+    return own
 
 
 def _solved(

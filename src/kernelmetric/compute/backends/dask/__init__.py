@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from kernelmetric.compute.backends.dask._driver import run_there
-from kernelmetric.compute.backends.dask._lazy import LAZY, by_chunks
+from kernelmetric.compute.backends.dask._lazy import LAZY, by_chunks, placed_rows
 
 
 def call(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -32,6 +32,10 @@ def call(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, 
         fitted = run_there(estimator, "fit", args, options)
         if last == "predict" and hasattr(fitted, "labels_"):
             return fitted.labels_
+        placed = getattr(getattr(fitted, "best_estimator_", fitted), "embedding_", None)
+        if last == "transform" and placed is not None:  # rows as if they were left out
+            weights = options.get("sample_weight")
+            return placed_rows(fitted, X, placed, weights)
         return getattr(fitted, last)(X)
     if method in LAZY:
         return by_chunks(estimator, method, args, options)

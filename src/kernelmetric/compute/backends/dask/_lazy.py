@@ -50,6 +50,20 @@ def by_chunks(estimator: Any, method: str, args: tuple[Any, ...], options: dict[
     )
 
 
+def placed_rows(fitted: Any, X: Any, places: Any, sample_weight: Any) -> Any:
+    """Where a fit has its rows, in chunks; rows without weight, which it has not seen, as new."""
+    as_new = fitted.transform(X)
+    known = not any(map(math.isnan, as_new.shape))
+    chunks = as_new.chunks if known else "auto"
+    if sample_weight is None:
+        return da.from_array(np.asarray(places), chunks=chunks)
+    (weights,) = dask.compute(sample_weight)
+    rows = np.flatnonzero(np.asarray(weights))
+    found = np.array(as_new)
+    found[rows] = places
+    return da.from_array(found, chunks=chunks)
+
+
 def _bound(names: tuple[str, str], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     given = {**dict(zip(names, args, strict=False)), **options}
     return given.get(names[0]), given.get(names[1])
