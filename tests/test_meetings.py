@@ -104,9 +104,7 @@ def is_spectral(case):
     ],
     ids=lambda i: f"{i}: {CASES[i]}",
 )
-@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_any_two_options_meet(number, half, monkeypatch, tmp_path):
-    """Half of what a fit promises is looked at; the other half in slow runs, and in other cases."""
+def test_any_two_options_meet(number, monkeypatch, tmp_path):
     case = CASES[number]
     shrunk(monkeypatch, case["size"])
     against = refusals(case.values)
@@ -119,9 +117,9 @@ def test_any_two_options_meet(number, half, monkeypatch, tmp_path):
     names_rows_that_count(case, first)
     keeps_its_own(case, first)
     is_restored(case, first, tmp_path)
-    due = [check for check, when in FURTHER if when(case)]
-    for check in due[(number + half) % 2 :: 2]:
-        check(case, first)
+    for check, when in FURTHER:
+        if when(case):
+            check(case, first)
 
 
 def names_rows_that_count(case, first):
@@ -442,7 +440,14 @@ FURTHER = [
             and case["weights"] in ("none", "classes")
         ),
     ),
-    (a_second_fit_forgets_the_first, lambda case: case["route"] != "search"),
+    (
+        a_second_fit_forgets_the_first,
+        lambda case: (
+            case["route"] != "search"
+            # on the other points the aligned kernel is too narrow for the means of k-means
+            and not (case["kernel"] == "aligned" and case["space"] == "landmarks")
+        ),
+    ),
     (is_repeated, lambda case: case["route"] == "search"),
     (
         ones_are_no_weights,
@@ -453,7 +458,14 @@ FURTHER = [
     (recipe_is_the_same, lambda case: case["route"] == "Kernelized"),
     (
         another_order_is_the_same,
-        lambda case: is_spectral(case) and case["told"] in BY_ROWS,
+        lambda case: (
+            is_spectral(case)
+            and case["told"] in BY_ROWS
+            # of copies that count unlike, the order says which is the neighbour
+            and not (case["rows"] == "copies" and case["weights"] in ("whole", "fractions"))
+            # scikit-learn's sums in single precision lose the digits that an offset leaves
+            and not (case["rows"] == "offset" and case["input"] == "float32")
+        ),
     ),
     (
         zero_weight_is_absence,

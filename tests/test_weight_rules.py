@@ -80,8 +80,8 @@ class Case(NamedTuple):
         new = data["new"]
         if hasattr(model, "predict_interval"):
             return np.hstack([model.predict(new)[:, None], model.predict_interval(new)])
-        if hasattr(model, "predict_proba"):
-            return model.predict_proba(new)
+        if hasattr(model, "predict_proba") and not isinstance(model, KernelizedCV):
+            return model.predict_proba(new)  # of a search, they are shares of a few neighbours
         Z = model.transform(new)
         return np.linalg.norm(Z[:, None] - Z, axis=2)
 

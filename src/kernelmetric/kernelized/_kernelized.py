@@ -409,14 +409,14 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
                     raise
                 interrupted = stop  # the learner kept the best map so far, and so do we
             self.kernel_, self.space_, self.learner_ = space.kernel_, space, learner
-            self._keep_places(X, Z, y)
+            self._keep_places(X, Z, supervision)
             self.recipe_ = used(recipe, space, learner, X.shape[0], schema)
             self._folded = FoldedMap()
         if interrupted is not None:
             raise interrupted
         return Z, result
 
-    def _keep_places(self, X: Any, Z: Any, y: Any) -> None:
+    def _keep_places(self, X: Any, Z: Any, supervision: Supervision) -> None:
         """Keep where training rows lie, in a space that places them as if they were left out."""
         self.embedding_ = self.n_neighbors_ = self._training_table = None
         knows = getattr(self.space_, "knows_labels", False) and isinstance(self.learner_, Metric)
@@ -424,7 +424,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             return
         with config_context(transform_output="default"):
             self.embedding_ = in_dtype_of(Z, self.learner_.transform(Z))
-        self.n_neighbors_ = chosen_voters(self.embedding_, y)
+        self.n_neighbors_ = chosen_voters(self.embedding_, supervision.y, supervision.weights)
         self._training_table = fingerprint(X)
 
     def _streams(self) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import is_sparse, nearest_neighbors, streamed, to_numpy
+from kernelmetric.compute import Weights, is_sparse, nearest_neighbors, streamed, to_numpy
 from kernelmetric.graphs import coded_targets
 from kernelmetric.solvers import evenly
 
@@ -26,7 +26,7 @@ def fingerprint(X: Any) -> str | None:
     return digest.hexdigest()
 
 
-def chosen_voters(E: Any, y: Any) -> int | None:
+def chosen_voters(E: Any, y: Any, weights: Weights | None = None) -> int | None:
     """How many neighbours predict rows best that are left out; None of too few rows."""
     E = to_numpy(E)
     n = len(E)
@@ -44,8 +44,9 @@ def chosen_voters(E: Any, y: Any) -> int | None:
     if targets.values is None:
         hits = np.cumsum(targets.key[found] == targets.key[rows, None], axis=1)
         classes = targets.key.max() + 1
-        losses = -np.log((hits + 1.0 / classes) / (counts + 1.0)).mean(axis=0)
+        losses = -np.log((hits + 1.0 / classes) / (counts + 1.0))
     else:
         means = np.cumsum(targets.values[found], axis=1) / counts[:, None]
-        losses = np.sum((means - targets.values[rows, None]) ** 2, axis=(0, 2))
-    return min(numbers, key=lambda number: float(losses[number - 1]))
+        losses = np.sum((means - targets.values[rows, None]) ** 2, axis=2)
+    errors = np.average(losses, axis=0, weights=None if weights is None else weights.shares[rows])
+    return min(numbers, key=lambda number: float(errors[number - 1]))

@@ -345,8 +345,7 @@ class RidgeKPCA(Space):
             )
             U = self._leading(gram)
             C = to_numpy(gram.centred_times(gram.array(U))).astype(np.float64)
-            values = linalg.norm(C, axis=0)
-            _refuse_overflow(values)
+            values = _lengths(C)
             some = values > gram.round_off
             U, C = (A[:, some] / np.sqrt(values[some]) for A in (U, C))
             C = gram.unscaled(C)
@@ -433,8 +432,7 @@ class RidgeKPCA(Space):
         """What takes predictions and components to coordinates: scales, and a rotation."""
         Z = np.sqrt(counts)[:, None] * np.hstack([F, C])
         p = F.shape[1]
-        sizes = linalg.norm(Z[:, :p]), linalg.norm(Z[:, p:])
-        _refuse_overflow(sizes)
+        sizes = [float(_lengths(part.reshape(-1, 1))[0]) for part in (Z[:, :p], Z[:, p:])]
         share = _SHARE * sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
         scales = np.append(np.ones(p), np.full(C.shape[1], share))
         Z *= scales
@@ -537,14 +535,16 @@ def _of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
     return (sums / masses[:, None])[group]
 
 
-def _refuse_overflow(sizes: Any) -> None:
-    """Refuse lengths of columns beyond the numbers there are."""
-    if not np.all(np.isfinite(sizes)):
+def _lengths(A: np.ndarray) -> np.ndarray:
+    """Lengths of columns, also where squares are out of range; refused where entries are."""
+    largest = np.max(np.abs(A), axis=0, initial=0.0)
+    if not np.all(np.isfinite(largest)):
         raise ValueError(
             "Got points whose kernel values are too large to be multiplied, but expected products "
             "within the range of float64: try rescaling the features, for instance with "
             "StandardScaler."
         )
+    return largest * linalg.norm(A / np.where(largest > 0, largest, 1.0), axis=0)
 
 
 def _is_auto(value: Any) -> bool:
