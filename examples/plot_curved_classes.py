@@ -28,6 +28,6 @@ figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 accuracy = KNeighborsClassifier(1).fit(X, y).score(X_new, y_new)
 plot_embedding(X_new, y_new, ax=axes[0], title=f"as they are: {accuracy:.0%}")
 for ax, (name, metric) in zip(axes[1:], metrics.items(), strict=True):
-    Z, Z_new = metric.transform(X), metric.transform(X_new)
+    Z, Z_new = metric.places(X), metric.transform(X_new)
     accuracy = KNeighborsClassifier(1).fit(Z, y).score(Z_new, y_new)
     plot_embedding(Z_new, y_new, ax=ax, title=f"{name}: {accuracy:.0%}")

@@ -1,9 +1,9 @@
 """
-Where the nearest neighbour changes its mind
-============================================
+Where the nearest neighbours change their mind
+==============================================
 
 Two moons in two features, and two further features that are noise. The colour of the background is
-the answer of the nearest neighbour for a point of the plane.
+the answer of the nearest neighbour for a point of the plane, or of as many as the metric chose.
 """
 
 import numpy as np
@@ -35,8 +35,8 @@ across, up = np.meshgrid(np.linspace(-1.6, 2.6, 160), np.linspace(-1.2, 1.7, 120
 plane = np.column_stack([across.ravel(), up.ravel(), np.zeros((across.size, 2))])
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
 for ax, (name, metric) in zip(axes, metrics.items(), strict=True):
-    transform = metric.transform if metric is not None else np.asarray
-    knn = KNeighborsClassifier(1).fit(transform(X), y)
+    places, transform = (metric.places, metric.transform) if metric else (np.asarray, np.asarray)
+    knn = KNeighborsClassifier(getattr(metric, "n_neighbors_", 1)).fit(places(X), y)
     accuracy = knn.score(transform(X_new), y_new)
     answers = knn.predict(transform(plane)).reshape(across.shape)
     ax.contourf(across, up, answers, levels=[-0.5, 0.5, 1.5], colors=["C0", "C1"], alpha=0.25)

@@ -11,11 +11,11 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernelmetric import DNE, RBF, Kernelized, compress
+from kernelmetric import DNE, KPCA, RBF, Kernelized, compress
 
 X, y = load_digits(return_X_y=True)
 X, X_new, y, y_new = train_test_split(X / 16, y, train_size=800, random_state=0, stratify=y)
-metric = Kernelized(DNE(20), kernel=RBF(gamma="median")).fit(X, y)
+metric = Kernelized(DNE(20), kernel=RBF(gamma="median"), space=KPCA()).fit(X, y)
 
 
 def accuracy(metric):

@@ -52,8 +52,7 @@ new = np.arange(len(words)) % 3 == 0
 old_words = [word for word, is_new in zip(words, new, strict=True) if not is_new]
 new_words = [word for word, is_new in zip(words, new, strict=True) if is_new]
 metric = Kernelized(LFDA(2, shrinkage=0.3), kernel="precomputed")
-metric.fit(string_kernel(old_words, old_words), language[~new])
-Z_old = metric.transform(string_kernel(old_words, old_words))
+Z_old = metric.fit_transform(string_kernel(old_words, old_words), language[~new])
 Z_new = metric.transform(string_kernel(new_words, old_words))
 right = KNeighborsClassifier(5).fit(Z_old, language[~new]).score(Z_new, language[new])
 

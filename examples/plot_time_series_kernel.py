@@ -45,7 +45,7 @@ metrics = {
 }
 accuracies = {"Euclidean": KNeighborsClassifier(1).fit(X, y).score(X_new, y_new)}
 for name, metric in metrics.items():
-    knn = KNeighborsClassifier(1).fit(metric.transform(X), y)
+    knn = KNeighborsClassifier(metric.n_neighbors_).fit(metric.embedding_, y)
     accuracies[name] = knn.score(metric.transform(X_new), y_new)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3), layout="constrained")
@@ -54,5 +54,5 @@ for i in range(6):
 left.set(title="six of 60 series, by kind", xlabel="time", yticks=[])
 bars = right.barh(list(accuracies), list(accuracies.values()))
 right.bar_label(bars, fmt="{:.2f}", padding=3)
-right.set(xlim=(0.4, 1.08), xlabel="accuracy of the nearest neighbour")
+right.set(xlim=(0.4, 1.08), xlabel="accuracy of the nearest neighbours")
 right.invert_yaxis()

@@ -85,7 +85,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         The folds, as in ``GridSearchCV``: an integer means stratified folds without shuffling.
     n_components : int, None or list of them, default=None
         The ranks: how many coordinates of the kernel's space the learner sees. None is as many
-        as the space gives, which is full rank up to 2,000 points.
+        as the space gives. In a list, ranks of a given kernel are those of :class:`KPCA`.
     space : Space or 'auto', default='auto'
         Where coordinates come from, as in :class:`Kernelized`, where 'auto' means the same for
         each kernel; of the ready-made ones, all but :class:`KernelTrick`, whose coordinates cannot
