@@ -182,9 +182,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     ) -> list[Fold]:
         """Fit the metric on all points; coordinates of points that metrics have not seen.
 
-        Of classes, a metric whose space leaves points out gives them by its one fit. Of 500 points
-        or fewer, whose labels a kernel and a map that were chosen with them know, all is fitted in
-        folds; of numbers always, since maps learned from them know more, and intervals promise.
+        A metric whose space leaves points out gives them by its one fit. Of 500 points or fewer,
+        whose labels a kernel and a map that were chosen with them know, all is fitted in folds.
         """
         (X,) = indexable(X)
         if not classes and np.max(np.abs(y)) > _LARGEST:
@@ -199,8 +198,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         refuse_signed(metric)
         n_given = self.__dict__.pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
-        if self._chooses_folds and classes and len(y) > FEW and leaves_out(metric):
-            own = own_scores(metric, E, y, int(np.max(y)) + 1)
+        if self._chooses_folds and len(y) > FEW and leaves_out(metric):
+            own = own_scores(metric, E, y, int(np.max(y)) + 1 if classes else 0)
             folds = [left_out_fold(E, self.random_state, own)]
         else:
             cv = _FOLDS if self._chooses_folds else self.cv

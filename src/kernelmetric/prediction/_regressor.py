@@ -55,9 +55,10 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         and ``transform``. None is ``Kernelized(MLKR())``. A metric that is not fitted again
         (``FrozenEstimator``) must not have seen X, or intervals are too short.
     cv : 'auto', int, splitter or list of splits, default='auto'
-        How points are held out; 'auto' is five folds, in each of which the metric is fitted again.
-        Of a number of folds only as many are fitted as hold 1,000 points out. Where rows belong
-        together, such as several of one patient, give splits that keep them together.
+        How points are held out. 'auto' takes the places that the metric's one fit gives points
+        left out. Of up to 500 points, and where the metric has no such places, it is fitted again
+        in five folds. Of a number of folds only as many are fitted as hold 1,000 points out. Where
+        rows belong together, such as several of one patient, give splits that keep them together.
     index : str, default=None
         None searches neighbours exactly. Otherwise what ``faiss.index_factory`` makes of the
         learned coordinates, such as 'HNSW32', for many training points.
@@ -100,8 +101,8 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
 
     Notes
     -----
-    A fit takes about 1 + 4/5 times ``cv`` fits of the metric. Another order of rows makes other
-    folds.
+    With folds a fit takes about 1 + 4/5 times ``cv`` fits of the metric, above 500 points by
+    default little more than one. Another order of rows makes other folds.
 
     Intervals are cross-conformal [1]_: a point is within that of coverage 0.9 where its residual,
     divided by the spread of its neighbours' targets and a floor, is below the 0.9-quantile of those
