@@ -208,6 +208,8 @@ class Metric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeviceMixin):
 
 def places_of(metric: Any, X: Any) -> Any:
     """Where rows lie: what a metric keeps of the table it was fitted to, else its ``transform``."""
+    if isinstance(metric, Pipeline) and len(metric.steps) > 1:
+        return places_of(metric[-1], metric[:-1].transform(X))
     return getattr(metric, "places", metric.transform)(X)
 
 

@@ -38,7 +38,7 @@ def command() -> click.Command:
         """Watch linear learners and their kernel versions compete.
 
         Euclidean distance, NCA, LMNN and DNE, and the kernel versions KNCA, KLMNN and KDNE, are
-        compared by the accuracy of the nearest neighbour, on generated data and on data that
+        compared by the accuracy of the nearest neighbours, on generated data and on data that
         come with scikit-learn.
         """
         from kernelmetric.demo import Demo
@@ -75,7 +75,7 @@ def _run_demo(demo: Demo, out: Path, *, quiet: bool, as_json: bool) -> int:
     talk.answer(_result(demo, cells, files, finished))
     if cells:
         n_splits = max(cell.split for cell in cells) + 1
-        title = f"Accuracy of the nearest neighbour in %, mean±std over {n_splits} splits"
+        title = f"Accuracy of neighbours in %, mean±std over {n_splits} splits"
         talk.show(rich_table(cells, title=title))
     noted = sum(bool(cell.note) for cell in cells)
     if noted:

@@ -12,7 +12,7 @@ from kernelmetric.cli._options import data_argument, device_option, output_optio
 from kernelmetric.cli._study import telling_columns
 from kernelmetric.cli._talk import Talk, sentences
 from kernelmetric.compute import nearest_neighbors
-from kernelmetric.metric import refuse_signed
+from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed
 from kernelmetric.tables._cells import is_gap
 
@@ -108,7 +108,7 @@ def find_neighbors(
     frame = typed(frame[shown])
     if queries is None:
         # one more, since the query itself is among them
-        Z = model.transform(X)
+        Z = places_of(model, X)
         Q = Z[rows]
         indices, _ = nearest_neighbors(Z, min(k + 1, len(Z)), queries=Q)
     else:
@@ -142,7 +142,7 @@ def _embed_together(model: Any, X: Any, queries: Any) -> tuple[np.ndarray, np.nd
     columns = [both.iloc[:, i] for i in range(both.shape[1])]
     alike = both.groupby(columns, dropna=False, sort=False, observed=True).ngroup().to_numpy()
     first = np.unique(alike, return_index=True)[1][alike]  # the first row with these values
-    E = np.concatenate([model.transform(X), model.transform(queries)])[first]
+    E = np.concatenate([places_of(model, X), model.transform(queries)])[first]
     return E[: len(X)], E[len(X) :]
 
 

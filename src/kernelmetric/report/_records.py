@@ -10,7 +10,7 @@ import numpy as np
 class Cell(NamedTuple):
     """One fit: one method on one split of one data set.
 
-    ``accuracy`` is that of the nearest neighbour; ``note`` are warnings; ``megabytes`` is the most
+    ``accuracy`` is that of the nearest neighbours; ``note`` are warnings; ``megabytes`` is the most
     memory of the process meanwhile, 0 where it was not measured.
     """
 
@@ -24,7 +24,7 @@ class Cell(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One picture of an embedding: training points, test points and what 1-NN says of them."""
+    """One picture of an embedding: training points, test points and what their neighbours say of them."""
 
     dataset: str
     method: str

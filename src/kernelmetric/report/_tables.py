@@ -41,14 +41,14 @@ def markdown_table(cells: Iterable[Cell]) -> str:
     >>> from kernelmetric.report import Cell, markdown_table
     >>> cells = [Cell("iris", "NCA", 0, 0.9, 0.1), Cell("iris", "KNCA", 0, 1.0, 0.1)]
     >>> print(markdown_table(cells))
-    | 1-NN accuracy, % | NCA | KNCA |
+    | accuracy of neighbours, % | NCA | KNCA |
     |---|---|---|
     | iris | 90.0 ± 0.0 | **100.0 ± 0.0** |
     """
     table = summarize(cells)
     methods = _methods(table)
     lines = [
-        "| " + " | ".join(["1-NN accuracy, %", *methods]) + " |",
+        "| " + " | ".join(["accuracy of neighbours, %", *methods]) + " |",
         "|" + "---|" * (len(methods) + 1),
     ]
     for dataset, row in table.items():

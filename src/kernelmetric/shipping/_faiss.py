@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import map_rows, take_rows, to_numpy
-from kernelmetric.metric import refuse_signed
+from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.prediction._neighbors import filled_index
 from kernelmetric.shipping._extras import require
 from kernelmetric.shipping._maps import MOST_LOST
@@ -85,8 +86,12 @@ def _refuse_lost(Z: np.ndarray) -> None:
 
 
 def _coordinates(metric: Any, X: Any) -> np.ndarray:
-    """Learned coordinates, a block of rows after the other."""
+    """Learned coordinates, of the table of the fit those that it kept, else block after block."""
     X = X if hasattr(X, "shape") else np.asarray(X)
+    last = metric[-1] if isinstance(metric, Pipeline) else metric
+    if getattr(last, "embedding_", None) is not None:
+        with config_context(transform_output="default"):
+            return to_numpy(places_of(metric, X))
 
     def work(rows: slice) -> np.ndarray:
         # of a data frame, rows with their column names, which the metric may want to see
