@@ -71,7 +71,7 @@ def test_every_default_is_the_one_that_the_docstring_says(module):
         ("NCA", {"max_iter": 200, "tol": "auto", "solver": "lbfgs", "eps": 0.01, "reg": "auto"}),
         ("LMNN", {"n_neighbors": 3, "c": 1.0, "max_iter": 500, "tol": 1e-3, "solver": "lbfgs"}),
         ("LMCA", {"n_neighbors": 3, "c": 1.0, "max_iter": 500, "tol": 1e-3, "reg": 0.0}),
-        ("MLKR", {"max_iter": 200, "tol": 1e-5, "reg": 0.0, "init": "auto"}),
+        ("MLKR", {"max_iter": 200, "tol": 1e-5, "reg": "auto", "init": "auto"}),
         ("MCML", {"max_iter": 500, "tol": 1e-5, "reg": 0.0}),
         ("ITML", {"gamma": 1.0, "percentiles": (5, 95), "max_pairs": 2000, "tol": 1e-3}),
         ("MMC", {"reg": 1e-6, "max_pairs": 200_000, "tol": 1e-3, "max_iter": 2000}),

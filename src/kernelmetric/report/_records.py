@@ -24,7 +24,7 @@ class Cell(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One picture of an embedding: training points, test points and what their neighbours say of them."""
+    """One picture of an embedding: training points, test points and what neighbours say of them."""
 
     dataset: str
     method: str

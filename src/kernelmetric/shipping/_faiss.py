@@ -28,7 +28,8 @@ def to_faiss(metric: Any, X: Any, *, factory: str = "Flat") -> Any:
     metric : fitted metric
         Anything with ``transform``, a pipeline too.
     X : array-like of shape (n_samples, n_features)
-        The points to search among.
+        The points to search among. Those that a metric in the automatic space was fitted to lie
+        where they would be had they been left out, see :meth:`Kernelized.places`.
     factory : str, default='Flat'
         What ``faiss.index_factory`` makes: 'Flat' is exact; 'HNSW32' or 'IVF256,Flat' are faster
         for many points and miss some neighbours. Trained on X where it needs that.
