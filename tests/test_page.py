@@ -23,7 +23,14 @@ from kernelmetric.evaluation import ClassScores, holdout
 from kernelmetric.inspection import explain_pair
 from kernelmetric.report import _page_reasons, plot_loss_curve, plot_neighbors, report_page, visible
 from kernelmetric.report._page_charts import curve_svg
-from kernelmetric.report._page_data import choose_points, hardness, in_planes, ranges_of
+from kernelmetric.report._page_data import (
+    apart,
+    choose_points,
+    hardness,
+    in_planes,
+    on_a_line,
+    ranges_of,
+)
 from kernelmetric.report._page_reasons import columns_of, relevance
 
 pytestmark = pytest.mark.usefixtures("few_reasons")
@@ -212,6 +219,17 @@ def test_one_dimension_is_drawn_as_a_line(wine):
     X, y = wine[0][:, :1], wine[1]
     points = choose_points(DNE(1).fit(X, y), X, y, None, None)
     assert np.ptp(in_planes(points)[0][:, 1]) < 1e-12
+
+
+def test_marks_on_a_line_do_not_hide_each_other():
+    Z = np.random.RandomState(0).standard_normal((300, 1))
+    plane = apart(Z[:, 0])
+    np.testing.assert_array_equal(plane[:, 0], Z[:, 0])
+    assert np.ptp(plane[:, 1]) < 2 * np.ptp(plane[:, 0])
+    column = np.round(plane[:, 0] / (np.ptp(plane[:, 0]) / 120), 0)
+    assert len(np.unique(np.column_stack([column, plane[:, 1]]), axis=0)) > 250
+    assert on_a_line(Z) and on_a_line(np.hstack([Z, 1e-3 * Z[::-1]]))
+    assert not on_a_line(np.hstack([Z, Z[::-1]]))
 
 
 def test_misplaced_points_have_positive_hardness():

@@ -17,6 +17,8 @@ MOST_POINTS = 2_000  # drawn: more hide each other, and the page grows by 200 by
 GRAM_ROWS = 150  # a matrix of them has about a pixel for each pair
 LISTED = 6  # neighbours of a point
 _RANGES = 5  # of numbers, by which points are coloured
+_LINE = 1e-3  # of the variance, beside a line
+_COLUMNS = 120  # of marks, along a line
 VOTERS = 3  # of them that decide where the metric has not chosen how many, as in the trials
 
 
@@ -108,7 +110,28 @@ def in_planes(points: Points) -> tuple[np.ndarray, np.ndarray, tuple[float, floa
         shares.append(float(np.sum(plane[: points.n_train] ** 2)) / whole)
     before, after = planes
     turn, _ = orthogonal_procrustes(after, before)
-    return before, after @ turn, (shares[0], shares[1])
+    turned = after @ turn
+    if on_a_line(points.after[: points.n_train]):
+        turned = apart(after[:, 0] * np.sign(turn[0, 0] or 1.0))
+    return before, turned, (shares[0], shares[1])
+
+
+def on_a_line(Z: np.ndarray) -> bool:
+    """Whether all but a thousandth of the variance of points lies along one direction."""
+    values = np.linalg.svd(Z - Z.mean(axis=0), compute_uv=False) ** 2
+    return bool(values[0] > 0 and values[1:].sum() < _LINE * values[0])
+
+
+def apart(x: np.ndarray) -> np.ndarray:
+    """Points of a line in a plane, marks that would hide each other above and below it."""
+    width = float(np.ptp(x)) / _COLUMNS or 1.0
+    column = np.round((x - x.min()) / width).astype(int)
+    order = np.argsort(column, kind="stable")
+    starts = np.searchsorted(column[order], np.arange(column.max() + 2))
+    rank = np.empty(len(x), dtype=int)
+    rank[order] = np.arange(len(x)) - starts[column[order]]
+    height = np.where(rank % 2 == 0, 1, -1) * ((rank + 1) // 2)
+    return np.stack([x, width * height * min(1.0, _COLUMNS / (2.0 * rank.max() + 1.0))], axis=1)
 
 
 def plane_axes(Z: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from kernelmetric.inspection import FeatureImportance
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_charts import bars_svg, curve_svg
-from kernelmetric.report._page_data import MOST_POINTS, Points, hardness
+from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, on_a_line
 from kernelmetric.report._text import html_text
 from kernelmetric.selection import AlignedSum
 
@@ -170,11 +170,14 @@ def map_section(points: Points, shares: tuple[float, float], total: Mapping[str,
         axes = f"Where the means of the {kind} differ most"
 
     def plane(side: str, title: str, share: float) -> str:
+        said = f"{axes}: {100 * share:.0f} % of the variance."
+        if side == "after" and on_a_line(points.after[: points.n_train]):
+            said = "The metric is one direction. Heights only keep the marks apart."
         return (
             f'<figure><h3>{title}</h3><canvas id="plane-{side}" class="plane" tabindex="0" '
             f'role="application" aria-label="{title}: points in a plane. Arrow keys walk through '
-            f'them, their neighbours are listed below."></canvas><figcaption>{axes}: '
-            f"{100 * share:.0f} % of the variance.</figcaption></figure>"
+            f'them, their neighbours are listed below."></canvas>'
+            f"<figcaption>{said}</figcaption></figure>"
         )
 
     body = (
