@@ -13,6 +13,7 @@ from kernelmetric.solvers import evenly
 
 VOTERS = (1, 3, 5, 9, 15, 25, 40, 70, 100)
 _JUDGES = 2_000  # rows that choose how many neighbours vote
+_CHANCE = 1.0  # standard errors of the least error: numbers that make no more are as good
 
 
 def fingerprint(X: Any) -> str | None:
@@ -27,7 +28,11 @@ def fingerprint(X: Any) -> str | None:
 
 
 def chosen_voters(E: Any, y: Any, weights: Weights | None = None) -> int | None:
-    """How many neighbours predict rows best that are left out; None of too few rows."""
+    """How many neighbours predict rows best that are left out; None of too few rows.
+
+    Of numbers whose votes are wrong about as rarely, the one whose shares are the best
+    probabilities.
+    """
     E = to_numpy(E)
     n = len(E)
     numbers = [k for k in VOTERS if k < n]
@@ -40,13 +45,25 @@ def chosen_voters(E: Any, y: Any, weights: Weights | None = None) -> int | None:
     own = found == rows[:, None]
     own[~own.any(axis=1), -1] = True  # one of many copies may not be among them
     found = found[~own].reshape(len(rows), k)
+    mass = np.ones(len(rows)) if weights is None else weights.shares[rows]
     counts = np.arange(1.0, k + 1.0)
-    if targets.values is None:
-        hits = np.cumsum(targets.key[found] == targets.key[rows, None], axis=1)
-        classes = targets.key.max() + 1
-        losses = -np.log((hits + 1.0 / classes) / (counts + 1.0))
-    else:
+    if targets.values is not None:
         means = np.cumsum(targets.values[found], axis=1) / counts[:, None]
-        losses = np.sum((means - targets.values[rows, None]) ** 2, axis=2)
-    errors = np.average(losses, axis=0, weights=None if weights is None else weights.shares[rows])
-    return min(numbers, key=lambda number: float(errors[number - 1]))
+        losses = mass @ np.sum((means - targets.values[rows, None]) ** 2, axis=2)
+        return min(numbers, key=lambda number: float(losses[number - 1]))
+    hits = np.cumsum(targets.key[found] == targets.key[rows, None], axis=1)
+    classes = int(targets.key.max()) + 1
+    losses = mass @ -np.log((hits + 1.0 / classes) / (counts + 1.0))
+    wrong = {number: _wrong(targets.key, found[:, :number], rows, mass) for number in numbers}
+    least = min(wrong.values())
+    chance = np.sqrt(least * (1.0 - least) / len(rows))
+    good = [number for number in numbers if wrong[number] <= least + _CHANCE * chance]
+    return min(good, key=lambda number: float(losses[number - 1]))
+
+
+def _wrong(codes: np.ndarray, found: np.ndarray, rows: np.ndarray, mass: np.ndarray) -> float:
+    """Share of rows that most of their neighbours give another class."""
+    n_classes = int(codes.max()) + 1
+    cells = np.arange(len(rows))[:, None] * n_classes + codes[found]
+    votes = np.bincount(cells.ravel(), minlength=len(rows) * n_classes).reshape(-1, n_classes)
+    return float(np.average(votes.argmax(axis=1) != codes[rows], weights=mass))
