@@ -21,18 +21,7 @@ FAMILIES = {"rbf": lambda: rbf_widths()[::-1], "poly": polynomial_degrees}
 
 
 def listed_kernels(kernels: Any) -> list[Any]:
-    """The kernels to try, as the user wrote them, each seen to be one.
-
-    Parameters
-    ----------
-    kernels : list, str, Kernel, callable or None
-        As in :class:`KernelizedCV`.
-
-    Returns
-    -------
-    list
-        At least one; all of them take points, or all of them are precomputed.
-    """
+    """The kernels to try, at least one: all take points, or all are precomputed."""
     if kernels is None:
         kernels = "rbf"
     if isinstance(kernels, str) and kernels in FAMILIES:
@@ -74,24 +63,7 @@ def listed_ranks(n_components: Any) -> list[int | None]:
 def listed_folds(
     cv: Any, judge: Any, X: Any, y: Any, split_params: dict[str, Any]
 ) -> list[tuple[Any, Any]]:
-    """The folds: row numbers to train on, and to score on.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable
-        As in :class:`KernelizedCV`.
-    judge : estimator
-        For a classifier an integer means stratified folds.
-    X, y : array-like
-        Points and labels.
-    split_params : dict
-        What else the splitter gets.
-
-    Returns
-    -------
-    list of pairs of ndarray
-        At least one, neither side empty.
-    """
+    """The folds, at least one: row numbers to train on and to score on, neither empty."""
     n_samples = _num_samples(y)
     if isinstance(cv, bool) or (isinstance(cv, Integral) and not 2 <= int(cv) <= n_samples):
         raise ValueError(

@@ -50,20 +50,8 @@ class Outcome(NamedTuple):
 class Fold:
     """One split of the data by row numbers: it is cut where it is used, so all points travel once.
 
-    Attributes
-    ----------
-    train, test : ndarray of int
-        Rows to learn from, and rows to be scored on.
-    spaces : list of Space
-        The space of each kernel, without the kernel.
-    fit_params : dict
-        What else the learner's fit gets.
-    pairwise : bool
-        Whether the points are a Gram matrix, which has columns to cut too.
-    weights : ndarray or None
-        What the rows to be scored on count.
-    random_state : int, RandomState or None
-        Of the metrics.
+    ``spaces`` has the space of each kernel, without the kernel; ``weights`` are those of the rows
+    to be scored on. ``pairwise``: the points are a Gram matrix, which has columns to cut too.
     """
 
     train: Any
@@ -90,18 +78,7 @@ class Fold:
 class Trial:
     """How a candidate is judged: learn on coordinates, fit an estimator on the result, score it.
 
-    Attributes
-    ----------
-    learner : estimator
-        From coordinates to the learned coordinates.
-    estimator : estimator
-        Fitted on the learned coordinates.
-    scorer : callable
-        ``scorer(estimator, E, y) -> float``.
-    error_score : 'raise' or float
-        The score of a candidate that fails.
-    chosen : bool
-        Whether as many neighbours judge as the metric chose, where it did.
+    ``error_score`` is the score of a candidate that fails, or 'raise'.
     """
 
     learner: Any

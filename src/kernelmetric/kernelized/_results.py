@@ -14,19 +14,9 @@ from kernelmetric.kernelized._folds import Outcome
 
 
 def cv_results(params: list[dict[str, Any]], outcomes: list[list[Outcome]]) -> dict[str, Any]:
-    """The ``cv_results_`` of a search.
+    """The ``cv_results_`` of a search, as scikit-learn's ``GridSearchCV`` has it.
 
-    Parameters
-    ----------
-    params : list of dict
-        The candidates.
-    outcomes : list of list of Outcome
-        One list for each split, one outcome for each candidate.
-
-    Returns
-    -------
-    dict
-        The keys, dtypes and order of rows of scikit-learn's ``GridSearchCV.cv_results_``.
+    ``outcomes`` has a list for each split, with an outcome for each candidate.
     """
     results: dict[str, Any] = {}
     for key in ("fit_time", "score_time"):

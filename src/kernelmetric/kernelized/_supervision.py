@@ -17,20 +17,9 @@ _OPTIONAL = ("similar", "dissimilar", "tuples")  # which fit itself names
 class Supervision(NamedTuple):
     """Labels, numbers, pairs or tuples of rows, or nothing; with weights of the rows.
 
-    Parameters
-    ----------
-    y : array or None
-        Labels or numbers of the rows; where there are ``tuples``, of the tuples.
-    weights : Weights or None
-        What the rows count.
-    tuples : array of shape (n_tuples, t) or None
-        Row numbers, for learners that fit on tuples of points.
-    pairs : Pairs or None
-        Pairs that a space may go by.
-    given : dict
-        What else the learner's fit gets.
-    compared : bool
-        Whether rows are compared with each other instead of having labels.
+    ``y`` is of the tuples where there are any; ``pairs`` are those that a space may go by;
+    ``given`` is what else the learner's fit gets. ``compared``: rows have comparisons instead of
+    labels.
     """
 
     y: Any = None

@@ -17,20 +17,7 @@ from kernelmetric.graphs import Pairs
 
 
 def coordinates_of_tuples(Z: Any, tuples: Any) -> Any:
-    """Tuples of coordinates, from coordinates and row numbers.
-
-    Parameters
-    ----------
-    Z : array of shape (n_samples, r)
-        Coordinates, one row for each point.
-    tuples : array-like of shape (n_tuples, t)
-        Row numbers of Z.
-
-    Returns
-    -------
-    array of shape (n_tuples, t, r)
-        Of the library of Z.
-    """
+    """Tuples (n_tuples, t, r) of coordinates, from coordinates and row numbers."""
     rows = _check_tuples(tuples, Z.shape[0])
     return take_rows(Z, rows.ravel()).reshape(*rows.shape, -1)
 

@@ -14,17 +14,7 @@ _ENOUGH = 1e-9  # what a step would lower the loss by, relative
 
 
 class Combination(NamedTuple):
-    """Weights of scores, and what is added.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (f,)
-        Not negative.
-    biases : ndarray of shape (c,)
-        Of the classes; of a number, one.
-    loss : float
-        On the points held out, with what the distance from the usual costs.
-    """
+    """Non-negative weights of scores, biases of the classes, and the loss on points held out."""
 
     weights: np.ndarray
     biases: np.ndarray
@@ -40,27 +30,9 @@ def log_odds(
 ) -> Combination:
     r"""Weights w and biases b of the most likely :math:`p_c \propto \exp(\sum_f w_f s_{cf} + b_c)`.
 
-    This is Platt's and temperature scaling at once, for several scores. A normal prior of variance
-    one stands around the usual weights and around no bias: with few points held out little is
-    learned from them, and points that are told apart perfectly do not drive weights to infinity.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, c, f)
-        Scores of every class for points held out.
-    codes : ndarray of shape (n,)
-        Their classes.
-    usual : ndarray of shape (f,)
-        Weights to begin with.
-    mass : ndarray of shape (n,), default=None
-        What the points count.
-    near : Combination, default=None
-        Where the search begins, for speed; the usual weights without it.
-
-    Returns
-    -------
-    Combination
-        The weights.
+    This is Platt's and temperature scaling at once, for several scores (n, c, f). A normal prior of
+    variance one stands around the usual weights and around no bias. ``near`` is where the search
+    begins, for speed.
     """
     c, f = scores.shape[1:]
     start = np.concatenate([usual, np.zeros(c)])
@@ -113,24 +85,7 @@ def _derivatives(
 def sum_of_numbers(
     scores: np.ndarray, y: np.ndarray, usual: np.ndarray, mass: np.ndarray | None = None
 ) -> Combination:
-    """Weights of least squares for several predictions of a number, held near the usual ones.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, f)
-        Predictions for points held out.
-    y : ndarray of shape (n,)
-        Their targets.
-    usual : ndarray of shape (f,)
-        Weights to begin with.
-    mass : ndarray of shape (n,), default=None
-        What the points count.
-
-    Returns
-    -------
-    Combination
-        The weights, and one bias.
-    """
+    """Weights of least squares for several predictions of a number, held near the usual ones."""
     level, centre = np.average(scores, axis=0, weights=mass), np.average(y, weights=mass)
     A, b = scores - level, y - centre
     noise = float(np.sqrt(np.average((b - A @ usual) ** 2, weights=mass))) or 1.0

@@ -61,10 +61,7 @@ def cross_fitted(
     *,
     classes: bool,
 ) -> Iterator[Fold]:
-    """Fit clones of a metric without some points, and embed them, for every split of row numbers.
-
-    ``y`` are class codes or numbers; X is a Gram matrix for a precomputed kernel.
-    """
+    """Fit clones of a metric without some points, and embed them, for every split."""
     n_classes = int(np.max(y)) + 1 if classes else 0
     for train, test in splits:
         X_train, X_test = (_part(metric, X, rows, train) for rows in (train, test))
@@ -175,28 +172,10 @@ def splits_of(
     classes: bool,
     kept: tuple[np.ndarray, int] | None = None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and held-out rows.
+    """Training and held-out rows, of folds as many as hold 1,000 points out.
 
-    Parameters
-    ----------
-    cv : int or splitter
-        Number of folds; or a splitter or list of splits of scikit-learn's, all of which are taken.
-    X : array-like of shape (n, d)
-        Points, for the splitter.
-    y : ndarray of shape (n,)
-        Class codes or targets.
-    random_state : int, RandomState or None
-        For the folds.
-    classes : bool
-        Whether folds have the classes in proportion.
-    kept : tuple of ndarray and int, default=None
-        The rows that X and y hold, and of how many, where others without weight were left out.
-
-    Returns
-    -------
-    list of (train, test)
-        Of folds, as many as hold 1,000 points out. A point that is alone in its class is never
-        held out; there are no splits where all are alone.
+    ``classes``: folds have the classes in proportion. ``kept``: the rows that X and y hold, and of
+    how many. A point that is alone in its class is never held out; no splits where all are.
     """
     if not isinstance(cv, Integral) or isinstance(cv, bool):
         given = check_cv(cv, y, classifier=classes)
@@ -237,20 +216,7 @@ def parts_of(folds: list[Fold]) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def splits_among(splits: Any, kept: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Splits of all rows as splits of those that were kept, counted anew.
-
-    Parameters
-    ----------
-    splits : iterable of (train, test)
-        Row numbers of all rows.
-    kept : ndarray of int
-        The rows that were kept, ascending.
-
-    Returns
-    -------
-    list of (train, test)
-        Places among the kept rows; a split of which one side has none is left out.
-    """
+    """Splits of all rows as splits of the kept rows, counted anew, none with an empty side."""
 
     def among(rows: np.ndarray) -> np.ndarray:
         place = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)

@@ -16,15 +16,7 @@ RIDGES = (1e-6, 1e-3, 1e-1)  # of the mean variance of a coordinate
 
 
 class LinearScores(NamedTuple):
-    """An affine map of learned coordinates.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (r, p)
-        Its matrix.
-    intercept : ndarray of shape (p,)
-        Its offset.
-    """
+    """An affine map of learned coordinates: a matrix (r, p) and an offset."""
 
     coef: np.ndarray
     intercept: np.ndarray
@@ -38,24 +30,9 @@ def linear_scores(
 ) -> LinearScores:
     """Ridge regression of the columns of Y on learned coordinates.
 
-    On the coordinates of :class:`~kernelmetric.selection.RidgeKPCA`, which hold the ridge of the
-    kernel, this is ridge regression in the whole feature space, so the ridge may be tiny.
-
-    Parameters
-    ----------
-    E : ndarray of shape (n, r)
-        Learned coordinates.
-    Y : ndarray of shape (n, p)
-        Targets.
-    ridge : float
-        The ridge, relative to n times the mean variance of a coordinate.
-    mass : ndarray of shape (n,), default=None
-        What the points count.
-
-    Returns
-    -------
-    LinearScores
-        The map.
+    On the coordinates of :class:`~kernelmetric.selection.RidgeKPCA`, which hold predictions of the
+    kernel, this is ridge regression in the whole feature space, so the ridge may be tiny. It is
+    relative to n times the mean variance of a coordinate.
     """
     level = float(np.mean(np.var(E, axis=0))) or 1.0
     n = len(E) if mass is None else float(np.sum(mass))

@@ -17,15 +17,7 @@ _NO_MATTER, _NO_VOTE = 1e-4, 1e-5
 
 
 class Neighbors(NamedTuple):
-    """The nearest training points of some points, nearest first.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (m, k)
-        Row numbers.
-    squares : ndarray of shape (m, k)
-        Squared learned distances, ascending.
-    """
+    """Rows (m, k) of the nearest training points, and squared distances, ascending."""
 
     rows: np.ndarray
     squares: np.ndarray
@@ -52,16 +44,9 @@ def nearest_others(E: np.ndarray, rows: np.ndarray, k: int) -> Neighbors:
 
 
 class FaissIndex(NamedTuple):
-    """A faiss index of learned coordinates about their middle, which float32 has digits for.
+    """A faiss index of ``(E - middle) / unit``, for which float32 has digits.
 
-    Attributes
-    ----------
-    index : faiss.Index
-        Of ``(E - middle) / unit``.
-    middle : ndarray of shape (r,)
-        Medians: sentinels do not move them.
-    unit : float
-        Median distance of the points from there.
+    The middle are medians, which sentinels do not move, and the unit the median distance from it.
     """
 
     index: Any
@@ -160,22 +145,6 @@ def class_shares(
     """Share of every class in the votes, with one more vote that is divided as the classes are.
 
     Without that vote a class that no neighbour has would be impossible.
-
-    Parameters
-    ----------
-    found : Neighbors
-        Neighbours of m points.
-    weights : ndarray of shape (m, k)
-        What each of the first k counts.
-    codes : ndarray of shape (n,)
-        Classes of the training points.
-    priors : ndarray of shape (c,)
-        Shares of the classes among the training points.
-
-    Returns
-    -------
-    ndarray of shape (m, c)
-        Positive, each row with sum one.
     """
     (m, k), c = weights.shape, len(priors)
     cells = np.arange(m)[:, None] * c + codes[found.rows[:, :k]]

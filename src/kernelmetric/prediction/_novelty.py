@@ -30,19 +30,9 @@ def has_kernel_distance(metric: Any) -> bool:
 
 
 def kernel_distances(metric: Any, X: Any) -> np.ndarray:
-    """Distance in the feature space of the kernel to the fifth nearest training point.
+    """Distance in the kernel's feature space, without its ridge, to the fifth nearest point.
 
-    Parameters
-    ----------
-    metric : fitted metric
-        A :class:`Kernelized`, or a pipeline or search that ends in one.
-    X : array-like of shape (m, d)
-        Points.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        The ridge of the kernel is left out. With landmarks, the nearest of them.
+    With landmarks, to the nearest of them.
     """
     inner = _last(metric)
     with config_context(transform_output="default"):

@@ -148,23 +148,9 @@ def aligned_scales(
     groups: np.ndarray | None = None,
     weights: Weights | None = None,
 ) -> np.ndarray:
-    """Scales of features under which one Gaussian aligns best with an ideal kernel.
+    """Scales s > 0 of features for which exp(-‖s∘(x - y)‖²) aligns best with an ideal kernel.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Points.
-    ideal : callable
-        From two slices to a block of the ideal kernel.
-    groups : ndarray of int of shape (d,), default=None
-        The group of each feature; None: each is one.
-    weights : Weights, default=None
-        Of the points.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Positive scales s, such that the Gaussian is exp(-‖s∘(x - y)‖²).
+    ``ideal`` gives a block for two slices; features of one group have one scale.
     """
     n, d = X.shape
     gamma = (
@@ -190,35 +176,13 @@ def aligned_scales(
 
 
 def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:
-    r"""A target without diagonal and without what its row sums say, scaled to norm one.
+    """A target without diagonal and without what its row sums say, scaled to norm one.
 
-    .. math::
+    ``U_ij = Y_ij - (Y_i· + Y_·j) / (n - 2) + Y_·· / ((n - 1)(n - 2))``, ``U_ii = 0``, where the
+    dots are sums over the other points. With weights it is what is left by the best ``a_i + a_j``,
+    both times the roots of the weights. Its products with kernels are unbiased [1]_: a kernel that
+    knows nothing of the labels has product zero on average, however narrow it is.
 
-       U_{ij} = Y_{ij} - \frac{Y_{i\cdot} + Y_{\cdot j}}{n - 2}
-       + \frac{Y_{\cdot\cdot}}{(n - 1)(n - 2)},
-       \qquad U_{ii} = 0
-
-    where the dots are sums over the other points. With weights it is what is left by the best
-    :math:`a_i + a_j`, and both are multiplied by the roots of the weights. Its
-    products with kernels are unbiased [1]_: a kernel that knows nothing of the labels has product
-    zero on average, however narrow it is.
-
-    Parameters
-    ----------
-    ideal : callable
-        From two slices to a block of Y.
-    n : int
-        Number of points, at least 4.
-    mass : ndarray of shape (n,), default=None
-        What the points count, one on average.
-
-    Returns
-    -------
-    callable
-        From a slice of rows to these rows of U.
-
-    References
-    ----------
     .. [1] L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. "Feature selection via dependence
        maximization". JMLR 13, 2012.
     """
@@ -245,29 +209,10 @@ def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:
 def u_alignment(
     logs: np.ndarray, X: np.ndarray, target: Rows, mass: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    r"""Alignment of a Gaussian with a target, free of the bias of its diagonal, and its gradient.
+    """Cosine between a U-centred Gaussian and a target of :func:`u_centred`, and its gradient.
 
-    The cosine between the U-centred K and the target, where
-    :math:`K_{ij} = \exp(-\sum_f w_f (x_{if} - x_{jf})^2)`. One pass over blocks of rows: centring
-    needs the row sums of K, but only beside derivatives that are kept for each row.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (d,)
-        Logarithms of the relevances w.
-    X : ndarray of shape (n, d)
-        Points.
-    target : callable
-        What :func:`u_centred` returned.
-    mass : ndarray of shape (n,), default=None
-        What the points count, as there.
-
-    Returns
-    -------
-    value : float
-        The alignment; zero where nothing of K is left by centring.
-    gradient : ndarray of shape (d,)
-        Its derivatives by ``logs``. O(n² d) time.
+    ``K_ij = exp(-Σ_f w_f (x_if - x_jf)²)``, and ``logs`` are the logarithms of w. One pass over
+    blocks of rows, O(n² d) time. Zero where centring leaves nothing of K.
     """
     n, d = X.shape
     S = X * np.exp(0.5 * logs)

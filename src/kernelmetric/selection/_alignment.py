@@ -290,18 +290,9 @@ class KernelAlignment(Kernel):
 def aligned_weights(S: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Non-negative weights of the most aligned sum of kernels of norm one.
 
-    Parameters
-    ----------
-    S : ndarray of shape (m, m)
-        Products of the kernels: ones on the diagonal, zeros in the rows of kernels left out.
-    b : ndarray of shape (m,)
-        Their alignments with the target.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Up to a factor, the solution of eq. (12) of the paper. Fixing γᵀb there only sets the
-        scale, and without it the program is a non-negative least squares problem.
+    S are products of the kernels, b their alignments with the target. Up to a factor, the solution
+    of eq. (12) of the paper: fixing γᵀb there only sets the scale, and without it the program is
+    non-negative least squares.
     """
     kept: list[int] = []
     for i in np.argsort(-b, kind="stable"):  # of equal kernels the best stays
@@ -318,22 +309,7 @@ def aligned_weights(S: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def sample_rows(n: int, max_samples: int | None, random_state: Any) -> np.ndarray | None:
-    """Random rows to align on.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    max_samples : int or None
-        The most rows wanted; None for all.
-    random_state : int, RandomState or None
-        Source of the choice.
-
-    Returns
-    -------
-    ndarray of int, or None
-        Rows in increasing order; None where all are wanted.
-    """
+    """Random rows to align on, ascending; None where all are wanted."""
     if max_samples is None:
         return None
     if not isinstance(max_samples, Integral) or max_samples < _FEWEST:
@@ -348,24 +324,11 @@ def sample_rows(n: int, max_samples: int | None, random_state: Any) -> np.ndarra
 
 
 def alignment_error(by_row: np.ndarray, population: int) -> float:
-    r"""Standard error of an alignment estimated from a sample of the points.
+    """Standard error of an alignment estimated from a sample drawn without replacement.
 
-    To first order the alignment is a mean over points, of their influence
-    :math:`\psi_i = A (g_i^{KY} / \theta^{KY} - g_i^{KK} / 2\theta^{KK} -
-    g_i^{YY} / 2\theta^{YY})`, where g are a point's shares in the products θ. The weights of the
-    sum, being optimal, contribute nothing to first order; nor does the centre.
-
-    Parameters
-    ----------
-    by_row : ndarray of shape (2, n, 2, 2)
-        What ``row_products`` gives for the kernel and the target on the sample.
-    population : int
-        Number of points that the sample was drawn from, without replacement.
-
-    Returns
-    -------
-    float
-        The standard error.
+    To first order the alignment is a mean over points, of ``ψ_i = A (g_i^KY / θ^KY - g_i^KK / 2θ^KK
+    - g_i^YY / 2θ^YY)``, where g are a point's shares in the products θ (``row_products``). The
+    weights of the sum, being optimal, contribute nothing to first order; nor does the centre.
     """
     whole, own = by_row
     n, N = whole.shape[0], population

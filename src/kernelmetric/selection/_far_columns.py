@@ -16,18 +16,9 @@ _FARTHEST = 1e5  # usual distances, beyond which every kernel that is tried is z
 
 
 def units_of(X: Any) -> np.ndarray | None:
-    """Scales that bring columns beside which others are lost to the spread of the others.
+    """Scales that bring columns 10³⁰ times as wide, or narrow, as others to the spread of these.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points.
-
-    Returns
-    -------
-    ndarray of shape (d,), or None
-        None where no column is 10³⁰ times as wide, or as narrow, as the one in the middle, or
-        where that one is out of range itself: all are used as they are, or refused.
+    None where there are none, or the one in the middle is out of range itself.
     """
     with np.errstate(all="ignore"):
         some = to_numpy(take_rows(X, evenly(X.shape[0], _ROWS))).astype(np.float64)
@@ -56,20 +47,8 @@ def _spread(values: np.ndarray) -> float:
 def without_gaps(X: np.ndarray, usual: float) -> np.ndarray:
     """Points whose far values are drawn nearer, to where every kernel is still zero.
 
-    A value of 10¹⁸ would leave no digits for the differences of others about a common mean.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Points.
-    usual : float
-        The usual distance of two points.
-
-    Returns
-    -------
-    ndarray of shape (n, d)
-        Gaps between neighbouring values of a column are at most 10⁵ usual distances; X itself
-        where they are.
+    Gaps in a column are 10⁵ usual distances at most: a value of 10¹⁸ would leave no digits for the
+    differences of others.
     """
     most = _FARTHEST * usual
     wide = np.flatnonzero(np.ptp(X, axis=0) > most)

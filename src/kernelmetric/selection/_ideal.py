@@ -21,25 +21,9 @@ def ideal_kernel(
     rows: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Block:
-    """The kernel that the labels would like, tile by tile.
+    """The kernel that the labels would like, as a function of two slices of ``rows``.
 
-    Parameters
-    ----------
-    y : array of shape (n,)
-        Labels of all points; all of them count for the number of classes and the mean.
-    X : array of shape (n, d)
-        The points, for the count.
-    target : {"classes", "same", "regression"}
-        Which ideal.
-    rows : ndarray of int, default=None
-        The points that the tiles number; None means all.
-    weights : ndarray of shape (n,), default=None
-        What all points count, for the mean.
-
-    Returns
-    -------
-    callable
-        From two slices to a block of values.
+    All labels count for the number of classes and the mean.
     """
     if not isinstance(target, str) or target not in ("classes", "same", "regression"):
         raise ValueError(f"Got target={target!r}, but expected 'classes', 'same' or 'regression'.")
@@ -66,22 +50,7 @@ def ideal_kernel(
 
 
 def weighted_by(kernel: Any, X: Any, ideal: Block) -> Block:
-    """An ideal kernel that asks only near points to be alike: the product with a kernel.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        What near means; bound.
-    X : array of shape (n, d)
-        The points that the tiles number.
-    ideal : callable
-        From two slices to a block of values.
-
-    Returns
-    -------
-    callable
-        Likewise.
-    """
+    """An ideal kernel that asks only near points to be alike: the product with a bound kernel."""
     return lambda i, j: ideal(i, j) * to_numpy(kernel(X[i, :], None if i == j else X[j, :]))
 
 

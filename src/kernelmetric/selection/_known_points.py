@@ -15,15 +15,7 @@ _AT_ONCE = 2**22  # numbers of candidates that are looked at together
 
 
 class KnownPoints:
-    """Points that are known again by where they lie.
-
-    Parameters
-    ----------
-    points : array of shape (n, d)
-        The points, all different.
-    delta : Kernel
-        What tells points apart: ``Delta``, bound, or ``Delta`` of rescaled features.
-    """
+    """Different points, known again by where they lie; ``delta``, bound, tells them apart."""
 
     def __init__(self, points: Any, delta: Any):
         inside = isinstance(delta, Rescaled)

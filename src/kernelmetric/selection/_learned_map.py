@@ -32,14 +32,8 @@ _MOST_FEATURES = 128  # d³ of more would take longer than all else
 class Judged(NamedTuple):
     """A map, and what thirds of the points say of it that it was not learned from.
 
-    Parameters
-    ----------
-    gain : float
-        Its squared error in units of that of the kernel to beat.
-    won, lost : float
-        Points that change to their right class, and from it; NaN for numbers.
-    L : ndarray of shape (d, d), or None
-        The map; None: it was given up early.
+    ``gain`` is its squared error in units of that of the kernel to beat; ``won`` and ``lost`` count
+    points that change to their right class and from it. L is None where it was given up early.
     """
 
     gain: float
@@ -71,29 +65,9 @@ def learned_map(
     """A map under which ridge regression may predict others of the points better.
 
     Thirds of the points are predicted from the others: by regressions on mapped points, whose map
-    was learned from these others, and by the kernel to beat.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Points, in an order in which evenly spaced ones resemble all.
-    Y : ndarray of shape (n, p)
-        Targets.
-    family : Family
-        Of the kernel to beat.
-    place : tuple of int
-        Its width and ridge on the grid.
-    scales : sequence of ndarray of shape (d,) or None
-        Its scales, for each third: learned from the others; None: as the features are. So many
-        thirds are looked at, and the rounds begin with these scales.
-    roots : ndarray of shape (n,), default=None
-        Square roots of what the points count, their mean square one.
-
-    Returns
-    -------
-    Judged or None
-        The mean of the maps that were judged. None: not looked at, as there are fewer than 100
-        points, fewer than three a feature, or more than 128 features, or no more points to win.
+    was learned from these others, and by the kernel to beat, of ``family`` at ``place`` on its
+    grid. ``scales`` has its scales for each third to look at. None for fewer than 100 points or
+    three a feature, more than 128 features, or no points left to win.
     """
     d = X.shape[1]
     if len(Y) < max(_LEAST_ROWS, _ROWS_A_FEATURE * d) or d > _MOST_FEATURES:

@@ -53,21 +53,9 @@ _FEWEST_ROWS = 8  # for choosing anything at all
 
 
 class Choice(NamedTuple):
-    """What was chosen, and from what.
+    """The chosen kernel, not bound, and errors of what it was compared with on points left out.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel, still to be bound.
-    ridge : float
-        Its ridge.
-    candidates : dict of str to float
-        Error of each family, and of each on rescaled features, on points that neither the
-        regression nor the scales have seen.
-    grid : Grid
-        Errors of the chosen family, with the scales chosen.
-    racing : list of Grid
-        Those of all families that came near.
+    ``grid`` is that of the chosen family and scales, ``racing`` those of all that came near.
     """
 
     kernel: Kernel
@@ -267,25 +255,8 @@ def choose(
 ) -> Choice:
     """The kernel with the smallest error on points left out.
 
-    Few rows say where to look, all of them which is best.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Points, dense float64 or sparse.
-    Y : ndarray of shape (n, p)
-        Targets.
-    key : ndarray of shape (n,)
-        Class codes, or the target, for parts that resemble each other.
-    groups : ndarray of int of shape (d,), default=None
-        The group of each feature; None: each is one.
-    shares : ndarray of shape (n,), default=None
-        What the errors of the points count, where that is not one each.
-
-    Returns
-    -------
-    Choice
-        The kernel and what it was compared with.
+    Few rows say where to look, all of them which is best. ``key`` are class codes or the target;
+    features of one group have one scale; ``shares`` are weights of the errors.
     """
     order, columns = spread_rows(X, key, Y.shape[1])
     X, Y = X[order], Y[np.ix_(order, columns)]
@@ -327,24 +298,7 @@ def choose(
 
 
 def choose_again(choice: Choice, X: Any, Y: np.ndarray, shares: np.ndarray | None = None) -> Choice:
-    """The same with the width and the ridge, and perhaps the family, that more rows prefer.
-
-    Parameters
-    ----------
-    choice : Choice
-        What fewer rows chose.
-    X : array of shape (n, d)
-        More points, dense float64 or sparse.
-    Y : ndarray of shape (n, p)
-        Their targets.
-    shares : ndarray of shape (n,), default=None
-        What their errors count, where that is not one each.
-
-    Returns
-    -------
-    Choice
-        On the scales of the first.
-    """
+    """The same choice, on its scales, with the width, ridge and perhaps family more rows prefer."""
     scales = choice.kernel.scales if isinstance(choice.kernel, Rescaled) else None
     X = X if scales is None else rescaled(X, scales)
     roots = None if shares is None else np.sqrt(shares / np.mean(shares))

@@ -28,31 +28,11 @@ def relevance_loss(
     dtype: type = np.float64,
     roots: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
-    r"""Logarithm of the leave-one-out error of ridge regression, and its gradient.
+    """Logarithm of the leave-one-out error of ridge regression, and its gradient.
 
-    With :math:`K_{ij} = \exp(-\sum_f w_f (x_{if} - x_{jf})^2)`,
-    :math:`G = (K + 1 + \lambda I)^{-1}` and the residuals :math:`r_i = (GY)_i / G_{ii}` of points
-    left out, it is :math:`\log \operatorname{mean} r^2`. O(n³ + n² d) time, some n × n arrays.
-
-    Parameters
-    ----------
-    parameters : ndarray of shape (d + 1,)
-        Logarithms of the relevances w and of the ridge λ.
-    X : ndarray of shape (n, d)
-        Points.
-    Y : ndarray of shape (n, p)
-        Targets.
-    dtype : type, default=float64
-        Precision of the arithmetic.
-    roots : ndarray of shape (n,), default=None
-        Square roots of what the errors of the points count.
-
-    Returns
-    -------
-    value : float
-        The logarithm of the mean squared residual.
-    gradient : ndarray of shape (d + 1,)
-        Its gradient.
+    With ``K_ij = exp(-Σ_f w_f (x_if - x_jf)²)``, ``G = (K + 1 + λI)⁻¹`` and the residuals
+    ``r_i = (GY)_i / G_ii`` of points left out, it is ``log mean r²``; the parameters are the
+    logarithms of w and λ. O(n³ + n² d) time, some n × n arrays.
     """
     ridge = float(np.exp(parameters[-1]))
     Z = ((X - X.mean(axis=0)) * np.exp(0.5 * parameters[:-1])).astype(dtype)
@@ -92,30 +72,11 @@ def relevances(
     max_iter: int,
     groups: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
-    r"""Logarithms of relevances and ridge, by descent on the leave-one-out error.
+    """Logarithms of relevances and ridge, by descent on the leave-one-out error.
 
-    Minimises the mean of ``relevance_loss`` over blocks of points, plus
-    :math:`\frac1n \sum_f \log^2(w_f / \bar w)`, so that features keep a common relevance unless
-    the data speak against it.
-
-    Parameters
-    ----------
-    blocks : sequence of tuples of ndarrays
-        Points and targets of each block, and perhaps square roots of weights. Two blocks of half
-        the points take a quarter of the time of one of all, and every point has its say.
-    start : ndarray of shape (d + 1,)
-        Where to begin.
-    max_iter : int
-        The most iterations.
-    groups : ndarray of int of shape (d,), default=None
-        Features of one group have one relevance; None: each has its own.
-
-    Returns
-    -------
-    value : float
-        What was minimised.
-    parameters : ndarray of shape (d + 1,)
-        The logarithms.
+    Minimises the mean of :func:`relevance_loss` over blocks of points, plus
+    ``1/n Σ_f log²(w_f / w̄)``, so that features keep a common relevance unless the data speak
+    against it. Two blocks of half the points take a quarter of the time of one of all.
     """
     n = sum(len(block[1]) for block in blocks)
 
@@ -150,27 +111,9 @@ def descend(
     prior: float,
     max_iter: int = 30,
 ) -> tuple[float, np.ndarray]:
-    """The least of a loss of log-relevances found from a start, with a prior that they are alike.
+    """The least of a loss of log-relevances from a start, with a prior that they are alike.
 
-    Parameters
-    ----------
-    loss : callable
-        From parameters to its value and a gradient.
-    start : ndarray of shape (d,) or (d + 1,)
-        Logarithms of the relevances of features; then perhaps that of a ridge.
-    groups : ndarray of int of shape (d,)
-        The group of each feature, from 0 on: those of one group have one relevance.
-    prior : float
-        Weight of the squared distance of the logarithms from their mean, one for each group.
-    max_iter : int, default=30
-        The most iterations of L-BFGS.
-
-    Returns
-    -------
-    value : float
-        The loss with the prior.
-    parameters : ndarray
-        Where it is so small.
+    Features of one group have one relevance; ``prior`` weighs the squared distance from the mean.
     """
     n_groups = int(groups.max()) + 1
     # every parameter of the loss is one of these; the ridge is of no group
