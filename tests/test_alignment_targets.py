@@ -8,6 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric.compute import memory_budget
 from kernelmetric.datasets import make_checkerboard
+from kernelmetric.graphs import Pairs
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernels import RBF, Delta, Polynomial, Rescaled, rbf_widths
 from kernelmetric.learners import LMNN
@@ -272,3 +273,10 @@ def test_what_cannot_be_scaled_is_refused_with_a_remedy(noisy, spec, y, message)
 def test_scales_for_other_features_are_refused(noisy):
     with pytest.raises(ValueError, match=r"Got scales=\[1.0, 2.0\] for points with 5 features"):
         Rescaled(RBF(gamma=1.0), [1.0, 2.0])(noisy[0])
+
+
+def test_pairs_are_no_numbers_to_align_with(labelled):
+    X, _ = labelled
+    pairs = Pairs([[0, 1]], n_samples=len(X))
+    with pytest.raises(ValueError, match="Got Pairs in place of an array"):
+        AlignedScales(target="regression").bind(X, pairs)

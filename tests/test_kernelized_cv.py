@@ -637,3 +637,10 @@ def test_what_judges_without_weights_is_refused_beside_them(overlapping):
         KernelizedCV(DNE(1), WIDTHS, listed).fit(X, y, sample_weight=w > 3)
     with pytest.raises(ValueError, match="zero for all rows of class"):
         KernelizedCV(DNE(1), WIDTHS, FOLDS).fit(X, y, sample_weight=y == y[0])
+
+
+def test_a_judge_that_does_not_predict_is_refused_before_any_fit(labelled):
+    X, y = labelled[:2]
+    search = KernelizedCV(DNE(), kernels=["rbf"], estimator=DNE(), scoring="accuracy")
+    with pytest.raises(ValueError, match="expected an estimator that predicts"):
+        search.fit(X, y)

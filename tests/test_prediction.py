@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss, pairwise_distances, roc_auc_score
 from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelmetric import (
@@ -732,3 +732,9 @@ def test_points_that_stay_where_they_are_stay_in_every_fold():
     assert settled(metric).lam == "auto"
     metric.graph_ = "neighbors"
     assert settled(metric).lam == metric.lam_
+
+
+def test_an_int_that_no_float_can_hold_is_refused_in_a_sentence():
+    X = np.array([[10**400], [1], [2], [3]], dtype=object)
+    with pytest.raises(ValueError, match="learned coordinates that are no numbers"):
+        MetricClassifier(FunctionTransformer(), cv=2).fit(X, [0, 1, 0, 1])

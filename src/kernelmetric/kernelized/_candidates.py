@@ -135,6 +135,9 @@ def check_search(search: Any, judge: Any) -> Any:
     return _scorer(search.scoring, judge)
 
 
+_PREDICTS = ("predict", "predict_proba", "decision_function")
+
+
 def _scorer(scoring: Any, judge: Any) -> Any:
     named = scoring is None or isinstance(scoring, str)
     if not named and (not callable(scoring) or isinstance(scoring, type)):
@@ -146,5 +149,10 @@ def _scorer(scoring: Any, judge: Any) -> Any:
         raise ValueError(
             f"Got estimator={judge!r}, which has no score, but expected one that predicts: try "
             "KNeighborsClassifier(3), or pass scoring."
+        )
+    if isinstance(scoring, str) and not any(hasattr(judge, name) for name in _PREDICTS):
+        raise ValueError(
+            f"Got estimator={judge!r} with scoring={scoring!r}, but expected an estimator that "
+            "predicts: try KNeighborsClassifier(3)."
         )
     return check_scoring(judge, scoring=scoring)

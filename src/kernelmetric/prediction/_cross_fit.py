@@ -124,7 +124,7 @@ def _plain(E: Any) -> np.ndarray:
     E = E.toarray() if hasattr(E, "toarray") else to_numpy(E)
     try:
         E = np.ascontiguousarray(E, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # an int may be too large for a float
         raise ValueError(
             "Got learned coordinates that are no numbers, but expected a row of numbers for every "
             "point: try Kernelized(LMNN()), which takes names and dates."

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -55,7 +56,7 @@ def weighted_by(kernel: Any, X: Any, ideal: Block) -> Block:
 
 
 def _centred_numbers(y: Any, X: Any, weights: np.ndarray | None) -> np.ndarray:
-    t = np.asarray(column_or_1d(to_numpy(y)))
+    t = np.asarray(column_or_1d(to_numpy(y) if is_array_api_obj(y) else np.asarray(y)))
     check_consistent_length(X, t)
     if t.dtype.kind not in "fiub" or not np.all(np.isfinite(t)) or np.all(t == t[:1]):
         raise ValueError(
