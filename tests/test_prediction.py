@@ -32,6 +32,7 @@ from kernelmetric import (
     load,
     save,
 )
+from kernelmetric.prediction._classifier import _stacked
 from kernelmetric.prediction._combined import log_odds, sum_of_numbers
 from kernelmetric.prediction._cross_fit import Fold, parts_of, settled, splits_of
 from kernelmetric.prediction._neighbors import (
@@ -738,3 +739,8 @@ def test_an_int_that_no_float_can_hold_is_refused_in_a_sentence():
     X = np.array([[10**400], [1], [2], [3]], dtype=object)
     with pytest.raises(ValueError, match="learned coordinates that are no numbers"):
         MetricClassifier(FunctionTransformer(), cv=2).fit(X, [0, 1, 0, 1])
+
+
+def test_a_class_without_weight_leaves_all_scores_finite():
+    votes, linear = np.log(np.full((3, 2), 0.5)), np.array([[-1.0, 1.0], [2.0, -2.0], [0.0, 0.0]])
+    assert np.all(np.isfinite(_stacked(votes, linear, np.array([0.0, 1.0]))))

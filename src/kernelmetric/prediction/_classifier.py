@@ -43,6 +43,7 @@ from kernelmetric.prediction._neighbors import (
 )
 
 _USUAL = np.array([0.3, 1.2])  # weights of log-votes and of linear scores, before any point spoke
+_LEAST_SHARE = 1e-12  # of a class without weight, or of a file that was altered
 _FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
 
 
@@ -361,6 +362,7 @@ def _stacked(votes: np.ndarray, linear: np.ndarray, shares: np.ndarray | None) -
     """
     linear = np.clip(linear, -_FARTHEST, _FARTHEST)
     if shares is not None:
+        shares = np.maximum(shares, _LEAST_SHARE)
         t = (0.5 * (1.0 + linear) - shares) / shares
         linear = np.sign(t) * np.log1p(np.abs(t))
     return np.stack([votes, linear], axis=2)

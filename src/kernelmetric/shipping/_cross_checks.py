@@ -287,9 +287,9 @@ def _check_whitening(pca: Any, name: str, sides: dict[str, int]) -> None:
 
 def _check_steps(composed: Any, name: str, sides: dict[str, int]) -> None:
     for attribute in ("steps", "transformer_list", "transformers", "transformers_"):
-        steps = vars(composed).get(attribute)
-        if steps is None:
+        if attribute not in vars(composed):
             continue
+        steps = vars(composed)[attribute]
         length = 3 if attribute.startswith("transformers") else 2
         good = isinstance(steps, list) and all(
             isinstance(step, tuple | list)
