@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss, pairwise_distances, roc_auc_score
 from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsClassifier
@@ -19,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelmetric import (
     DNE,
     LDA,
+    LMNN,
     MLKR,
     RBF,
     IdealizedKernel,
@@ -35,6 +37,7 @@ from kernelmetric import (
 from kernelmetric.prediction._classifier import _stacked
 from kernelmetric.prediction._combined import log_odds, sum_of_numbers
 from kernelmetric.prediction._cross_fit import Fold, parts_of, settled, splits_of
+from kernelmetric.prediction._linear import own_scores
 from kernelmetric.prediction._neighbors import (
     FaissIndex,
     Neighbors,
@@ -744,3 +747,27 @@ def test_an_int_that_no_float_can_hold_is_refused_in_a_sentence():
 def test_a_class_without_weight_leaves_all_scores_finite():
     votes, linear = np.log(np.full((3, 2), 0.5)), np.array([[-1.0, 1.0], [2.0, -2.0], [0.0, 0.0]])
     assert np.all(np.isfinite(_stacked(votes, linear, np.array([0.0, 1.0]))))
+
+
+@pytest.mark.parametrize("labels", [(-1, 1), (3, 7), ("no", "yes")])
+def test_labels_that_a_frozen_metric_saw_are_no_codes(labels):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((300, 4))
+    y = np.asarray(labels)[(X[:, 0] + 0.3 * rng.standard_normal(300) > 0).astype(int)]
+    metric = FrozenEstimator(Kernelized(LMNN()).fit(X[:150], y[:150]))
+    model = MetricClassifier(metric).fit(X[150:], y[150:])
+    assert np.all(np.any(model.coef_ != 0, axis=0))
+    assert model.score(X[150:], y[150:]) > 0.85
+
+
+def test_the_space_tells_numbers_by_weights():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((80, 2))
+    y = X[:, 0] + rng.standard_normal(80)
+    w = rng.randint(1, 4, 80).astype(float)
+    metric = Kernelized(MLKR())
+    E = metric.fit_transform(X, y)
+    rows = np.repeat(np.arange(80), w.astype(int))
+    found, expected = own_scores(metric, E, y, 0, w), own_scores(metric, E[rows], y[rows], 0)
+    np.testing.assert_allclose(found(E), expected(E), atol=1e-9)
+    assert np.abs(found(E) - own_scores(metric, E, y, 0)(E)).max() > 1e-4

@@ -27,6 +27,15 @@ def fingerprint(X: Any) -> str | None:
     return digest.hexdigest()
 
 
+def other_neighbors(E: np.ndarray, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest of the other rows of E for some of its rows, and squared distances."""
+    found = nearest_neighbors(E, k + 1, queries=E[rows])
+    own = found[0] == rows[:, None]
+    own[~own.any(axis=1), -1] = True  # one of many copies may not be among them
+    indices, squares = (part[~own].reshape(len(rows), k) for part in found)
+    return indices, squares
+
+
 def chosen_voters(E: Any, y: Any, weights: Weights | None = None) -> int | None:
     """How many neighbours predict rows best that are left out; None of too few rows.
 
@@ -41,10 +50,7 @@ def chosen_voters(E: Any, y: Any, weights: Weights | None = None) -> int | None:
     targets = coded_targets(y, E)
     rows = evenly(n, min(n, _JUDGES))
     k = numbers[-1]
-    found = nearest_neighbors(E, k + 1, queries=E[rows])[0]
-    own = found == rows[:, None]
-    own[~own.any(axis=1), -1] = True  # one of many copies may not be among them
-    found = found[~own].reshape(len(rows), k)
+    found, _ = other_neighbors(E, rows, k)
     mass = np.ones(len(rows)) if weights is None else weights.shares[rows]
     counts = np.arange(1.0, k + 1.0)
     if targets.values is not None:

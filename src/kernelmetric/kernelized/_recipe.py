@@ -129,7 +129,7 @@ def used(recipe: Recipe, space: Any, learner: Any, n_samples: int, schema: Any) 
             reasons["rows"] = f"{space.anchors_.shape[0]:,} boundary rows of {n_samples:,}"
         enough = getattr(learner, "_enough_rows", n_samples)
         if n_samples > enough:
-            reasons["rows"] += f", of which the learner takes {enough:,}"
+            reasons["rows"] += f"; the learner takes {enough:,} of them all"
     resolved: dict[str, Any] = getattr(learner, "_resolved", dict)()
     if resolved:
         before = "'auto' is" if reasons["learner"] == _GIVEN else f"{reasons['learner']}, and"

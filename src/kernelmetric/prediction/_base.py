@@ -199,7 +199,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         n_given = self.__dict__.pop("_n_given")  # rows without weight among them
         kept = None if self._kept is None else (self._kept, n_given)
         if self._chooses_folds and len(y) > FEW and leaves_out(metric):
-            own = own_scores(metric, E, y, int(np.max(y)) + 1 if classes else 0)
+            n_classes = int(np.max(y)) + 1 if classes else 0
+            own = own_scores(metric, E, y, n_classes, vars(self).get("_mass"))
             folds = [left_out_fold(E, self.random_state, own)]
         else:
             cv = _FOLDS if self._chooses_folds else self.cv
@@ -221,8 +222,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         if has_kernel_distance(self.metric_):
             return usual_kernel_distance(self.metric_)
         ratios = [
-            nearest(fold.E, fold.E_new, RANK).squares[:, -1] ** 0.5 / spread(fold.E)
-            for fold in folds
+            near.squares[:, min(RANK, near.squares.shape[1]) - 1] ** 0.5 / spread(fold.E)
+            for near, fold in zip(found_in(folds), folds, strict=True)
         ]
         usual = float(np.median(np.concatenate(ratios))) if ratios else 1.0
         return (usual or 1.0) * spread(self.embedding_)

@@ -71,7 +71,7 @@ def cross_fitted(
             weights = None if sample_weight is None else sample_weight[train]
             E = learned_coordinates(fresh, X_train, y[train], weights)
             E_new = embedded(fresh, X_test)
-        own = own_scores(fresh, E, y[train], n_classes)
+        own = own_scores(fresh, E, y[train], n_classes, weights)
         yield Fold(E, train, E_new, test, own=own)
 
 
@@ -89,6 +89,8 @@ def learned_coordinates(
     """Fit a metric; the learned coordinates of its points in float64."""
     weights = {} if sample_weight is None else {_name_of_weights(metric): sample_weight}
     with config_context(transform_output="default"):
+        if not hasattr(metric, "fit_transform"):  # as of one that is frozen
+            return _plain(metric.fit(X, y, **weights).transform(X))
         return _plain(metric.fit_transform(X, y, **weights))
 
 

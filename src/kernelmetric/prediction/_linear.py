@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 from kernelmetric.compute import to_numpy
+from kernelmetric.kernelized import Kernelized
 
 _LEAST_KEPT = 1e-6  # of a residual
 _LOST = 1e-3  # of predictions, by a map
@@ -30,9 +31,7 @@ def linear_scores(
 ) -> LinearScores:
     """Ridge regression of the columns of Y on learned coordinates.
 
-    On the coordinates of :class:`~kernelmetric.selection.RidgeKPCA`, which hold predictions of the
-    kernel, this is ridge regression in the whole feature space, so the ridge may be tiny. It is
-    relative to n times the mean variance of a coordinate.
+    The ridge is relative to n times the mean variance of a coordinate.
     """
     level = float(np.mean(np.var(E, axis=0))) or 1.0
     n = len(E) if mass is None else float(np.sum(mass))
@@ -43,14 +42,18 @@ def linear_scores(
     )
 
 
-def own_scores(metric: Any, E: np.ndarray, y: np.ndarray, n_classes: int) -> LinearScores | None:
+def own_scores(
+    metric: Any, E: np.ndarray, y: np.ndarray, n_classes: int, mass: np.ndarray | None = None
+) -> LinearScores | None:
     """The predictions that a metric's space is made of, on learned coordinates; None without any.
 
     They are ±1 for each of so many classes 0, 1, ..., of which the metric has not seen those that
     are predicted -1; with none, numbers in the units of y, one for each training row E. A map that
     lost one of their directions cannot give them back.
     """
-    space: Any = getattr(metric, "space_", None)
+    if not isinstance(metric, Kernelized):  # nor one that is frozen: its classes are no codes
+        return None
+    space: Any = metric.space_
     predictor = getattr(space, "predictor_", None)
     if predictor is None or (space.classes_ is None) != (n_classes == 0):
         return None
@@ -63,8 +66,9 @@ def own_scores(metric: Any, E: np.ndarray, y: np.ndarray, n_classes: int) -> Lin
         columns = space.classes_.astype(int)
         wide[:, columns], intercept[columns] = coef, space.means_
         return LinearScores(wide, intercept)
-    said = np.column_stack([E @ coef, np.ones(len(E))])
-    fitted = np.linalg.lstsq(said, y, rcond=None)[0]
+    roots = np.ones(len(E)) if mass is None else np.sqrt(mass)
+    said = roots[:, None] * np.column_stack([E @ coef, np.ones(len(E))])
+    fitted = np.linalg.lstsq(said, roots * y, rcond=None)[0]
     return LinearScores(coef @ fitted[:-1, None], fitted[-1:])
 
 

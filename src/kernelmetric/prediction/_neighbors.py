@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelmetric.compute import nearest_neighbors
+from kernelmetric.kernelized._places import other_neighbors
 
 MOST = 100  # neighbours that may vote
 NUMBERS = (5, 10, 20, 50, MOST)
@@ -36,11 +37,7 @@ def nearest(E: np.ndarray, queries: np.ndarray, k: int) -> Neighbors:
 
 def nearest_others(E: np.ndarray, rows: np.ndarray, k: int) -> Neighbors:
     """The exact k nearest of the other rows of E, for some of its rows."""
-    k = min(k, len(E) - 1)
-    found = nearest(E, E[rows], k + 1)
-    own = found.rows == rows[:, None]
-    own[~own.any(axis=1), -1] = True  # one of many copies may not be among them
-    return Neighbors(*(part[~own].reshape(len(rows), k) for part in found))
+    return Neighbors(*other_neighbors(E, rows, min(k, len(E) - 1)))
 
 
 class FaissIndex(NamedTuple):

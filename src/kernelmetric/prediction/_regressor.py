@@ -173,7 +173,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
             self.n_neighbors_, self.temperature_ = choice.vote
             linear = None
             if choice.ridge == OWN:
-                linear = own_scores(self.metric_, self.embedding_, y, 0)
+                linear = own_scores(self.metric_, self.embedding_, y, 0, self._mass)
             if linear is None:
                 ridge = choice.ridge or RIDGES[0]
                 linear = linear_scores(self.embedding_, y[:, None], ridge, self._mass)
