@@ -771,3 +771,26 @@ def test_the_space_tells_numbers_by_weights():
     found, expected = own_scores(metric, E, y, 0, w), own_scores(metric, E[rows], y[rows], 0)
     np.testing.assert_allclose(found(E), expected(E), atol=1e-9)
     assert np.abs(found(E) - own_scores(metric, E, y, 0)(E)).max() > 1e-4
+
+
+def test_the_own_score_is_what_ridge_regression_predicts():
+    rng = np.random.RandomState(0)
+    X, X_new = rng.standard_normal((90, 3)), rng.standard_normal((20, 3))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(90) > 0.8).astype(int)  # uneven, so means count
+    metric = Kernelized(LMNN())
+    E = metric.fit_transform(X, y)
+    K, ridge = metric.kernel_(X), metric.space_.ridge_
+    H = np.eye(90) - 1.0 / 90
+    alpha = np.linalg.solve(H @ K @ H + ridge * np.eye(90), H @ (2.0 * y - 1.0))
+    expected = (metric.kernel_(X_new, X) - K.mean(axis=0)) @ H @ alpha + np.mean(2.0 * y - 1.0)
+    found = own_scores(metric, E, y, 2)(metric.transform(X_new))
+    np.testing.assert_allclose(found[:, 1], expected, atol=1e-6)
+    np.testing.assert_allclose(found[:, 0], -expected, atol=1e-6)
+
+
+def test_a_higher_score_is_a_higher_log_probability():
+    linear = np.linspace(-1.9, 1.9, 50)[:, None] * [-1.0, 1.0]
+    scores = _stacked(np.zeros((50, 2)), linear, np.array([0.9, 0.1]))[:, :, 1]
+    assert np.all(np.diff(scores[:, 1]) > 0) and np.all(np.diff(scores[:, 0]) < 0)
+    shares = _stacked(np.zeros((1, 2)), np.array([[0.8, -0.8]]), np.array([0.9, 0.1]))
+    np.testing.assert_allclose(shares[0, :, 1], 0.0, atol=1e-12)  # a class's share says nothing

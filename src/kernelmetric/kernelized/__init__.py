@@ -6,6 +6,7 @@ cross-validation. Both are metrics, and predict where what they hold predicts::
     _kernelized.py   Kernelized: kernel, then space, then learner
     _supervision.py  what a fit is told about its rows, one value made at the door
     _recipe.py       Recipe: what "auto" stands for, decided in one place
+    _places.py       rows of the training table as if left out, and how many neighbours vote there
     _search.py       KernelizedCV: many kernels and ranks, the work they share done once
     _folds.py        what the search does in one fold
     _candidates.py   lists of kernels and ranks, from what a user writes
