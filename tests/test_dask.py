@@ -3,7 +3,6 @@
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -267,36 +266,6 @@ def test_a_slow_worker_takes_fewer_tiles(workers):
     slow, *_ = addresses = sorted(workers.nthreads())
     took = workers.submit(who_took_tiles, slow, pure=False, workers=addresses[-1]).result()
     assert 0 < took[slow] < 30  # of 120: a third, were all alike
-
-
-def pages_of_arrays(again):
-    """How often this process waits for a page of the system, for arrays that it frees again."""
-    import os
-    import resource
-    from contextlib import nullcontext
-
-    from kernelmetric.compute.backends.dask._freed import _mallopt, kept_memory
-
-    if _mallopt() is None or not os.environ.get("MALLOC_TRIM_THRESHOLD_"):
-        return None
-    with kept_memory() if again else nullcontext():
-        np.ones(2**18).sum()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(50):
-            np.ones(2**18).sum()
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threshold of glibc")
-def test_a_worker_uses_again_the_memory_that_a_tile_freed(workers):
-    (address, *_) = workers.nthreads()
-    anew, again, later = (
-        workers.run(pages_of_arrays, some, workers=[address])[address]
-        for some in (False, True, False)
-    )
-    if anew is None:
-        pytest.skip("no threshold of glibc is set for these workers")
-    assert 4 * again < min(anew, later)
 
 
 def test_a_fitted_metric_is_plain_and_nothing_is_left_on_the_cluster(workers):
@@ -757,10 +726,11 @@ def test_a_large_array_goes_to_workers_for_little_work_only_if_it_is_kept(keep, 
     from kernelmetric.compute.backends.dask._tiles import Cluster
 
     array, sent = np.zeros(12_500_000), []
-    cluster = Cluster(None, lambda: True, "fit")
+    client = SimpleNamespace(submit=lambda *task, **options: None)
+    cluster = Cluster(client, lambda: True, "fit")
     monkeypatch.setattr(cluster, "_threads", lambda: ["one", "two"])
     monkeypatch.setattr(cluster, "_futures", lambda arrays, new: sent.extend(new))
-    monkeypatch.setattr(cluster, "_in_turn", lambda *how: (x for x in ()))
+    monkeypatch.setattr(cluster, "_results", lambda tasks: (x for x in ()))
     work = partial(np.add, kept(array) if keep else array)
     assert cluster.share(work, [0.0, 1.0], 4e9, print) is keep
     assert [one is array for one in sent] == [True] * keep

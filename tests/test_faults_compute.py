@@ -701,9 +701,9 @@ def test_ordinary_rows_share_a_shift_and_far_ones_have_their_own(dtype, monkeypa
     alone = []
     original = _softmax._by_rows
 
-    def spy(E, blocks):
-        alone.extend(row for rows, _ in blocks for row in rows.tolist())
-        return original(E, blocks)
+    def spy(E, codes, rows):
+        alone.extend(rows.tolist())
+        return original(E, codes, rows)
 
     monkeypatch.setattr(_softmax, "_by_rows", spy)
     codes = np.repeat([0, 1], 20)
@@ -724,8 +724,7 @@ def test_ordinary_rows_share_a_shift_and_far_ones_have_their_own(dtype, monkeypa
 
 def shorten(monkeypatch, height):
     """Tiles of so many rows."""
-    for module in (_softmax, _symmetric):
-        monkeypatch.setattr(module, "TILE_ROWS", height)
+    monkeypatch.setattr(_symmetric, "TILE_ROWS", height)
 
 
 @pytest.mark.parametrize(("sizes", "height"), [([9, 14, 7], 4), ([3] * 10, 8), ([1, 28, 1], 4)])
@@ -734,7 +733,7 @@ def test_tiles_cover_what_is_above_the_diagonal_once(sizes, height, monkeypatch)
     monkeypatch.setattr(_symmetric, "_TILE_COLUMNS", height + 1)
     codes = np.repeat(np.arange(len(sizes)), sizes)
     seen = np.zeros((30, 30), dtype=int)
-    for tile in _symmetric._cut(_softmax._class_blocks(codes, np.zeros((30, 1))), 30):
+    for tile in _symmetric._cut(np.zeros((30, 1)), codes):
         assert tile.shape[0] <= height
         assert tile.shape[1] <= height + 1
         block = seen[tile.rows, tile.columns]
@@ -787,16 +786,12 @@ def test_tiles_are_kept_while_there_is_room(room_for):
     assert all(held.pop(tile) is None for tile in cut)  # the second pass writes into them
 
 
-def test_small_blocks_are_put_together_up_to_a_tile(monkeypatch):
+def test_small_classes_are_put_together_up_to_a_tile(monkeypatch):
     shorten(monkeypatch, 10)
-    sizes = [6, 4, 1, 10, 3]
-    ends = np.cumsum(sizes).tolist()
-    blocks = [(slice(e - s, e), slice(0, e)) for s, e in zip(sizes, ends, strict=True)]
-    groups = _symmetric.together(blocks)
-    assert [len(group) for group in groups] == [2, 1, 1, 1]
-    rows, parts = _softmax._rows_of(groups[0])
-    assert_array_equal(rows, np.arange(10))
-    assert parts == [(slice(0, 6), slice(0, 6)), (slice(6, 10), slice(0, 10))]
+    codes = np.repeat(np.arange(6), [6, 4, 1, 10, 3, 6])
+    cut = _symmetric._cut(np.zeros((30, 1)), codes)
+    rows = sorted({(tile.rows.start, tile.rows.stop) for tile in cut})
+    assert rows == [(0, 10), (10, 11), (11, 21), (21, 30)]
 
 
 def test_runs_of_equal_codes():

@@ -72,9 +72,8 @@ def gram_products(
         host=backend_of(values[0]).host,
     )
     with np.errstate(all="ignore"):
-        if weights is not None:
-            return _by_weights(products, sums, diagonals, shift, weights, population or n)
-        return _scaled(products, sums, diagonals, shift, population or n)
+        counts = np.ones(n) if weights is None else weights
+        return _scaled(products, sums, diagonals, shift, counts, population or n)
 
 
 def row_products(
@@ -145,7 +144,7 @@ def _stacked(blocks: Iterable[Any], shift: np.ndarray) -> Any:
     return F
 
 
-def _by_weights(
+def _scaled(
     products: np.ndarray,
     sums: np.ndarray,
     diagonals: np.ndarray,
@@ -153,12 +152,14 @@ def _by_weights(
     weights: np.ndarray,
     N: int,
 ) -> GramProducts:
-    """The same as :func:`_scaled`, of sums by weights.
+    """What sums over n points say of N: every kind of tuple counts as often as there are.
 
     Of sampled triples that are pairs, the third weight is taken for the mean one.
     """
     n = len(weights)
-    every, two, three = _multiples(n, N)
+    every = N / n  # for how many single points, pairs and triples of N each of n stands
+    two = every * (N - 1) / max(n - 1, 1)
+    three = two * (N - 2) / max(n - 2, 1)
     total, beside = every * float(np.sum(weights)), sums - weights * diagonals
     mixed = (weights**2 * diagonals) @ beside.T
     D = (weights**2 * diagonals) @ diagonals.T
@@ -174,35 +175,3 @@ def _by_weights(
     plain = every * D + two * (products + cross + cross.T - D)
     means = sums / np.sum(weights) + shift[:, None]
     return GramProducts(plain, centred, every * moved @ weights, totals + total**2 * shift, means)
-
-
-def _multiples(n: int, N: int) -> tuple[float, float, float]:
-    """For how many single points, pairs and triples of N each of n stands."""
-    singles = N / n
-    pairs = singles * (N - 1) / max(n - 1, 1)
-    return singles, pairs, pairs * (N - 2) / max(n - 2, 1)
-
-
-def _scaled(
-    products: np.ndarray, sums: np.ndarray, diagonals: np.ndarray, shift: np.ndarray, N: int
-) -> GramProducts:
-    """What the sums over n points say of N: every kind of tuple counts as often as there are."""
-    n = sums.shape[1]
-    singles, pairs, triples = _multiples(n, N)
-
-    def over_pairs(D: np.ndarray, P: np.ndarray) -> np.ndarray:
-        return singles * D + pairs * (P - D)
-
-    D = diagonals @ diagonals.T
-    beside = sums - diagonals  # sums over the *other* points
-    mixed = diagonals @ beside.T
-    off = products - D
-    rows = singles * D + pairs * (mixed + mixed.T + off) + triples * (beside @ beside.T - off)
-    totals = singles * diagonals.sum(axis=1) + pairs * beside.sum(axis=1)
-    centred = over_pairs(D, products) - 2.0 / N * rows + np.outer(totals, totals) / N**2
-
-    cross = np.outer(shift, sums.sum(axis=1) + 0.5 * n**2 * shift)
-    diagonals = diagonals + shift[:, None]
-    plain = over_pairs(diagonals @ diagonals.T, products + cross + cross.T)
-    traces = singles * diagonals.sum(axis=1)
-    return GramProducts(plain, centred, traces, totals + N**2 * shift, sums / n + shift[:, None])

@@ -8,19 +8,17 @@ shift of the exponents for all rows. As many tiles as there is room for are held
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 
-from kernelmetric.compute._budget import current_budget, itemsize_of
+from kernelmetric.compute._budget import current_budget, itemsize_of, row_blocks
 from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute.backends._native import exponentials, weigh
-
-Block = tuple[Any, slice]  # rows of one class, as a slice or by number; the columns of that class
 
 TILE_ROWS = 256  # a tile of float32 takes two megabytes: smaller ones slow the products down
 _TILE_COLUMNS = 2048
@@ -59,9 +57,7 @@ class _Range(NamedTuple):
 _RANGES = {4: _Range(60.0, -70.0, 1e-7, 1e6), 8: _Range(300.0, -300.0, 1e-15, 1e15)}
 
 
-def by_symmetry(
-    E: np.ndarray, blocks: list[Block], codes: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
+def by_symmetry(E: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """``Σ_i p_i``, and ``(W + Wᵀ) [E, 1]``, from the upper half of the softmax.
 
     With ``s_i`` the sum of row i of K, ``W_ij + W_ji = K_ij (a_i + a_j)``, where ``a`` is
@@ -70,7 +66,7 @@ def by_symmetry(
     """
     limits = _RANGES[itemsize_of(E)]
     tiles = _Tiles(E, codes, limits)
-    cut = _cut(blocks, len(E))
+    cut = _cut(E, codes)
     held = _Held(max(tile.area for tile in cut), tiles.left)
     run = partial(sum_tiles, tiles=cut, flops=3.0 * E.size * len(E), cost=attrgetter("area"))
     ((inside, outside),) = run(partial(_sums, tiles, held), entries=2 * len(E))
@@ -211,13 +207,29 @@ def _held_here(name: str, largest: int, points: np.ndarray) -> _Held:
     return _HERE[name]
 
 
-def _cut(blocks: list[Block], n: int) -> list[Tile]:
+def class_slices(codes: np.ndarray) -> list[tuple[int, int]]:
+    """Start and stop of every run of equal codes."""
+    if np.any(codes[1:] < codes[:-1]):
+        raise ValueError("Got unsorted codes, but expected rows sorted by class.")
+    borders = np.flatnonzero(np.diff(codes)) + 1
+    return list(pairwise([0, *borders.tolist(), len(codes)]))
+
+
+def _cut(E: np.ndarray, codes: np.ndarray) -> list[Tile]:
     """Tiles that cover what is above the diagonal: with many small classes, not a tile for each."""
+    n = len(codes)
+    height = next(row_blocks(n, 6 * n * itemsize_of(E), most=TILE_ROWS)).stop
+    strips: list[tuple[slice, int]] = []  # rows, and where the class of the last one ends
+    for start, stop in class_slices(codes):
+        for first in range(start, stop, height):
+            last = min(first + height, stop)
+            if strips and last - strips[-1][0].start <= TILE_ROWS:
+                first = strips.pop()[0].start
+            strips.append((slice(first, last), stop))
     cut = []
-    for group in together(blocks):
-        rows, members = slice(group[0][0].start, group[-1][0].stop), group[-1][1]
-        own = _OWN if group[0][1] == members else _MIXED
-        for kind, start, stop in [(own, rows.start, members.stop), (_OTHER, members.stop, n)]:
+    for rows, end in strips:
+        own = _OWN if codes[rows.start] == codes[rows.stop - 1] else _MIXED
+        for kind, start, stop in [(own, rows.start, end), (_OTHER, end, n)]:
             for first in range(start, stop, _TILE_COLUMNS):
                 cut.append(Tile(rows, slice(first, min(first + _TILE_COLUMNS, stop)), kind))
     return cut
@@ -230,17 +242,3 @@ def _alike(codes: np.ndarray, tile: Tile) -> np.ndarray:
 
 def _without_specks(a: np.ndarray, near: np.ndarray, least: float) -> np.ndarray:
     return np.where(near & (np.abs(a) > least), a, 0.0)
-
-
-def together(blocks: Sequence[Block]) -> list[list[Block]]:
-    """Neighbouring blocks of few rows in one: with many small classes, products would be tiny."""
-    groups: list[list[Block]] = []
-    height = TILE_ROWS
-    for rows, members in blocks:
-        size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        if height + size > TILE_ROWS:
-            groups.append([])
-            height = 0
-        groups[-1].append((rows, members))
-        height += size
-    return groups

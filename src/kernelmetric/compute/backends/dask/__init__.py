@@ -6,7 +6,6 @@ Imported when the first of them comes. The client never holds the data::
     _driver.py    a fit as one task on a worker, its result put into the user's estimator
     _tiles.py     tiles of that fit shared among all workers
     _pickles.py   functions on their way there, without their large arrays
-    _freed.py     memory that a tile frees, kept for the next one
     _rows.py      rows that no worker has room for, gone through chunk by chunk
     _lazy.py      transform, predict and distances, chunk by chunk, when somebody asks
 

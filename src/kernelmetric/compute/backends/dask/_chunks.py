@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute._budget import block_budget
+from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._machine import total_memory
 from kernelmetric.compute._refusals import refuse_masked
-from kernelmetric.compute.backends.dask._freed import kept_memory
+from kernelmetric.compute._threads import in_threads
 
 _NUMBERS = "fiub"
 _SHARE = 0.25  # of the memory of a worker, for the blocks of its threads
@@ -39,9 +40,9 @@ def pieces_of(collection: Any, name: str) -> Pieces:
         require_rows(collection, name)
         parts = collection.to_delayed().ravel().tolist()
         first, width = 0.0, collection.shape[1:]
-        checked = []
+        checked, check = [], dask.delayed(checked_chunk, pure=True)
         for number, (part, rows) in enumerate(zip(parts, collection.chunks[0], strict=True)):
-            checked.append(_checked(part, number, name, first, width, collection.dtype))
+            checked.append(check(part, number, name, first, width, collection.dtype))
             first += rows
         dtype = np.dtype(collection.dtype)
         return Pieces(checked, collection.shape, dtype.itemsize, dtype.kind in _NUMBERS)
@@ -53,7 +54,8 @@ def pieces_of(collection: Any, name: str) -> Pieces:
     parts = collection.to_delayed()
     meta = collection._meta
     columns = list(meta.columns) if hasattr(meta, "columns") else None
-    checked = [_checked_frame(part, number, name, columns) for number, part in enumerate(parts)]
+    check = dask.delayed(checked_partition, pure=True)
+    checked = [check(part, number, name, columns) for number, part in enumerate(parts)]
     dtypes = list(meta.dtypes) if columns is not None else [meta.dtype]
     numeric = all(isinstance(d, np.dtype) and d.kind in _NUMBERS for d in dtypes)
     return Pieces(checked, (math.nan, *np.shape(meta)[1:]), 8.0, numeric)
@@ -69,13 +71,6 @@ def require_rows(X: da.Array, name: str) -> None:
             f"Got {name} in chunks {tuple(X.numblocks)}, but expected chunks of whole rows: moving "
             f"the data is yours to decide. Try {name}.rechunk({{{across[0]}: -1}})."
         )
-
-
-@dask.delayed(pure=True, name=None)
-def _checked(
-    part: Any, number: int, name: str, first: float, width: tuple[int, ...], dtype: Any
-) -> Any:
-    return checked_chunk(part, number, name, first, width, dtype)
 
 
 def checked_chunk(
@@ -109,11 +104,6 @@ def checked_chunk(
 
 def _shape(width: tuple[int, ...]) -> str:
     return f"(rows, {', '.join(map(str, width))})" if width else "(rows,)"
-
-
-@dask.delayed(pure=True, name=None)
-def _checked_frame(part: Any, number: int, name: str, columns: list[Any] | None) -> Any:
-    return checked_partition(part, number, name, columns)
 
 
 def checked_partition(part: Any, number: int, name: str, columns: list[Any] | None) -> Any:
@@ -151,5 +141,13 @@ def share_of_worker() -> Iterator[None]:
         yield
         return
     limit = worker.memory_manager.memory_limit or total_memory()
-    with kept_memory(), block_budget(int(limit * _SHARE / worker.state.nthreads)):
+    with block_budget(int(limit * _SHARE / worker.state.nthreads)):
         yield
+
+
+def on_worker(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """What a function gives for each item, on one thread of this worker."""
+    results: list[Any] = []
+    with run_elsewhere(None), share_of_worker():
+        in_threads(work, list(items), 0.0, results.append)
+    return results

@@ -18,10 +18,8 @@ import dask
 import numpy as np
 
 from kernelmetric.compute._budget import row_blocks
-from kernelmetric.compute._execute import run_elsewhere
-from kernelmetric.compute._threads import in_threads
 from kernelmetric.compute.backends._numpy import NumPy
-from kernelmetric.compute.backends.dask._chunks import share_of_worker
+from kernelmetric.compute.backends.dask._chunks import on_worker
 from kernelmetric.compute.backends.dask._pickles import Carried, aligned, loads
 
 _BRANCHES = 4  # sums that are added up at once
@@ -160,7 +158,7 @@ def _some_rows(chunk: np.ndarray, rows: np.ndarray, function: Any, arrays: Any) 
     if function is None:
         return some
     work = loads(function, arrays, Window(some, 0, some.shape))
-    return _calmly(lambda _: work(slice(0, len(some))))
+    return on_worker(work, [slice(0, len(some))])[0]
 
 
 @dask.delayed(pure=False)
@@ -180,7 +178,7 @@ def _sum_of_chunk(
         parts = (work(slice(start + rows.start, start + rows.stop)) for rows in blocks)
         return reduce(_added, parts, None)
 
-    return _calmly(sums)
+    return on_worker(sums, [None])[0]
 
 
 @dask.delayed(pure=False)
@@ -193,11 +191,3 @@ def _added(a: Any, b: Any) -> Any:
     if a is None or b is None:
         return b if a is None else a
     return tuple(map(add, a, b)) if isinstance(a, tuple) else a + b
-
-
-def _calmly(work: Callable[[Any], Any]) -> Any:
-    """What some work gives on one thread, here."""
-    results: list[Any] = []
-    with run_elsewhere(None), share_of_worker():
-        in_threads(work, [None], 0.0, results.append)
-    return results[0]

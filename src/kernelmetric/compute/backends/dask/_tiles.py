@@ -12,11 +12,9 @@ import pickle
 import time
 import weakref
 import zlib
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
 from itertools import pairwise
-from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
@@ -25,9 +23,7 @@ import numpy as np
 from distributed import get_worker, wait
 
 from kernelmetric.compute._arrays import is_kept
-from kernelmetric.compute._execute import run_elsewhere
-from kernelmetric.compute._threads import in_threads
-from kernelmetric.compute.backends.dask._chunks import pieces_of, share_of_worker
+from kernelmetric.compute.backends.dask._chunks import on_worker, pieces_of
 from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
 from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
 
@@ -39,7 +35,6 @@ _SHORTEST = 0.2  # seconds of a share of little work: each one costs its way, an
 _TASKS_PER_THREAD = 4  # so that whoever is slower does fewer
 _FEWEST_TASKS = 16
 _MOST_PER_THREAD = 16  # where each takes a second: nobody waits long for the last one
-_IN_HAND = 2  # shares of a thread: the next one is there when it is done with one
 _SURELY_KNOWN = 5.0  # seconds after which the scheduler knows of a task
 _LOOK = 1.0  # seconds between two looks whether the fit is still wanted
 _NOT_PICKLED = (pickle.PicklingError, TypeError, AttributeError)
@@ -88,58 +83,25 @@ class Cluster:
         arrays = self._futures(parts.arrays, new)
         key = f"{self._name}-{uuid4().hex}"
 
-        def submit(number: int, slot: int) -> Any:
-            return self._client.submit(
+        tasks = [
+            self._client.submit(
                 run_tiles,
                 function,
-                shares[number],
+                some,
                 arrays,
                 key=f"{key}-{number}",
                 pure=False,
-                workers=slots[slot],
-                allow_other_workers=True,  # where this one dies
+                workers=slots[number % len(slots)],  # a second pass finds what the first one kept
+                allow_other_workers=True,  # Dask lets idle workers take from the others
                 priority=-number,  # the order in which results are taken
             )
-
-        with closing(self._in_turn(submit, len(shares), len(slots))) as results:
+            for number, some in enumerate(shares)
+        ]
+        with closing(self._results(tasks)) as results:
             for some in results:
                 for result in some:
                     take(result)
         return True
-
-    def _in_turn(
-        self, submit: Callable[[int, int], Any], n_shares: int, n_slots: int
-    ) -> Generator[Any, None, None]:
-        """Results of shares, in their order, of threads that each have a few in hand.
-
-        Every thread has its own shares, so that a second pass finds the tiles its worker kept; a
-        thread that is done takes from the one with most left, as workers differ.
-        """
-        waiting = [deque(range(slot, n_shares, n_slots)) for slot in range(n_slots)]
-        sent: dict[int, Any] = {}
-        free: SimpleQueue[int] = SimpleQueue()
-
-        def deal(slot: int) -> None:
-            own = waiting[slot]
-            left = own or max(waiting, key=len)
-            if left:
-                number = left.popleft() if own else left.pop()
-                sent[number] = submit(number, slot)
-                sent[number].add_done_callback(lambda _: free.put(slot))
-
-        try:
-            for slot in [*range(n_slots)] * _IN_HAND:
-                deal(slot)
-            for number in range(n_shares):
-                while number not in sent or not (sent[number].done() and free.empty()):
-                    try:
-                        deal(free.get(timeout=_LOOK))
-                    except Empty:
-                        self._require_wanted()
-                yield self._result(sent[number])
-                del sent[number]
-        finally:
-            self._let_go([*sent.values()])
 
     def rows(self, X: Any, names: Any = None) -> Rows:
         """A Dask array as rows to go through; its chunks are computed each time they are needed."""
@@ -180,32 +142,28 @@ class Cluster:
 
     def _run(self, tasks: list[Any]) -> list[Any]:
         """The results of delayed tasks, in their order."""
-        futures = self._client.compute(tasks)
+        return list(self._results(self._client.compute(tasks)))
+
+    def _results(self, futures: list[Any]) -> Generator[Any, None, None]:
+        """Results in the order of the tasks; those that nobody takes are cancelled."""
         try:
-            return [self._result(future) for future in futures]
+            while futures:
+                try:
+                    wait(futures[0], timeout=_LOOK)
+                except TimeoutError:
+                    self._require_wanted()
+                else:
+                    yield futures.pop(0).result()
         finally:
-            self._let_go(futures)
+            if futures:
+                with suppress(TimeoutError):  # the scheduler cancels only what it knows
+                    wait(futures, timeout=_SURELY_KNOWN)
+                self._client.cancel(futures)
 
     def close(self) -> None:
         """Let the scheduler forget all tiles: it may keep some of a worker that died."""
         with suppress(Exception):
             self._client.run_on_scheduler(forget, self._name)
-
-    def _let_go(self, futures: list[Any]) -> None:
-        """Cancel tasks once the scheduler knows them: it does not listen before."""
-        if futures:
-            with suppress(TimeoutError):
-                wait(futures, timeout=_SURELY_KNOWN)
-            self._client.cancel(futures)
-
-    def _result(self, future: Any) -> Any:
-        while True:
-            try:
-                wait(future, timeout=_LOOK)
-            except TimeoutError:
-                self._require_wanted()
-            else:
-                return future.result()
 
     def _require_wanted(self) -> None:
         if not self._wanted():
@@ -275,7 +233,4 @@ def _checksum(array: np.ndarray) -> int | None:
 def run_tiles(function: bytes, items: bytes, arrays: list[Carried]) -> list[Any]:
     """The task: a pickled tile function on some tiles, on one thread."""
     work, tiles = (loads(part, arrays) for part in (function, items))
-    results: list[Any] = []
-    with run_elsewhere(None), share_of_worker():
-        in_threads(work, tiles, 0.0, results.append)
-    return results
+    return on_worker(work, tiles)
