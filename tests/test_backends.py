@@ -17,7 +17,6 @@ from kernelmetric.compute import (
     class_neighbors,
     gram_products,
     lmnn_hinge,
-    lmnn_hinge_on,
     mine_impostors,
     mine_softmax,
     nca_loss,
@@ -39,6 +38,7 @@ from kernelmetric.compute.reductions import (
     _triplets,
     _truncated,
 )
+from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 from kernelmetric.graphs import target_neighbors
 
 # --- the registry -----------------------------------------------------------------------------

@@ -9,19 +9,18 @@ from sklearn.neighbors import NearestNeighbors, NeighborhoodComponentsAnalysis
 from kernelmetric import memory_budget
 from kernelmetric.compute import (
     class_neighbors,
-    current_budget,
     lmnn_hinge,
-    lmnn_hinge_on,
     median_squared_distance,
     mine_impostors,
     mine_softmax,
     nca_loss,
     nca_loss_on,
     nearest_neighbors,
-    row_blocks,
     squared_distances,
 )
+from kernelmetric.compute._budget import current_budget, row_blocks
 from kernelmetric.compute.reductions import _pruned
+from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 from kernelmetric.graphs import discriminant_graph, laplacian, target_neighbors
 
 K = 3

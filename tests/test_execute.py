@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_limits
 
 from kernelmetric import memory_budget
 from kernelmetric.compute import (
-    current_budget,
     map_rows,
     one_thread,
     over_rows,
@@ -17,6 +16,7 @@ from kernelmetric.compute import (
     within_budget,
     worth_keeping,
 )
+from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute._execute import _equal_shares, over_tiles, run_elsewhere, sum_tiles
 
 

@@ -18,7 +18,8 @@ from kernelmetric import (
     RandomFeatures,
     memory_budget,
 )
-from kernelmetric.compute import _budget, _machine, block_budget, current_budget
+from kernelmetric.compute import _budget, _machine, block_budget
+from kernelmetric.compute._budget import current_budget
 from kernelmetric.spaces import automatic_space
 
 GB = 10**9

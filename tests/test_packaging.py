@@ -195,4 +195,4 @@ def test_what_goes_away_warns_in_one_form_at_the_line_of_the_user():
 def test_every_way_out_is_through_the_one_mechanism():
     sources = (ROOT / "src").rglob("*.py")
     own = [path.name for path in sources if "DeprecationWarning" in path.read_text("utf-8")]
-    assert own == ["_deprecated.py"]
+    assert own == ["_warnings.py"]

@@ -22,7 +22,8 @@ from kernelmetric import (
     TransductiveDistance,
     use_device,
 )
-from kernelmetric.compute import current_budget, home, memory_budget, there
+from kernelmetric.compute import home, memory_budget, there
+from kernelmetric.compute._budget import current_budget
 from kernelmetric.compute.backends import cuda
 from kernelmetric.compute.reductions import _centres
 from kernelmetric.graphs import laplacian, neighbor_graph

@@ -30,12 +30,12 @@ from kernelmetric.compute import Triplets as CountedTriplets
 from kernelmetric.compute import (
     Weights,
     lmnn_hinge,
-    lmnn_hinge_on,
     mine_impostors,
     nca_loss,
     weigh,
     weighted_quantiles,
 )
+from kernelmetric.compute.reductions._listed import lmnn_hinge_on
 from kernelmetric.graphs import neighbor_parts, target_neighbors
 from kernelmetric.learners._mlkr import mlkr_loss
 from tested_learners import variants, weighable

@@ -6,20 +6,18 @@ NumPy arrays out, torch tensors (CPU or CUDA) in give torch tensors out. Pairwis
 n × n array::
 
     _arrays.py      which namespace, which dtype, validation of X and y
-    _device.py      NumPy arrays on a device, there and back
+    _device.py      the device on which NumPy arrays are computed with
+    _methods.py     what happens around a public method: clusters, devices, failures
     _budget.py      how much memory a block may take, and what cannot fit
-    _deprecated.py  how something public goes away
-    _elsewhere.py   data on many machines, handed to who knows them
-    _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _machine.py     how much memory the machine, or its container, has
-    _refusals.py    what would become numbers only by a guess
-    _state.py       an estimator that a refused fit leaves as it was
+    _execute.py     work on blocks of rows, mapped or summed: what other rooms call
     _threads.py     the one owner of the threads of BLAS
-    _values.py      sums, products and exponentials of kernel values
-    _warnings.py    warnings that point at the line of the user
+    _refusals.py    what would become numbers only by a guess
+    _far_cells.py   cells far from all others of their column
+    _warnings.py    warnings at the line of the user; how something public goes away
     _weights.py     weights of rows, checked, and what they mean
     reductions/     sums over pairs of points, as functions of a tile
-    backends/       what each library of arrays does in its own way
+    backends/       what each library of arrays does in its own way: ``backend_of(X)``
 """
 
 from kernelmetric.compute._arrays import (
@@ -29,49 +27,30 @@ from kernelmetric.compute._arrays import (
     check_points,
     classes_of,
     coded_labels,
-    column_products,
     device_of,
-    entries_above,
-    fewer_rows,
+    exp_of_negative,
     in_library_of,
     is_single,
     is_sparse,
     kept,
+    l1_distances,
     label_column,
     like,
-    lists_help,
     location_of,
     namespace,
-    orthonormal_columns,
-    positive_solver,
     refuse_twins,
-    set_entries,
     streamed,
-    symmetric_eigenpairs,
     take_rows,
     to_numpy,
-    wide_is_fast,
     widened,
 )
 from kernelmetric.compute._budget import (
     block_budget,
-    current_budget,
     memory_budget,
     require_memory,
-    row_blocks,
     tile_bytes,
 )
-from kernelmetric.compute._deprecated import deprecated, moved
-from kernelmetric.compute._device import (
-    DeviceMixin,
-    device_in_use,
-    device_like,
-    home,
-    there,
-    there_and_back,
-    use_device,
-)
-from kernelmetric.compute._elsewhere import CollectionsMixin, anywhere, is_collection
+from kernelmetric.compute._device import device_in_use, device_like, there, use_device
 from kernelmetric.compute._execute import (
     map_rows,
     over_rows,
@@ -89,13 +68,20 @@ from kernelmetric.compute._far_cells import (
     refuse_tiny_columns,
     silent_about_far_cells,
 )
+from kernelmetric.compute._methods import (
+    CollectionsMixin,
+    DeviceMixin,
+    anywhere,
+    home,
+    there_and_back,
+    unchanged_on_failure,
+)
 from kernelmetric.compute._refusals import (
     refuse_masked,
     refuse_text,
     refuse_unsaid,
     rounded_column,
 )
-from kernelmetric.compute._state import unchanged_on_failure
 from kernelmetric.compute._threads import (
     available_threads,
     calm_around,
@@ -103,12 +89,10 @@ from kernelmetric.compute._threads import (
     calm_if_small,
     one_thread,
 )
-from kernelmetric.compute._values import added, exp_of_negative, l1_distances, multiplied
-from kernelmetric.compute._warnings import warn
+from kernelmetric.compute._warnings import deprecated, moved, warn
 from kernelmetric.compute._weights import (
     Weighed,
     Weights,
-    check_class_weight,
     checked_weights,
     refuse_streams,
     rows_of,
@@ -117,18 +101,17 @@ from kernelmetric.compute._weights import (
     weighted_quantiles,
     with_classes,
 )
-from kernelmetric.compute.backends._native import native
+from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._centres import centres_there
 from kernelmetric.compute.reductions._differences import overflow_error, pair_squares
 from kernelmetric.compute.reductions._distances import (
-    counted_squared_distances,
     median_squared_distance,
     sampled_squared_distances,
     squared_distances,
 )
 from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
 from kernelmetric.compute.reductions._impostors import lmnn_hinge
-from kernelmetric.compute.reductions._listed import lmnn_hinge_on, lmnn_step_on
+from kernelmetric.compute.reductions._listed import lmnn_step_on
 from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
 from kernelmetric.compute.reductions._neighbors import class_neighbors, nearest_neighbors
 from kernelmetric.compute.reductions._products import BlockProduct, map_points, product
@@ -148,50 +131,41 @@ __all__ = [
     "Triplets",
     "Weighed",
     "Weights",
-    "added",
     "all_finite",
     "anywhere",
     "as_points",
     "available_threads",
+    "backend_of",
     "block_budget",
     "calm_around",
     "calm_blas",
     "calm_if_small",
     "centres_there",
-    "check_class_weight",
     "check_labels",
     "check_points",
     "checked_weights",
     "class_neighbors",
     "classes_of",
     "coded_labels",
-    "column_products",
-    "counted_squared_distances",
-    "current_budget",
     "deprecated",
     "device_in_use",
     "device_like",
     "device_of",
-    "entries_above",
     "exp_of_negative",
     "far_cells",
     "far_columns",
     "farthest_column",
-    "fewer_rows",
     "gram_products",
     "home",
     "in_library_of",
-    "is_collection",
     "is_single",
     "is_sparse",
     "kept",
     "l1_distances",
     "label_column",
     "like",
-    "lists_help",
     "lmnn_at_lengths",
     "lmnn_hinge",
-    "lmnn_hinge_on",
     "lmnn_step_on",
     "location_of",
     "map_points",
@@ -202,18 +176,14 @@ __all__ = [
     "mine_impostors",
     "mine_softmax",
     "moved",
-    "multiplied",
     "namespace",
-    "native",
     "nca_loss",
     "nca_loss_on",
     "nearest_neighbors",
     "one_thread",
-    "orthonormal_columns",
     "over_rows",
     "overflow_error",
     "pair_squares",
-    "positive_solver",
     "product",
     "refuse_masked",
     "refuse_streams",
@@ -223,11 +193,9 @@ __all__ = [
     "refuse_unsaid",
     "require_memory",
     "rounded_column",
-    "row_blocks",
     "row_products",
     "rows_of",
     "sampled_squared_distances",
-    "set_entries",
     "silent_about_far_cells",
     "softmax_bytes",
     "softmax_reduction",
@@ -236,7 +204,6 @@ __all__ = [
     "subspace_distances",
     "sum_entries",
     "sum_rows",
-    "symmetric_eigenpairs",
     "take_rows",
     "there",
     "there_and_back",
@@ -248,7 +215,6 @@ __all__ = [
     "warn",
     "weigh",
     "weighted_quantiles",
-    "wide_is_fast",
     "widened",
     "with_classes",
     "within_budget",

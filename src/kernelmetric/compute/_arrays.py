@@ -18,11 +18,20 @@ from kernelmetric.compute.backends import backend_of
 
 _LABELS_AT_ONCE = 2**20  # that are sorted together
 _FAR = 100.0  # deviations from zero, which leave five of the digits of float32
+_COLLECTIONS = {"dask", "dask_expr"}  # libraries of data that lie on many machines
+# exp below this is zero for every purpose, but makes denormal numbers, and a GEMM on denormals
+# runs an order of magnitude slower.
+_LEAST_EXPONENT, _LEAST_SINGLE_EXPONENT = -300.0, -40.0
 
 
 def is_sparse(X: Any) -> bool:
     """Whether X is a SciPy sparse matrix or array."""
     return sparse.issparse(X)
+
+
+def is_collection(*values: Any) -> bool:
+    """Whether the type of one of some values is a Dask collection."""
+    return any(type(value).__module__.partition(".")[0] in _COLLECTIONS for value in values)
 
 
 def streamed(X: Any) -> bool:
@@ -65,21 +74,6 @@ def is_kept(array: np.ndarray) -> bool:
     return array.base is None and not array.flags.writeable
 
 
-def set_entries(A: Any, columns: np.ndarray, value: Any) -> Any:
-    """Put a value, or one of each row, at ``A[i, columns[i]]``, in place where the library can."""
-    return backend_of(A).set_entries(A, columns, value)
-
-
-def wide_is_fast(X: Any) -> bool:
-    """Whether products in float64 are as fast as in float32 where X lies."""
-    return backend_of(X).wide_is_fast(X)
-
-
-def lists_help(X: Any) -> bool:
-    """Whether steps over listed pairs of rows are faster than over all pairs: not on a device."""
-    return backend_of(X).lists_help(X)
-
-
 def is_single(X: Any) -> bool:
     """Whether X, sparse or of any supported library, holds float32."""
     return str(X.dtype).endswith("float32")
@@ -116,44 +110,6 @@ def in_library_of(array: Any, X: Any) -> Any:
     return xp.asarray(to_numpy(array), device=device_of(X))
 
 
-def symmetric_eigenpairs(A: Any) -> tuple[np.ndarray, Any]:
-    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, which may be overwritten."""
-    return backend_of(A).symmetric_eigenpairs(A)
-
-
-def positive_solver(A: Any) -> Any:
-    """What solves ``A X = B`` when called with B: the Cholesky factor of A.
-
-    A may be overwritten. ``inverse_diagonal()``, the last call, is that of the inverse of A. It
-    raises ``LinAlgError`` where A is not positive definite.
-    """
-    return backend_of(A).positive_solver(A)
-
-
-def entries_above(A: Any, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, columns and values of the entries of A above a number, row by row."""
-    xp = namespace(A)
-    flat = xp.reshape(A, (-1,))
-    (found,) = xp.nonzero(flat > least)
-    rows, columns = np.divmod(to_numpy(found), A.shape[1] or 1)
-    return rows, columns, to_numpy(xp.take(flat, found))
-
-
-def orthonormal_columns(B: Any) -> Any:
-    """Orthonormal columns with the span of B, up to its condition: twice is enough."""
-    return backend_of(B).orthonormal_columns(B)
-
-
-def column_products(F: Any) -> Any:
-    """The products of all pairs of columns, ``Fᵀ F``."""
-    return backend_of(F).column_products(F)
-
-
-def fewer_rows(A: Any) -> np.ndarray:
-    """A matrix R with ``RᵀR = AᵀA``: A itself on the host, no more rows than columns elsewhere."""
-    return to_numpy(backend_of(A).fewer_rows(A))
-
-
 def all_finite(K: Any) -> bool:
     """Whether K holds neither NaN nor infinity; one sum decides nearly always."""
     xp = namespace(K)
@@ -161,14 +117,27 @@ def all_finite(K: Any) -> bool:
         return bool(xp.isfinite(xp.sum(K))) or bool(xp.all(xp.isfinite(K)))
 
 
+def exp_of_negative(D: Any, gamma: float, *, overwrite: bool = False) -> Any:
+    """exp(-gamma D); may overwrite D where that is said."""
+    backend = backend_of(D)
+    gamma = min(gamma, float(namespace(D).finfo(D.dtype).max))  # inf times zero is not a number
+    with np.errstate(over="ignore"):
+        S = backend.multiplied(D, -gamma) if overwrite else D * -gamma
+    return backend.exponential(S, _LEAST_SINGLE_EXPONENT if is_single(D) else _LEAST_EXPONENT)
+
+
+def l1_distances(A: Any, B: Any = None) -> Any:
+    """L1 distances between the rows of A and of B (None: A); O(n m d) time, O(n m) memory."""
+    return backend_of(A).l1_distances(A, A if B is None else B)
+
+
 def check_points(
     estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = False, **options
 ) -> Any:
     """Validate X as points in rows: two-dimensional, finite, float32 or float64.
 
-    NumPy arrays, frames, lists and sparse input pass through scikit-learn's ``validate_data``,
-    which takes ``options`` and records ``n_features_in_``; then they go to the device in use.
-    Arrays of other libraries stay where they are. ``reset`` is True in ``fit``.
+    ``reset`` is True in ``fit``; ``options`` go to scikit-learn's ``validate_data``. What is
+    NumPy's goes to the device in use, and arrays of other libraries stay where they are.
     """
     if _is_plain(estimator, X, reset, options):
         return there(X)
@@ -193,10 +162,7 @@ def check_points(
 
 
 def _is_plain(estimator: Any, X: Any, reset: bool, options: dict[str, Any]) -> bool:
-    """Whether X is an array of NumPy's that scikit-learn's validation would leave as it is.
-
-    Asking that validation takes half a millisecond even for the smallest array.
-    """
+    """Whether scikit-learn's validation, which takes half a millisecond, would leave X as it is."""
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in (np.float64, np.float32):
         return False
     least = options.get("ensure_min_samples", 1)
@@ -227,10 +193,7 @@ def refuse_twins(names: Any) -> None:
 
 
 def check_labels(y: Any, X: Any, *, needs: str = "at least two classes") -> np.ndarray:
-    """Codes 0, 1, ... of y in the order of the sorted labels; refused where they cannot teach.
-
-    ``needs`` says in the message what the learner asks of the labels.
-    """
+    """Codes 0, 1, ... of y in the order of the sorted labels; refused where they cannot teach."""
     if y is None:
         raise ValueError(
             "This learner requires y to be passed, but the target y is None: expected one class "
@@ -282,10 +245,8 @@ def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The sorted labels, each once, the row where each is met first, and the code of every row.
-
-    ``np.unique`` sorts all of them, which takes forty bytes a label; piece by piece it takes eight.
-    """
+    """The sorted labels, each once, the row where each is met first, and the code of every row."""
+    # np.unique of all takes forty bytes a label; piece by piece it takes eight.
     _refuse_unsorted(y)
     starts = range(0, len(y), _LABELS_AT_ONCE)
     if len(starts) < 2:

@@ -1,41 +1,23 @@
-"""NumPy arrays on a device: there for the work, back for the result.
+"""The device on which points of NumPy are computed with.
 
-Whoever has torch tensors needs none of this: they stay where they are. A user of NumPy or pandas
-says where the work is to be done::
-
-    with use_device("cuda"):
-        metric.fit(X, y)
-
-Inside, points that were checked go to the device (:func:`there`), and what the outermost method
-returns, or keeps in its estimator, comes back as NumPy (:class:`DeviceMixin`).
+Inside ``use_device``, points that were checked go to the device (:func:`there`); what the outermost
+method returns, or keeps in its estimator, comes back as NumPy (``_methods.py``).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
 from importlib import import_module
-from inspect import isfunction
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_torch_array
 from scipy import sparse
 
-from kernelmetric.compute._budget import working_on
-from kernelmetric.compute._elsewhere import CollectionsMixin
-from kernelmetric.compute.backends import backend_of
-
 _DEVICE: ContextVar[Any] = ContextVar("kernelmetric_device", default=None)
-_INSIDE: ContextVar[bool] = ContextVar("kernelmetric_inside", default=False)
-_METHODS = (
-    "fit", "partial_fit", "transform", "fit_transform", "inverse_transform", "predict",
-    "fit_predict", "pair_distance", "pair_score", "pairwise_distances", "pairwise_kernels",
-    "get_mahalanobis_matrix",
-)  # fmt: skip
 
 
 @contextmanager
@@ -89,9 +71,9 @@ def device_like(X: Any) -> Iterator[None]:
         _DEVICE.reset(token)
 
 
-def device_in_use() -> bool:
-    """Whether work on NumPy's arrays is done on a device now."""
-    return _DEVICE.get() is not None
+def device_in_use() -> Any:
+    """The device on which work on NumPy's arrays is done now; None where it is the host."""
+    return _DEVICE.get()
 
 
 def there(X: Any) -> Any:
@@ -112,92 +94,6 @@ def matrix_there(A: Any) -> Any:
     with warnings.catch_warnings():  # torch calls its sparse matrices a beta
         warnings.simplefilter("ignore", UserWarning)
         return torch.sparse_csr_tensor(*parts, there(A.data), size=A.shape)
-
-
-def home(X: Any) -> Any:
-    """A tensor that went to the device in use as a NumPy array; the user's own tensors stay."""
-    return _on_host(X, set()) if _INSIDE.get() else X
-
-
-class DeviceMixin(CollectionsMixin):
-    """Methods that take NumPy arrays to the device in use, and bring back what they return."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for name in _METHODS:
-            method = cls.__dict__.get(name)
-            if isfunction(method):
-                setattr(cls, name, there_and_back(method))
-
-
-def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that returns NumPy arrays from the device in use, if it was given such."""
-
-    @wraps(method)
-    def call(self: Any, *args: Any, **options: Any) -> Any:
-        if _INSIDE.get():
-            return method(self, *args, **options)
-        tensors = [part for part in (*args, *options.values()) if is_torch_array(part)]
-        token = _INSIDE.set(_DEVICE.get() is not None and not tensors)
-        try:
-            with working_on(tensors[0].device if tensors else _DEVICE.get()):
-                result = method(self, *args, **options)
-        except RuntimeError as error:
-            if _ran_out(error):
-                raise MemoryError(_too_much(error)) from None
-            raise
-        finally:
-            moved = _INSIDE.get()
-            _INSIDE.reset(token)
-            if moved:
-                _come_back(self, set())
-        return _on_host(result, set()) if moved and result is not self else result
-
-    return call
-
-
-def _ran_out(error: RuntimeError) -> bool:
-    """Whether the memory of a device did not suffice: torch says so, or one of its libraries."""
-    words = str(error)
-    return type(error).__name__ == "OutOfMemoryError" or any(
-        sign in words for sign in ("CUDA error: out of memory", "_ALLOC_FAILED")
-    )
-
-
-def _too_much(error: Exception) -> str:
-    reason = str(error).partition("\n")[0].partition(". ")[0]
-    return (
-        f"The device has not so much memory ({reason}): expected work that fits. Try points of "
-        "float32, a space of lower rank such as Nystroem(500), or the CPU."
-    )
-
-
-def _on_host(value: Any, seen: set[int]) -> Any:
-    """A value with NumPy arrays instead of tensors, also those inside of it."""
-    if is_torch_array(value):
-        return backend_of(value).to_numpy(value)
-    if isinstance(value, list | tuple):
-        parts = [_on_host(part, seen) for part in value]
-        if all(new is old for new, old in zip(parts, value, strict=True)):
-            return value
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
-        back = {key: _on_host(part, seen) for key, part in value.items()}
-        return back if any(back[key] is not part for key, part in value.items()) else value
-    if type(value).__module__.partition(".")[0] == __name__.partition(".")[0]:
-        _come_back(value, seen)
-    return value
-
-
-def _come_back(thing: Any, seen: set[int]) -> None:
-    """Let an object of ours hold NumPy arrays instead of tensors."""
-    if id(thing) in seen or not hasattr(thing, "__dict__"):
-        return
-    seen.add(id(thing))
-    for name, value in list(vars(thing).items()):
-        back = _on_host(value, seen)
-        if back is not value:
-            vars(thing)[name] = back
 
 
 def _found(name: Any) -> Any:

@@ -14,14 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from kernelmetric.compute import (
-    added,
-    all_finite,
-    map_rows,
-    multiplied,
-    namespace,
-    take_rows,
-)
+from kernelmetric.compute import all_finite, backend_of, map_rows, namespace, take_rows
 from kernelmetric.kernels._points import as_block, check_number, largest_entry, same_dtype
 from kernelmetric.kernels._tables import reads_columns, schema_of, with_schema
 from kernelmetric.kernels._terms import Terms, check_terms, values_of
@@ -360,7 +353,8 @@ class Sum(_Composition):
 
     def _combined(self, values: Iterable[Any]) -> Any:
         terms = zip(self._flat(), values, strict=True)
-        return reduce(added, (K if w == 1.0 else multiplied(K, w) for (w, _), K in terms))
+        scaled = (K if w == 1.0 else backend_of(K).multiplied(K, w) for (w, _), K in terms)
+        return reduce(lambda total, K: backend_of(total).added(total, K), scaled)
 
 
 class Product(_Composition):
@@ -395,7 +389,7 @@ class Product(_Composition):
         return text if len(text) <= N_CHAR_MAX else text[: N_CHAR_MAX - 3] + "..."
 
     def _combined(self, values: Iterable[Any]) -> Any:
-        return reduce(multiplied, values)
+        return reduce(lambda total, K: backend_of(total).multiplied(total, K), values)
 
 
 def _weighted_terms(kernel: Kernel) -> list[tuple[float, Kernel]]:

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     Weights,
+    backend_of,
     calm_if_small,
-    fewer_rows,
     is_single,
     like,
     namespace,
@@ -235,7 +235,8 @@ def _automatic_start(n_components: int, shape: tuple[int, ...], n_classes: int) 
 
 
 def _principal_directions(Z: Any, n_components: int, weights: Weights | None = None) -> np.ndarray:
-    _, Vt = right_singular(fewer_rows(about_mean(Z, weights)))
+    centred = about_mean(Z, weights)
+    _, Vt = right_singular(to_numpy(backend_of(centred).fewer_rows(centred)))
     return _complete(Vt[:n_components], n_components, Z.shape[1])
 
 

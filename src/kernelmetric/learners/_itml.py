@@ -7,12 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import (
-    Weights,
-    counted_squared_distances,
-    sampled_squared_distances,
-    weighted_quantiles,
-)
+from kernelmetric.compute import Weights, sampled_squared_distances, weighted_quantiles
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number
 from kernelmetric.learners._itml_solvers import LogDetProblem, project_in_turn
 from kernelmetric.learners._log_det import LogDetLearner, descend
@@ -182,12 +177,12 @@ class ITML(LogDetLearner, PairLearner):
         return pairs + 8 * (6 * N + 2 * n_samples * d + 25 * d * d)
 
     def _bounds_of(self, Y: np.ndarray, weights: Weights | None) -> tuple[float, float]:
-        if self.bounds is None and weights is not None:
-            squares, counts = counted_squared_distances(Y, weights)
-            u, l = weighted_quantiles(squares, counts, np.divide(self.percentiles, 100.0))  # noqa: E741
-        elif self.bounds is None:
-            squares = sampled_squared_distances(Y)
-            u, l = np.percentile(squares, self.percentiles)  # noqa: E741 (the paper's name)
+        if self.bounds is None:
+            squares, counts = sampled_squared_distances(Y, weights)
+            if counts is None:
+                u, l = np.percentile(squares, self.percentiles)  # noqa: E741 (the paper's name)
+            else:
+                u, l = weighted_quantiles(squares, counts, np.divide(self.percentiles, 100.0))  # noqa: E741
         else:
             u, l = self.bounds  # noqa: E741
         if not u > 0:

@@ -11,11 +11,11 @@ from scipy import linalg
 
 from kernelmetric.compute import (
     Triplets,
+    backend_of,
     class_neighbors,
     in_library_of,
     kept,
     like,
-    lists_help,
     lmnn_at_lengths,
     lmnn_hinge,
     lmnn_step_on,
@@ -78,7 +78,7 @@ class MarginProblem:
         self.unit = float(np.count_nonzero(targets >= 0))
         if weighed is not None:
             self.unit = float(np.sum(weighed.parts, where=targets >= 0))
-        listed = lists_help(points)
+        listed = backend_of(points).lists_help(points)
         self.few = len(codes) <= FEW_POINTS or not listed
         self.lists_may_help = self.few and listed and len(codes) > _VERY_FEW_POINTS
         self.most_pairs = _DENSE_ABOVE * len(codes) ** 2

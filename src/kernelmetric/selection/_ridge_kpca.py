@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
     Weights,
+    backend_of,
     calm_if_small,
     in_library_of,
     is_single,
@@ -24,7 +25,6 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
     unweighed,
-    wide_is_fast,
     widened,
     worth_keeping,
 )
@@ -327,7 +327,7 @@ class RidgeKPCA(Space):
     @staticmethod
     def _wide(X: Any, n: int) -> bool:
         """Whether K in float64 is as fast, on a device, and has room there."""
-        return wide_is_fast(X) and worth_keeping(_WIDE_BYTES * n * n)
+        return backend_of(X).wide_is_fast(X) and worth_keeping(_WIDE_BYTES * n * n)
 
     def _learn_exactly(
         self, X: Any, Y: np.ndarray, weights: Weights | None, *, narrow: bool

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kernelmetric.compute import map_rows, namespace, positive_solver, take_rows, to_numpy
+from kernelmetric.compute import backend_of, map_rows, namespace, take_rows, to_numpy
 from kernelmetric.kernels import Kernel
 from kernelmetric.solvers import (
     cholesky_factor,
@@ -65,7 +65,7 @@ def _in_full(
     K, along = centred(gram), gram.centred_trace / gram.n
     K += along / gram.n if gram.roots is None else along * (gram.constant @ gram.constant.T)
     namespace(K).reshape(K, (-1,), copy=False)[:: gram.n + 1] += ridge
-    solve = positive_solver(K)
+    solve = backend_of(K).positive_solver(K)
     return solve(Y), solve.inverse_diagonal() - q**2 / (along + ridge)
 
 

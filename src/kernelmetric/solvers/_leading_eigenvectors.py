@@ -11,15 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from kernelmetric.compute import (
-    is_single,
-    like,
-    namespace,
-    orthonormal_columns,
-    symmetric_eigenpairs,
-    to_numpy,
-    widened,
-)
+from kernelmetric.compute import backend_of, is_single, like, namespace, to_numpy, widened
 
 _DEPTH = 6  # blocks of one Krylov cycle: one is then enough for most kernels of a medium width
 _MAX_CYCLES = 40
@@ -121,7 +113,8 @@ def _ritz(basis: list[Any], images: list[Any]) -> tuple[np.ndarray, Any]:
     xp = namespace(basis[0])
     rows = [xp.concat([widened(Q.T @ AQ) for AQ in images], axis=1) for Q in basis]
     T = xp.concat(rows, axis=0)
-    return symmetric_eigenpairs((T + T.T) / 2)
+    T = (T + T.T) / 2
+    return backend_of(T).symmetric_eigenpairs(T)
 
 
 def _combined(blocks: list[Any], S: Any) -> Any:
@@ -146,8 +139,8 @@ def _orthonormal(A: OnSubspace, block: Any, basis: list[Any]) -> Any:
     if missing:
         drawn = np.random.RandomState(0).standard_normal((block.shape[0], missing))
         block = _apart(A, namespace(block).concat([clear, like(drawn, block)], axis=1), basis)
-    # Twice is enough.
-    return orthonormal_columns(_apart(A, orthonormal_columns(block), basis))
+    orthonormal = backend_of(block).orthonormal_columns  # up to the condition: twice is enough
+    return orthonormal(_apart(A, orthonormal(block), basis))
 
 
 def _apart(A: OnSubspace, block: Any, basis: list[Any]) -> Any:

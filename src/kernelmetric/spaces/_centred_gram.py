@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelmetric.compute import (
     Weights,
+    backend_of,
     device_of,
     is_sparse,
     like,
@@ -17,7 +18,6 @@ from kernelmetric.compute import (
     namespace,
     over_rows,
     sum_rows,
-    symmetric_eigenpairs,
     take_rows,
     tile_bytes,
     to_numpy,
@@ -129,7 +129,8 @@ class CentredGram:
         some = take_rows(self.anchors, chosen)
         K_mm = widened(self.kernel(take_rows(self.X, chosen), some))
         K_mm = self.centre(self.centre(K_mm).T)
-        V = self.xp.astype(symmetric_eigenpairs(K_mm)[1][:, -width:], self.dtype, copy=False)
+        V = backend_of(K_mm).symmetric_eigenpairs(K_mm)[1][:, -width:]
+        V = self.xp.astype(V, self.dtype, copy=False)
 
         def part(rows: slice) -> Any:
             product = times(self.kernel(self.X[rows, :], some), V)
@@ -145,10 +146,10 @@ class CentredGram:
         """All eigenpairs of H K H, ascending: O(n³) time, 3 n × n arrays. K is no more."""
         Kc, self.K = self.K, None
         if self.roots is not None:
-            return symmetric_eigenpairs(self.centre(self.centre(Kc).T))
+            return backend_of(Kc).symmetric_eigenpairs(self.centre(self.centre(Kc).T))
         Kc -= self.column_means
         Kc -= self.xp.mean(Kc, axis=1, keepdims=True)
-        return symmetric_eigenpairs(Kc.T)  # transposed it lies as LAPACK wants it
+        return backend_of(Kc).symmetric_eigenpairs(Kc.T)  # transposed it lies as LAPACK wants it
 
     def centred_times(self, M: Any) -> Any:
         """Return H K H M."""

@@ -9,18 +9,16 @@ import numpy as np
 
 from kernelmetric.compute import (
     Weights,
+    backend_of,
     check_points,
-    column_products,
     in_library_of,
     is_single,
     like,
     namespace,
     sum_rows,
-    symmetric_eigenpairs,
     to_numpy,
     unchanged_on_failure,
     unweighed,
-    wide_is_fast,
     widened,
     within_budget,
 )
@@ -138,7 +136,7 @@ class FeatureMapSpace(Space):
             scatter = scatter + np.diag(seen["scatter"]) + np.outer(between, between)
             mean, n = before + (n / (count + n)) * (mean - before), count + n
         norms = seen["norms"] + self._squared_norms(X, None)
-        values, V = symmetric_eigenpairs(scatter)
+        values, V = backend_of(scatter).symmetric_eigenpairs(scatter)
         axes = mean, values[::-1], np.ascontiguousarray(V[:, ::-1])
         P = None if P is None else to_numpy(P)
         self._keep(X, axes, P, (n, n, norms), seen["cut_off"])
@@ -200,7 +198,7 @@ class FeatureMapSpace(Space):
         """Mean of f, eigenvalues of its scatter in descending order, eigenvectors in columns."""
         if X.shape[0] > m:
             mean, scatter = self._moments(X, W, m, weights)
-            values, V = symmetric_eigenpairs(scatter)
+            values, V = backend_of(scatter).symmetric_eigenpairs(scatter)
             return mean, values[::-1], namespace(V).flip(V, axis=1)
         # Fewer points than features: all features together are smaller than their scatter.
         F = to_numpy(self._features(X)).astype(np.float64)
@@ -219,7 +217,7 @@ class FeatureMapSpace(Space):
     ) -> tuple[np.ndarray, Any]:
         """Mean and scatter of f, accumulated in float64 around the mean of the first rows."""
         # One product in float64 instead of two in float32, where it is as fast
-        wide = W is not None and is_single(X) and wide_is_fast(X)
+        wide = W is not None and is_single(X) and backend_of(X).wide_is_fast(X)
         last = W if wide else None
         W = None if W is None or wide else _finite_like(W, X)
         counts = None if weights is None else weights.counts
@@ -236,7 +234,7 @@ class FeatureMapSpace(Space):
             F = mapped(rows) - shift
             xp = namespace(F)
             G = F if counts is None else like(counts[rows], F)[:, None] * F
-            scatter = column_products(F) if counts is None else F.T @ G
+            scatter = backend_of(F).column_products(F) if counts is None else F.T @ G
             scatter = xp.astype(scatter, xp.float64, copy=False)
             return xp.sum(xp.astype(G, xp.float64, copy=False), axis=0), scatter
 

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import (
+    backend_of,
     in_library_of,
     is_single,
     is_sparse,
     like,
     namespace,
-    symmetric_eigenpairs,
     to_numpy,
     widened,
 )
@@ -158,7 +158,7 @@ class Nystroem(FeatureMapSpace):
         cut_off = _RELATIVE_CUT[4 if single else 8] if self.tol is None else self.tol
         K = self._landmark_gram(X)
         m, trace = K.shape[0], float(namespace(K).linalg.trace(K))
-        values, U = symmetric_eigenpairs(K)
+        values, U = backend_of(K).symmetric_eigenpairs(K)
         rounding = round_off(trace, X.shape[1], single=single and self.kernel_.pairwise)
         refuse_indefinite(float(values[0]), float(values[-1]), rounding=rounding, single=single)
         eps = np.finfo(np.float64).eps

@@ -23,7 +23,6 @@ from kernelmetric.compute.backends._numpy import NumPy
 # The package in which a type of arrays is defined; the module of its backend here, and the class.
 _REGISTRY = {
     "torch": ("_torch", "Torch"),
-    "kernelmetric": ("dask._rows", "RowsBackend"),  # rows on many machines: a type of ours
 }
 _NUMPY, _ANY = NumPy(), ArrayAPI()
 _OURS = {"numpy", "scipy"}  # sparse matrices are made of NumPy arrays
@@ -31,12 +30,13 @@ _OURS = {"numpy", "scipy"}  # sparse matrices are made of NumPy arrays
 
 def backend_of(X: Any) -> ArrayAPI:
     """The backend of an array; that of the array API standard where its library has none."""
-    kind: Any = type(X)
-    return _backend_of(kind)
+    return _backend_of(type(X))
 
 
 @lru_cache(maxsize=64)
-def _backend_of(kind: type) -> ArrayAPI:
+def _backend_of(kind: Any) -> ArrayAPI:
+    if hasattr(kind, "backend"):  # rows on many machines: a type of ours
+        return kind.backend
     for ancestor in kind.__mro__:
         package = ancestor.__module__.partition(".")[0]
         if package in _OURS:

@@ -27,7 +27,7 @@ _SUFFIXES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 def native() -> Any | None:
     """The compiled library; None where there is none for this version and machine.
 
-    >>> from kernelmetric.compute import native
+    >>> from kernelmetric.compute.backends._native import native
     >>> native() is None or native().kernelmetric_version() > 0
     True
     """

@@ -11,7 +11,6 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from kernelmetric.compute._arrays import (
     is_sparse,
     namespace,
-    set_entries,
     streamed,
     take_rows,
     to_numpy,
@@ -56,52 +55,41 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
         b2 = a2 if same else squared_lengths(b)
     require_squares(a2, b2)
     D2 = _sums_with_products(a, b, a2, b2)
-    if backend_of(D2).host:
+    backend = backend_of(D2)
+    if backend.host:
         return _repaired(D2, A, B, a2, b2, same=same)
     D2 = _repaired_elsewhere(D2, A, B, a2, b2)
-    return set_entries(D2, np.arange(D2.shape[0]), 0.0) if same else D2
+    return backend.set_entries(D2, np.arange(D2.shape[0]), 0.0) if same else D2
 
 
 def median_squared_distance(
-    X: Any,
-    *,
-    n_pairs: int = 20_000,
-    random_state: Any = 0,
-    weights: Weights | None = None,
+    X: Any, *, n_pairs: int = 20_000, random_state: Any = 0, weights: Weights | None = None
 ) -> float:
     """Median of the squared distances between different points, from random pairs of rows.
 
     All pairs are used while there are few of them. Zero distances (duplicates) are left out,
     so the result is positive unless all points coincide, in which case it is 1.
     """
-    if weights is not None:
-        values, counts = counted_squared_distances(
-            X, weights, n_pairs=n_pairs, random_state=random_state
-        )
-        return float(weighted_quantiles(values, counts, 0.5)) if len(values) else 1.0
-    values = sampled_squared_distances(X, n_pairs=n_pairs, random_state=random_state)
-    return float(np.median(values)) if len(values) else 1.0
+    values, counts = sampled_squared_distances(X, weights, n_pairs, random_state)
+    if not len(values):
+        return 1.0
+    return float(np.median(values) if counts is None else weighted_quantiles(values, counts, 0.5))
 
 
 def sampled_squared_distances(
-    X: Any, *, n_pairs: int = 20_000, random_state: Any = 0
-) -> np.ndarray:
-    """Squared distances between different points: all while they are few, else random ones."""
+    X: Any, weights: Weights | None = None, n_pairs: int = 20_000, random_state: Any = 0
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Squared distances between different points, and what each counts, the product of its points.
+
+    All while they are few, else random ones; counts are None without weights.
+    """
     i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
+    counts = None if weights is None else weights.counts[i] * weights.counts[j]
     if streamed(X):
         rows, both = np.unique(np.concatenate([i, j]), return_inverse=True)
         X, (i, j) = take_rows(X, rows), np.split(both, 2)
     values = pair_squares(X, X, i, j)
-    return values[values > 0]
-
-
-def counted_squared_distances(
-    X: Any, weights: Weights, *, n_pairs: int = 20_000, random_state: Any = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """The same, and what each counts, the product of its points."""
-    i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
-    values, counts = pair_squares(X, X, i, j), weights.counts[i] * weights.counts[j]
-    return values[values > 0], counts[values > 0]
+    return values[values > 0], None if counts is None else counts[values > 0]
 
 
 def _sampled_pairs(n: int, n_pairs: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelmetric.compute._arrays import in_library_of, like, namespace, set_entries
+from kernelmetric.compute._arrays import in_library_of, like, namespace
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute._threads import calm_if_small
@@ -181,9 +181,9 @@ def _exponentials(rows_of: Rows, rows: slice | np.ndarray) -> tuple[Any, Any]:
     """Unnormalised softmax of some rows, its own point left out, and the shift of each row."""
     S = rows_of.left[rows, :] @ rows_of.columns
     own = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-    S = set_entries(S, own, -np.inf)
-    xp = namespace(S)
+    backend, xp = backend_of(S), namespace(S)
+    S = backend.set_entries(S, own, -np.inf)
     shift = xp.max(S, axis=1, keepdims=True)
     S -= shift
-    S = backend_of(S).exponential(S, _LOWEST_EXPONENT)
-    return set_entries(S, own, 0.0), shift[:, 0]
+    S = backend.exponential(S, _LOWEST_EXPONENT)
+    return backend.set_entries(S, own, 0.0), shift[:, 0]

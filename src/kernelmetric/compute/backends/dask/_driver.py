@@ -6,6 +6,7 @@ import logging
 import math
 import pickle
 import warnings
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -15,8 +16,8 @@ import dask
 import numpy as np
 from dask.utils import format_bytes
 
+from kernelmetric.compute._arrays import is_collection
 from kernelmetric.compute._device import device_in_use
-from kernelmetric.compute._elsewhere import is_collection
 from kernelmetric.compute._execute import run_elsewhere
 from kernelmetric.compute._warnings import warn
 from kernelmetric.compute.backends.dask._chunks import Pieces, pieces_of, share_of_worker, together
@@ -32,7 +33,7 @@ _LOOK, _PAUSED_LOOKS = 5.0, 6  # seconds between looks at paused workers, and lo
 
 def run_there(estimator: Any, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Run a method on a worker that gets all chunks, and copy the fitted state to ``estimator``."""
-    if device_in_use():
+    if device_in_use() is not None:
         raise ValueError(
             "Got Dask collections inside use_device, but expected one of the two: the workers of a "
             "cluster compute on their own processors. Try without use_device."
@@ -97,7 +98,7 @@ def _awaited(client: Any, task: Any, what: str, given: list[Any]) -> Any:
             "that died too. Expected workers that live: look at their logs, most often the memory "
             "did not suffice. Try fewer points, a space of lower rank, or larger workers."
         ) from error
-    except (CommClosedError, OSError, _cancelled()) as error:
+    except (CommClosedError, OSError, CancelledError) as error:
         if client.status == "running" and future.status not in ("lost", "cancelled"):
             raise  # it is of the work
         other = _other_client(client, given)
@@ -158,12 +159,6 @@ def all_paused(dask_scheduler: Any = None) -> bool:
     """On the scheduler: whether there are workers, and all of them are paused."""
     states = [worker.status.name for worker in dask_scheduler.workers.values()]
     return bool(states) and all(state == "paused" for state in states)
-
-
-def _cancelled() -> type[BaseException]:
-    from concurrent.futures import CancelledError
-
-    return CancelledError
 
 
 def _address(client: Any) -> str:

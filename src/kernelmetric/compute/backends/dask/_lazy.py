@@ -12,7 +12,7 @@ import dask.array as da
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute._elsewhere import is_collection
+from kernelmetric.compute._arrays import is_collection
 from kernelmetric.compute.backends.dask._chunks import (
     checked_chunk,
     pieces_of,

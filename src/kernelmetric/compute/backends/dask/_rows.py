@@ -25,10 +25,22 @@ from kernelmetric.compute.backends.dask._pickles import Carried, aligned, loads
 _BRANCHES = 4  # sums that are added up at once
 
 
+class RowsBackend(NumPy):
+    """Rows on many machines, whose chunks are NumPy arrays."""
+
+    def take_rows(self, X: Any, rows: np.ndarray) -> np.ndarray:
+        """Some rows, brought here."""
+        return X.take(np.asarray(rows))
+
+    def to_numpy(self, X: Any) -> np.ndarray:
+        """Nothing is gathered silently."""
+        raise _refused(X.shape[0])
+
+
 class _ManyRows:
     """What looks like an array of shape (n, d) to who needs a few of its rows at a time."""
 
-    ndim, device = 2, "cpu"
+    ndim, device, backend = 2, "cpu", RowsBackend()
     shape: tuple[int, int]
     dtype: Any
 
@@ -130,18 +142,6 @@ class Window(_ManyRows):
     def __getitem__(self, key: Any) -> np.ndarray:
         rows = key[0] if isinstance(key, tuple) else key
         return self.chunk[rows.start - self.start : rows.stop - self.start]
-
-
-class RowsBackend(NumPy):
-    """Rows on many machines, whose chunks are NumPy arrays."""
-
-    def take_rows(self, X: Any, rows: np.ndarray) -> np.ndarray:
-        """Some rows, brought here."""
-        return X.take(np.asarray(rows))
-
-    def to_numpy(self, X: Any) -> np.ndarray:
-        """Nothing is gathered silently."""
-        raise _refused(X.shape[0])
 
 
 def _refused(n_rows: int) -> MemoryError:
