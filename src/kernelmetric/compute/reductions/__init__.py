@@ -15,7 +15,8 @@ results together in the order of the tiles, whoever finished first::
     _symmetric.py   half of it, which is all of it
     _truncated.py   the same over near points alone, with a certificate
     _triplets.py    what the LMNN hinge looks at, by blocks
-    _impostors.py   that hinge, over all impostors or those of a list
+    _impostors.py   that hinge, over all impostors
+    _listed.py      the same, over those of a list
     _mining.py      which ones to list, and the objective alone
     _gram_products.py  Frobenius products between Gram matrices, for kernel alignment
     _products.py    points times a map, a sparse matrix times a block of vectors

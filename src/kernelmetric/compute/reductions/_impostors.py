@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelmetric.compute._arrays import is_sparse, like, namespace, to_numpy
+from kernelmetric.compute._arrays import device_of, in_library_of, like, namespace, to_numpy
+from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import sum_tiles, worth_keeping
 from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._hinge_there import hinge_there, huber_hinge
+from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
 from kernelmetric.compute.reductions._products import BlockProduct
 from kernelmetric.compute.reductions._selection import true_entries
 from kernelmetric.compute.reductions._softmax import class_slices
 from kernelmetric.compute.reductions._triplets import (
     Block,
+    Margins,
     Points,
     Triplets,
     distances,
+    huber_hinge,
     impostor_blocks,
-    of_block,
     points_of,
     targets_part,
 )
@@ -54,115 +56,136 @@ def lmnn_hinge(
     ``h(t) = t²/2μ`` for 0 < t < μ and ``t - μ/2`` beyond: at most μ/2 below the hinge, with a
     continuous gradient.
 
-    f depends on the points through ``d`` alone, so ``df = Σ_ij ω_ij dd_ij`` with pair weights
-    ``ω``; the gradient is ``2 Lap(ω) E`` with respect to E, ``Xᵀ Lap(ω) X`` with respect to M.
-    O(n² r) time plus O(active pairs · p); one block of rows × n in memory.
+    With ``ω_ij = ∂f/∂d_ij``, the gradient is ``2 Lap(ω) E`` with respect to E, ``Xᵀ Lap(ω) X`` with
+    respect to M. O(n² r) time plus O(active pairs · p); one block of rows × n in memory.
     """
     if not backend_of(E).host:
-        return hinge_there(E, V, targets, codes, c, smoothing, weighed)
+        return _on_device(E, V, targets, codes, c, smoothing, weighed)
     class_slices(codes)  # refuses unsorted rows
     value, thresholds, pull = targets_part(E, targets, weighed)
+    margins = Margins(thresholds, smoothing, weighed)
     n, p = V.shape
     i, slot = np.nonzero(targets >= 0)
     if n <= _WHOLE_ROWS and worth_keeping(_WHOLE_BYTES * n * n):
         with calm_if_small(2.0 * n * n * (E.shape[1] + p)):
             D2 = distances(points_of(E, codes), Block(slice(0, n), slice(0, 0)))
-            found = _active_weights(D2, thresholds, c, smoothing, weighed)
-            hinge, rows, others, values, per_target = found
-            weights = (pull + per_target)[i, slot]
-            lists = (i, rows), (targets[i, slot], others), (weights, -values)
+            rows, others, hinge, values, slopes = _active(D2, margins)
+            weights = (pull + c * slopes)[i, slot]
+            lists = (i, rows), (targets[i, slot], others), (weights, -c * values)
             first, second, both = map(np.concatenate, lists)
-            product = laplacian_product(first, second, both, V)
-        return value + hinge, product
-    hinge, per_target, product = sum_tiles(
-        partial(_hinge_sums, points_of(E, codes), V, thresholds, c, smoothing, weighed),
+            return value + c * hinge, laplacian_product(first, second, both, V)
+    hinge, slopes, product = sum_tiles(
+        partial(_hinge_sums, points_of(E, codes), V, margins),
         impostor_blocks(codes, E),
         flops=2.0 * n * n * E.shape[1],
         entries=n * p,
     )
-    product += laplacian_product(i, targets[i, slot], (pull + per_target)[i, slot], V)
-    return value + hinge, product
-
-
-def counted(
-    both: tuple[np.ndarray, np.ndarray], i: np.ndarray, j: np.ndarray, weighed: Triplets | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Hinges and slopes of pairs (i, j), a column for each target, times what triplets count."""
-    if weighed is None:
-        return both
-    count = weighed.parts[i] * weighed.counts[j][:, None]
-    return both[0] * count, both[1] * count
+    product *= c
+    product += laplacian_product(i, targets[i, slot], (pull + c * slopes)[i, slot], V)
+    return value + c * hinge, product
 
 
 def _hinge_sums(
-    points: Points,
-    V: Any,
-    thresholds: np.ndarray,
-    c: float,
-    smoothing: float,
-    weighed: Triplets | None,
-    blocks: list[Block],
-) -> tuple[float, np.ndarray, Any]:
-    """Hinge of some blocks, weight each target pair collects, Laplacian of the others times V."""
-    total, per_target, product = 0.0, np.zeros(thresholds.shape), namespace(V).zeros_like(V)
+    points: Points, V: np.ndarray, margins: Margins, blocks: list[Block]
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The tile: the hinge of some blocks, slopes of targets, the impostors' Laplacian times V."""
+    total, slopes, product = 0.0, np.zeros(margins.thresholds.shape), np.zeros_like(V)
     for block in blocks:
         rows = block.rows
         D2 = distances(points, block)
-        of_these = of_block(weighed, block, D2)
-        found = _block_weights(D2, thresholds[rows], c, smoothing, block, of_these)
-        loss, weights, per_target[rows] = found
+        i, impostor, loss, values, slopes[rows] = _active(D2, margins.of(block))
         total += loss
-        V_rows = V[rows, :]
-        product[rows, :] -= like(per_target[rows].sum(axis=1), V)[:, None] * V_rows
-        for part, others in weights:
-            columns = part.sum(axis=0) if is_sparse(part) else namespace(V).sum(part, axis=0)
-            product[rows, :] += part @ V[others, :]
-            product[others, :] += part.T @ V_rows - columns[:, None] * V[others, :]
-    return total, per_target, product
+        V_rows = V[rows]
+        product[rows] -= slopes[rows].sum(axis=1, dtype=V.dtype)[:, None] * V_rows
+        for part, others in _weights(D2, i, impostor, values, block, len(V)):
+            product[rows] += part @ V[others]
+            product[others] += part.T @ V_rows - part.sum(axis=0)[:, None] * V[others]
+    return total, slopes, product
 
 
-def _block_weights(
-    D2: np.ndarray,
-    thresholds: np.ndarray,
-    c: float,
-    smoothing: float,
-    block: Block,
-    weighed: Triplets | None = None,
-) -> tuple[float, list[tuple[Any, slice]], np.ndarray]:
-    """Hinge value, weights of the pairs (i, l) for runs of l, and what each target pair collects.
-
-    Where few pairs have a weight, they are in one sparse matrix for all l.
-    """
-    n_rows, n = len(thresholds), D2.shape[1] + block.unseen.stop - block.unseen.start
-    found = _active_weights(D2, thresholds, c, smoothing, weighed)
-    loss, i, impostor, values, per_target = found
+def _weights(
+    D2: np.ndarray, i: np.ndarray, impostor: np.ndarray, values: np.ndarray, block: Block, n: int
+) -> list[tuple[Any, slice]]:
+    """Weights of pairs for runs of impostors; in one sparse matrix where few have one."""
     if len(i) <= _SPARSE_BELOW * D2.size:
-        ends = np.searchsorted(i, np.arange(n_rows + 1))
-        parts = values, block.of_all(impostor), ends
-        return loss, [(sparse.csr_array(parts, shape=(n_rows, n)), slice(0, n))], per_target
+        parts = values, block.of_all(impostor), np.searchsorted(i, np.arange(len(D2) + 1))
+        return [(sparse.csr_array(parts, shape=(len(D2), n)), slice(0, n))]
     weights = np.zeros_like(D2)
     weights[i, impostor] = values
-    return loss, [(weights[:, seen], others) for seen, others in block.spans(n)], per_target
+    return [(weights[:, seen], others) for seen, others in block.spans(n)]
 
 
-def _active_weights(
-    D2: np.ndarray,
-    thresholds: np.ndarray,
-    c: float,
-    smoothing: float,
-    weighed: Triplets | None = None,
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Hinge value, the pairs that have one, their weights, and weight each target pair collects."""
-    n_rows, k = thresholds.shape
-    farthest = thresholds.max(axis=1, keepdims=True).astype(D2.dtype)  # rounded: a cost of nothing
+def _active(D2: np.ndarray, margins: Margins) -> tuple[Any, ...]:
+    """Pairs that cost something, and what :meth:`Margins.costs` says of them."""
+    # rounded: a cost of nothing
+    farthest = margins.thresholds.max(axis=1, keepdims=True).astype(D2.dtype)
     i, impostor = true_entries(D2 < farthest)
-    margin = thresholds[i] - D2[i, impostor][:, None]
-    h, slope = counted(huber_hinge(margin, smoothing, np), i, impostor, weighed)
-    per_target = np.empty((n_rows, k))
-    for j in range(k):
-        per_target[:, j] = c * np.bincount(i, weights=slope[:, j], minlength=n_rows)
-    values = (c * slope.sum(axis=1)).astype(D2.dtype)
-    return c * float(h.sum()), i, impostor, values, per_target
+    hinge, values, slopes = margins.costs(i, impostor, D2[i, impostor])
+    return i, impostor, hinge, values.astype(D2.dtype), slopes
+
+
+def _on_device(
+    E: Any, V: Any, targets: Any, codes: Any, c: float, smoothing: float, weighed: Any
+) -> tuple[float, Any]:
+    """The same for other libraries: all pairs in the time of a list, and none leaves the device."""
+    xp, backend = namespace(E), backend_of(E)
+    targets, codes = in_library_of(targets, E), in_library_of(codes, E)
+    itself = V is E
+    E = E - robust_center(E)
+    V = E if itself else V  # a Laplacian does not see where the origin is
+    there = targets >= 0
+    rows = xp.arange(E.shape[0], dtype=targets.dtype, device=device_of(E))
+    targets = xp.where(there, targets, rows[:, None])  # a missing one is the point: no difference
+    slots = range(targets.shape[1])
+    differences = (E - xp.take(E, targets[:, t], axis=0) for t in slots)
+    squares = xp.stack([xp.sum(D * D, axis=1) for D in differences], axis=1)
+    missing = xp.full_like(squares[:1, :1], -xp.inf)
+    thresholds = xp.where(there, 1.0 + squares, missing)
+    wanted = V.shape[1] > 0
+    sums = None
+    if weighed is not None:
+        weighed = type(weighed)(*(like(part, E) for part in weighed))
+    elif itself or not wanted:
+        sums = backend.hinge_sums(E, thresholds, codes, smoothing, gradient=wanted)
+    loss, per_target, product = sums or _all_impostors(E, V, thresholds, codes, smoothing, weighed)
+    parts = xp.ones_like(squares) if weighed is None else weighed.parts
+    value = float(xp.sum(parts * squares, dtype=xp.float64) + c * loss)
+    product = -c * product
+    for t in slots if wanted else ():
+        weight = parts[:, t] + c * per_target[:, t]
+        pull = weight[:, None] * (V - xp.take(V, targets[:, t], axis=0))
+        product = backend.add_rows(product + pull, targets[:, t], -pull)
+    return value, product
+
+
+def _all_impostors(
+    E: Any, V: Any, thresholds: Any, codes: Any, smoothing: float, weighed: Any = None
+) -> tuple[Any, Any, Any]:
+    """Hinge, slopes that target pairs collect, and the impostors' Laplacian times V."""
+    xp, n = namespace(E), E.shape[0]
+    squares = squared_lengths(E)
+    loss, product = xp.zeros((), dtype=xp.float64, device=device_of(E)), xp.zeros_like(V)
+    per_target = []
+    for rows in row_blocks(n, 8 * n * itemsize_of(E), most=tile_rows(E, 4 * n, 0)):
+        D2 = (-2.0 * E[rows, :]) @ E.T
+        D2 += squares[None, :]
+        D2 += squares[rows][:, None]
+        same = codes[rows][:, None] == codes[None, :]
+        D2 = xp.where(same, xp.full_like(D2[:1, :1], xp.inf), D2)
+        W, collected = xp.zeros_like(D2), []
+        for t in range(thresholds.shape[1]):
+            h, slope = huber_hinge(thresholds[rows, t][:, None] - D2, smoothing, xp)
+            if weighed is not None:
+                count = weighed.parts[rows, t][:, None] * weighed.counts[None, :]
+                h, slope = h * count, slope * count
+            loss += xp.sum(h, dtype=xp.float64)
+            collected.append(xp.sum(slope, axis=1))
+            W += slope
+        per_target.append(xp.stack(collected, axis=1))
+        V_rows = V[rows, :]
+        product[rows, :] += xp.sum(W, axis=1)[:, None] * V_rows - W @ V
+        product += xp.sum(W, axis=0)[:, None] * V - W.T @ V_rows
+    return loss, xp.concat(per_target), product
 
 
 def laplacian_product(i: np.ndarray, j: np.ndarray, weights: np.ndarray, V: Any) -> Any:

@@ -9,18 +9,18 @@ from __future__ import annotations
 from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kernelmetric.compute._arrays import like, to_numpy
 from kernelmetric.compute._execute import run_elsewhere, sum_tiles
 from kernelmetric.compute.backends._native import add_listed_hinge, add_pulled, hinge_compiled
-from kernelmetric.compute.reductions._hinge_there import huber_hinge
-from kernelmetric.compute.reductions._impostors import counted, laplacian_product
+from kernelmetric.compute.reductions._impostors import laplacian_product
 from kernelmetric.compute.reductions._products import product
 from kernelmetric.compute.reductions._triplets import (
     FLOPS_OF_ONE,
+    Margins,
     Triplets,
     pair_distances,
     targets_part,
@@ -60,25 +60,17 @@ def lmnn_step_on(
             parts,
             flops=FLOPS_OF_ONE * len(pairs) * r + (4.0 * X.size * r if long else 0.0),
             entries=n * r,
-            once=partial(_margins, X, L, targets, weighed),
+            once=partial(_pulled, X, L, targets, weighed),
         )
     return value, sums if long else _gradient(sums, X)
 
 
-class _Margins(NamedTuple):
-    """Mapped points, the sum of target distances, the margins beyond these, and their weights."""
-
-    E: np.ndarray
-    value: float
-    thresholds: np.ndarray
-    pull: np.ndarray
-
-
-def _margins(
+def _pulled(
     X: np.ndarray, L: np.ndarray, targets: np.ndarray, weighed: Triplets | None
-) -> _Margins:
+) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    """Mapped points, the sum of target distances, the margins beyond these, and their weights."""
     E = np.ascontiguousarray(product(X, L.T))
-    return _Margins(E, *targets_part(E, targets, weighed))
+    return E, *targets_part(E, targets, weighed)
 
 
 def _step_sums(
@@ -88,21 +80,18 @@ def _step_sums(
     c: float,
     smoothing: float,
     weighed: Triplets | None,
-    margins: _Margins,
+    pulled: tuple[np.ndarray, float, np.ndarray, np.ndarray],
     parts: list[slice],
 ) -> tuple[float, np.ndarray]:
-    """The tile: hinge of some listed pairs, and its gradient or, without points, what is before it.
-
-    The first part has what targets cost, too.
-    """
-    E, pulled, thresholds, pull = margins
+    """The tile: hinge of some pairs, the targets' with the first, and its gradient or its sums."""
+    E, pull, thresholds, weights_of_pull = pulled
     weights, sums = np.zeros(thresholds.shape), np.zeros_like(E)
     how = thresholds, smoothing, weighed, weights, sums
     value = c * sum(add_listed_hinge(E, pairs[part], *how) for part in parts)
     weights *= c
     sums *= c
     if parts[0].start == 0:
-        value, weights = value + pulled, weights + pull
+        value, weights = value + pull, weights + weights_of_pull
     add_pulled(E, targets, weights, sums)
     return value, sums if X is None else _gradient(sums, X)
 
@@ -126,27 +115,12 @@ def lmnn_hinge_on(
     ``pairs`` (point, impostor) are sorted by point. O(n_pairs (r + p)) time and memory.
     """
     value, thresholds, pull = targets_part(E, targets, weighed)
-    hinge, slopes, sums = _listed_hinge(E, V, pairs, thresholds, smoothing, weighed)
-    i, slot = np.nonzero(targets >= 0)
-    weights = (pull + c * slopes)[i, slot]
-    return value + c * hinge, c * sums + laplacian_product(i, targets[i, slot], weights, V)
-
-
-def _listed_hinge(
-    E: Any,
-    V: Any,
-    pairs: np.ndarray,
-    thresholds: np.ndarray,
-    smoothing: float,
-    weighed: Triplets | None,
-) -> tuple[float, np.ndarray, Any]:
-    """Hinge of the listed pairs, slopes of targets, and the Laplacian of the pairs times V."""
     i, impostor = pairs[:, 0], pairs[:, 1]
     d = pair_distances(E, i, impostor)
     active = np.flatnonzero(d < thresholds.max(axis=1)[i])
     i, impostor = i[active], impostor[active]
-    margin = thresholds[i] - d[active][:, None]
-    h, slope = counted(huber_hinge(margin, smoothing, np), i, impostor, weighed)
-    columns = [np.bincount(i, weights=column, minlength=len(thresholds)) for column in slope.T]
-    sums = laplacian_product(i, impostor, -slope.sum(axis=1), V)
-    return float(h.sum()), np.stack(columns, axis=1), sums
+    hinge, weights, slopes = Margins(thresholds, smoothing, weighed).costs(i, impostor, d[active])
+    sums = c * laplacian_product(i, impostor, -weights, V)
+    i, slot = np.nonzero(targets >= 0)
+    weights = (pull + c * slopes)[i, slot]
+    return value + c * hinge, sums + laplacian_product(i, targets[i, slot], weights, V)

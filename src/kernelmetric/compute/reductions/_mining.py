@@ -43,12 +43,12 @@ def mine_impostors(
     value, thresholds, _ = targets_part(E, targets, weighed)
     reach = (1.0 + slack) * thresholds.max(axis=1)
     found = over_tiles(
-        partial(_mined, points_of(E, codes), thresholds, reach, c, most, weighed),
+        partial(_mined, points_of(E, codes), thresholds, reach, most, weighed),
         impostor_blocks(codes, E, strips=True),
         flops=2.0 * len(codes) ** 2 * E.shape[1],
         host=backend_of(E).host,
     )
-    value += sum(loss for loss, _ in found)
+    value += c * sum(loss for loss, _ in found)
     return value, kept(np.concatenate([pairs for _, pairs in found]))
 
 
@@ -104,7 +104,6 @@ def _mined(
     points: Points,
     thresholds: np.ndarray,
     reach: np.ndarray,
-    c: float,
     most: int,
     weighed: Triplets | None,
     block: Block,
@@ -123,7 +122,7 @@ def _mined(
         active, count = np.flatnonzero(d < farthest[i]), None
         if weighed is not None:
             count = _counts(weighed.of(rows, seen), i[active], impostor[active])
-        loss += c * _hinge(near.take(i[active], axis=1) - d[active], count)
+        loss += _hinge(near.take(i[active], axis=1) - d[active], count)
         listed = np.flatnonzero((d < within[i]) & (d <= bounds[i]))
         nearest.add(i[listed], impostor[listed] + seen.start, d[listed])
     i, impostor = nearest.pairs()

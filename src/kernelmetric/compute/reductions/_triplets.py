@@ -67,6 +67,34 @@ class Triplets(NamedTuple):
         return Triplets(self.parts[rows], self.counts[others])
 
 
+class Margins(NamedTuple):
+    """Where hinges begin (n, k), -inf where a target is missing; their corners; their weights."""
+
+    thresholds: np.ndarray
+    smoothing: float
+    weighed: Triplets | None
+
+    def of(self, block: Block) -> Margins:
+        """Those of the rows of a block, and of the impostors that it looks at."""
+        weighed = self.weighed
+        if weighed is not None:
+            seen = np.delete(weighed.counts, block.unseen)
+            weighed = Triplets(weighed.parts[block.rows], seen)
+        return Margins(self.thresholds[block.rows], self.smoothing, weighed)
+
+    def costs(
+        self, i: np.ndarray, impostor: np.ndarray, squares: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """The hinge of pairs at squared distances, slopes of the pairs, and slopes of targets."""
+        h, slope = huber_hinge(self.thresholds[i] - squares[:, None], self.smoothing, np)
+        if self.weighed is not None:
+            count = self.weighed.parts[i] * self.weighed.counts[impostor][:, None]
+            h, slope = h * count, slope * count
+        n = len(self.thresholds)
+        columns = [np.bincount(i, weights=column, minlength=n) for column in slope.T]
+        return float(h.sum()), slope.sum(axis=1), np.stack(columns, axis=1)
+
+
 def targets_part(
     E: Any, targets: np.ndarray, weighed: Triplets | None = None
 ) -> tuple[float, np.ndarray, np.ndarray]:
@@ -81,9 +109,13 @@ def targets_part(
     return float(d.sum()), thresholds, (targets >= 0).astype(np.float64)
 
 
-def of_block(weighed: Triplets | None, block: Block, D2: Any) -> Triplets | None:
-    """What the triplets of a block count, by its rows and columns."""
-    return None if weighed is None else weighed.of(block.rows, block.of_all(np.arange(D2.shape[1])))
+def huber_hinge(margin: Any, smoothing: float, xp: Any) -> tuple[Any, Any]:
+    """Huber-smoothed hinge of a margin and its slope; ``smoothing`` is the width of the corner."""
+    positive = xp.clip(margin, 0.0, None)
+    if smoothing <= 0:
+        return positive, xp.where(margin > 0, xp.ones_like(margin), xp.zeros_like(margin))
+    slope = xp.clip(positive / smoothing, 0.0, 1.0)
+    return slope * (positive - 0.5 * smoothing * slope), slope
 
 
 def impostor_blocks(
