@@ -291,7 +291,7 @@ def test_products_do_nearly_all_the_work_on_ordinary_points(monkeypatch):
 
     for module in (_distances, _table):
         monkeypatch.setattr(module, "pair_squares", counted)
-        monkeypatch.setattr(module, "all_pair_squares", None)
+        monkeypatch.setattr(module, "cdist", None)
     X = cloud("ordinary", n=600, d=20)
     nearest_neighbors(X, 10)
     squared_distances(X)

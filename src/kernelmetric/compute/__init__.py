@@ -103,9 +103,10 @@ from kernelmetric.compute._weights import (
 )
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._centres import centres_there
-from kernelmetric.compute.reductions._differences import overflow_error, pair_squares
 from kernelmetric.compute.reductions._distances import (
     median_squared_distance,
+    overflow_error,
+    pair_squares,
     sampled_squared_distances,
     squared_distances,
 )

@@ -5,7 +5,6 @@ tile function stands at the top level of its file, takes all that it looks at as
 writes into nothing that it did not make; ``kernelmetric.compute._execute`` runs it and puts the
 results together in the order of the tiles, whoever finished first::
 
-    _differences.py  what keeps distances right whatever else is in a batch
     _distances.py   squared distances, each right by itself, and the median distance
     _neighbors.py   exact k nearest neighbours, also within and between classes
     _table.py       the search, which knows what rounding may have done

@@ -15,7 +15,7 @@ import numpy as np
 from kernelmetric.compute._arrays import device_of, namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
+from kernelmetric.compute.reductions._distances import robust_center, squared_lengths
 
 _ROUNDS = 16  # in which most seeds are drawn
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,12 +29,11 @@ class Search(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """Some of the rows to search for, by their places, and the table to search in."""
+    """Some of the rows to search for, the table to search in, and what these may not find."""
 
     table: Table
     rows: np.ndarray
     apart: Ranges | None
-    block: slice
 
 
 def nearest_neighbors(
@@ -55,7 +53,7 @@ def nearest_neighbors(
             return pruned_search(X, Q, k, bounds, queries is None)
     rows = np.arange(Q.shape[0])
     apart = Ranges(rows, rows + 1) if queries is None else None
-    return _search(X, Q, k, [Search(np.arange(X.shape[0]), rows, apart)])[0]
+    return _search(X, Q, k, [Search(np.arange(X.shape[0]), rows, apart)])
 
 
 def class_neighbors(
@@ -69,25 +67,9 @@ def class_neighbors(
     sizes = np.unique(codes, return_counts=True)[1]
     stops = np.cumsum(sizes)
     start, stop = np.repeat(stops - sizes, sizes), np.repeat(stops, sizes)
-    indices, distances = _empty(X.shape[0], k)
     searches = list((_inside if same else _outside)(order, sizes, start, stop))
-    pairs = [float(len(search.points)) * len(search.rows) for search in searches]
-    small = [n_pairs * itemsize_of(X) <= _TILE_BYTES for n_pairs in pairs]
-    alone = list(compress(searches, small))
-    found = over_tiles(  # each of them is one tile
-        partial(_search_one, X, X, k),
-        alone,
-        flops=2.0 * sum(compress(pairs, small)) * X.shape[1],
-        host=backend_of(X).host,
-    )
-    large = [search for search, is_small in zip(searches, small, strict=True) if not is_small]
     # Tables of classes take no more room than the points. A table of the others is as large itself.
-    at_once = max(1, len(large)) if same and backend_of(X).host else 1
-    for i in range(0, len(large), at_once):
-        found += _search(X, X, k, large[i : i + at_once])
-    for search, of_search in zip([*alone, *large], found, strict=True):
-        indices[search.rows], distances[search.rows] = of_search
-    return indices, distances
+    return _search(X, X, k, searches, at_once=len(searches) if same else 1)
 
 
 def _outside(
@@ -127,33 +109,22 @@ def _groups(sizes: np.ndarray) -> list[tuple[int, int]]:
     return [*groups, (first, stop)]
 
 
-def _empty(n: int, k: int) -> Found:
-    return np.full((n, k), -1, dtype=np.intp), np.full((n, k), np.inf)
-
-
-def _search(X: Any, Q: Any, k: int, searches: list[Search]) -> list[Found]:
-    """The neighbours of Q[rows] among X[points] for every search, all tiles shared at once."""
-    tiles = [_tiles(X, Q, k, search) for search in searches]
-    parts = iter(
-        over_tiles(
+def _search(X: Any, Q: Any, k: int, searches: list[Search], *, at_once: int = 1) -> Found:
+    """The neighbours of all rows of Q, of some searches at once."""
+    indices = np.full((Q.shape[0], k), -1, dtype=np.intp)
+    squares = np.full((Q.shape[0], k), np.inf)
+    for i in range(0, len(searches), at_once):
+        tiles = [tile for search in searches[i : i + at_once] for tile in _tiles(X, Q, k, search)]
+        found = over_tiles(
             partial(_nearest, Q, k),
-            list(chain.from_iterable(tiles)),
-            flops=sum(2.0 * len(s.rows) * len(s.points) for s in searches) * X.shape[1],
+            tiles,
+            flops=2.0 * X.shape[1] * sum(len(t.rows) * len(t.table.names) for t in tiles),
             host=backend_of(X).host,
         )
-    )
-    found = [_empty(len(search.rows), k) for search in searches]
-    for (indices, distances), of_search in zip(found, tiles, strict=True):
-        for tile in of_search:
-            some, values = next(parts)
-            indices[tile.block, : some.shape[1]] = some
-            distances[tile.block, : some.shape[1]] = values
-    return found
-
-
-def _search_one(X: Any, Q: Any, k: int, search: Search) -> Found:
-    """The tile: a small search."""
-    return _search(X, Q, k, [search])[0]
+        for tile, (some, values) in zip(tiles, found, strict=True):
+            indices[tile.rows, : some.shape[1]] = some
+            squares[tile.rows, : some.shape[1]] = values
+    return indices, squares
 
 
 def _tiles(X: Any, Q: Any, k: int, search: Search) -> list[Tile]:
@@ -164,14 +135,13 @@ def _tiles(X: Any, Q: Any, k: int, search: Search) -> list[Tile]:
     table = Table(_select(X, points), points)
     per_row = (3 * len(points) + Q.shape[1]) * itemsize_of(X)
     blocks = row_blocks(len(rows), 2 * per_row, most=tile_rows(X, len(points), _TILE_BYTES))
-    return [Tile(table, rows, apart, block) for block in blocks]
+    return [Tile(table, rows[b], None if apart is None else apart.of(b)) for b in blocks]
 
 
 def _nearest(Q: Any, k: int, tile: Tile) -> Found:
     """The tile: some of the queries, all points."""
-    table, rows, apart, block = tile
-    within = None if apart is None else apart.of(block)
-    return table.nearest(take_rows(Q, rows[block]), min(k, len(table.names)), within)
+    table, rows, apart = tile
+    return table.nearest(take_rows(Q, rows), min(k, len(table.names)), apart)
 
 
 def _select(X: Any, rows: np.ndarray) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 
 from kernelmetric.compute._budget import row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles
-from kernelmetric.compute.reductions._differences import (
+from kernelmetric.compute.reductions._distances import (
     pair_squares,
     require_squares,
     robust_center,

@@ -20,7 +20,7 @@ from kernelmetric.compute._execute import sum_tiles
 from kernelmetric.compute._threads import calm_if_small
 from kernelmetric.compute._weights import Weights
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._differences import robust_center
+from kernelmetric.compute.reductions._distances import robust_center
 from kernelmetric.compute.reductions._products import product
 from kernelmetric.compute.reductions._symmetric import by_symmetry, class_slices
 

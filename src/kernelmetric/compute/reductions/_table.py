@@ -16,13 +16,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from kernelmetric.compute._arrays import namespace, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
 from kernelmetric.compute.backends import backend_of
-from kernelmetric.compute.reductions._differences import (
+from kernelmetric.compute.reductions._distances import (
     GATHER_COST,
-    all_pair_squares,
     pair_squares,
     require_squares,
     robust_center,
@@ -112,41 +112,7 @@ class Table:
         if apart is not None:
             low = apart.forbid(low)
         there = backend_of(Q).ranked(low, base, Q, self.points, k) if self.ordered else None
-        if there is not None:
-            return self._from_there(Q, k, low, base, apart, *there)
-        found, least = k_smallest(low, min(k + _SPARE, len(self.names)))
-        least = least.astype(np.float64) + base[:, None]
-        width = 2 * self.error * (self.squares[found] + base[:, None] / (1 - self.error))
-        names, squares = self.names[found[:, :k]], least[:, :k] + 0.5 * width[:, :k]
-        doubtful = np.flatnonzero(~_beyond_doubt(least, width, k, _ACCURACY[itemsize_of(low)]))
-        if len(doubtful):
-            q = take_rows(Q, doubtful)
-            candidates = found[doubtful], least[doubtful]
-            some, values, left, bound = self._ranked(q, k, *candidates)
-            names[doubtful], squares[doubtful] = some, values
-            if len(left):
-                rest = doubtful[left]
-                names[rest], squares[rest] = self._settled(
-                    take_rows(q, left),
-                    k,
-                    to_numpy(take_rows(low, rest)),
-                    bound - base[rest],
-                    None if apart is None else apart.of(rest),
-                )
-        return np.where(np.isinf(squares), -1, names), squares
-
-    def _from_there(
-        self,
-        Q: Any,
-        k: int,
-        low: Any,
-        base: np.ndarray,
-        apart: Ranges | None,
-        found: np.ndarray,
-        squares: np.ndarray,
-        left: np.ndarray,
-    ) -> Found:
-        """What a backend ranked, and the rows that it left."""
+        found, squares, left = there or self._ranked(Q, k, low, base)
         names = self.names[found]
         if len(left):
             names[left], squares[left] = self._settled(
@@ -167,19 +133,26 @@ class Table:
         return self.bounds(q), to_numpy(squares).astype(np.float64) * (1 - self.error)
 
     def _ranked(
-        self, Q: Any, k: int, found: np.ndarray, least: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Candidates ranked by their differences; the rows not settled by them, with a bound."""
-        m, n_candidates = found.shape
-        exact = pair_squares(Q, self.points, np.repeat(np.arange(m), n_candidates), found.ravel())
-        exact = np.where(np.isinf(least), np.inf, exact.reshape(found.shape))
-        names = self.names[found]
-        order = np.lexsort((names, exact), axis=1)[:, :k]
-        names, exact = (np.take_along_axis(part, order, axis=1) for part in (names, exact))
-        bound = exact[:, -1]
-        settled = (least[:, -1] > bound) | np.isinf(least[:, -1])
-        left = np.flatnonzero(~settled & (n_candidates < len(self.names)))
-        return names, exact, left, bound[left]
+        self, Q: Any, k: int, low: Any, base: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Columns and squares of the nearest, by differences where in doubt; rows left open."""
+        columns, least = k_smallest(low, min(k + _SPARE, len(self.names)))
+        least = least.astype(np.float64) + base[:, None]
+        width = 2 * self.error * (self.squares[columns] + base[:, None] / (1 - self.error))
+        found, squares = columns[:, :k].copy(), least[:, :k] + 0.5 * width[:, :k]
+        doubtful = np.flatnonzero(~_beyond_doubt(least, width, k, _ACCURACY[itemsize_of(low)]))
+        if not len(doubtful):
+            return found, squares, doubtful
+        columns, least = columns[doubtful], least[doubtful]
+        m, n_candidates = columns.shape
+        each = np.repeat(np.arange(m), n_candidates)
+        exact = pair_squares(take_rows(Q, doubtful), self.points, each, columns.ravel())
+        exact = np.where(np.isinf(least), np.inf, exact.reshape(columns.shape))
+        order = np.lexsort((self.names[columns], exact), axis=1)[:, :k]
+        found[doubtful] = np.take_along_axis(columns, order, axis=1)
+        squares[doubtful] = exact = np.take_along_axis(exact, order, axis=1)
+        settled = (least[:, -1] > exact[:, -1]) | np.isinf(least[:, -1])
+        return found, squares, doubtful[~settled & (n_candidates < len(self.names))]
 
     def _settled(
         self, Q: Any, k: int, low: np.ndarray, bound: np.ndarray, apart: Ranges | None
@@ -199,7 +172,7 @@ class Table:
             crowded[:] = False
         exact = np.full(low.shape, np.inf)
         if backend_of(Q).host and crowded.any():
-            exact[crowded] = all_pair_squares(Q[crowded], self.points)
+            exact[crowded] = cdist(Q[crowded], self.points, "sqeuclidean")
             exact[~mask] = np.inf
             mask[crowded] = False
         i, j = true_entries(mask)

@@ -13,7 +13,7 @@ from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.backends._native import pair_squares
-from kernelmetric.compute.reductions._differences import robust_center, squared_lengths
+from kernelmetric.compute.reductions._distances import robust_center, squared_lengths
 from kernelmetric.compute.reductions._softmax import class_slices
 
 _TILE_BYTES = 8 * 2**20  # of a block of rows and all columns,

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from kernelmetric.compute._budget import itemsize_of, row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles, sum_tiles
-from kernelmetric.compute.reductions._differences import robust_center
+from kernelmetric.compute.reductions._distances import robust_center
 from kernelmetric.compute.reductions._products import product
 from kernelmetric.compute.reductions._selection import true_entries
 

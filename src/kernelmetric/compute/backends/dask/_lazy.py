@@ -19,7 +19,7 @@ from kernelmetric.compute.backends.dask._chunks import (
     require_rows,
     share_of_worker,
 )
-from kernelmetric.compute.reductions._differences import pair_squares
+from kernelmetric.compute.reductions._distances import pair_squares
 
 _BY_ROWS = (
     "transform", "inverse_transform", "predict", "predict_proba", "predict_log_proba",
