@@ -15,6 +15,13 @@ labels or pairs say should be near, or far. :func:`coded_targets` says whether l
 or numbers.
 """
 
+from kernelmetric.graphs._given import (
+    are_tuples,
+    as_pairs,
+    ordered_tuples,
+    points_of_tuples,
+    signed_pairs,
+)
 from kernelmetric.graphs._labels import (
     discriminant_graph,
     heat_graph,
@@ -26,16 +33,9 @@ from kernelmetric.graphs._labels import (
     warn_unlabelled,
 )
 from kernelmetric.graphs._neighbors import component_codes, neighbor_graph, union_graph
-from kernelmetric.graphs._pair_arguments import as_pairs
-from kernelmetric.graphs._pair_rows import check_length, check_rows, pair_distances
 from kernelmetric.graphs._pair_sources import read_pairs
 from kernelmetric.graphs._pairs import Pairs
-from kernelmetric.graphs._point_tuples import (
-    are_tuples,
-    ordered_tuples,
-    points_of_tuples,
-    signed_pairs,
-)
+from kernelmetric.graphs._row_tuples import check_length, check_rows, pair_distances
 from kernelmetric.graphs._targets import Targets, coded_targets, rows_by_place, spread_rows
 from kernelmetric.graphs._tuples import IndexTuples, Quadruplets, Triplets, count_triplets
 from kernelmetric.graphs._weights import (

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from kernelmetric.compute import median_squared_distance
-from kernelmetric.graphs._pair_rows import (
-    check_count,
-    check_radius,
-    check_rows,
-    components_of,
-    find_faults,
-    nearest_of,
-    pair_distances,
-    points_of,
-    refuse_as_array,
-)
 from kernelmetric.graphs._pair_sources import (
     chunk_codes,
     class_codes,
@@ -33,9 +20,20 @@ from kernelmetric.graphs._pair_sources import (
     pairs_within,
     read_pairs,
 )
+from kernelmetric.graphs._row_tuples import (
+    RowTuples,
+    check_count,
+    check_radius,
+    check_rows,
+    components_of,
+    find_faults,
+    nearest_of,
+    pair_distances,
+    points_of,
+)
 
 
-class Pairs:
+class Pairs(RowTuples):
     """Pairs of rows of X: similar ones (must-link) and dissimilar ones (cannot-link).
 
     Parameters
@@ -87,28 +85,16 @@ class Pairs:
     dissimilar: np.ndarray
     n_samples: int
     labelled: bool
+    _expected = "two different points in a pair, and every pair once"
 
     def __init__(
         self, similar=None, dissimilar=None, n_samples=None, *, faults="raise", labelled=False
     ):
-        if not isinstance(n_samples, Integral) or n_samples < 0:
-            raise ValueError(
-                f"Got n_samples={n_samples!r}, but expected the number of rows of X: "
-                "Pairs(similar, dissimilar, n_samples=len(X))."
-            )
-        if not isinstance(faults, str) or faults not in ("raise", "drop"):
-            raise ValueError(f"Got faults={faults!r}, but expected 'raise' or 'drop'.")
-        n = int(n_samples)
+        n = self._checked_size(n_samples, faults, "similar, dissimilar")
         S, D = check_rows(similar, "similar", n), check_rows(dissimilar, "dissimilar", n)
         found, keep_S, keep_D = find_faults(S, D, n)
-        if found and faults == "raise":
-            raise ValueError(
-                f"Got {'; '.join(found)}, but expected two different points in a pair, and every "
-                "pair once: correct the list, or leave these out with faults='drop'."
-            )
-        if found:
-            warnings.warn(f"Left out {'; '.join(found)}.", UserWarning, stacklevel=2)
-            S, D = S[keep_S], D[keep_D]
+        self._tell_faults(found, faults)
+        S, D = S[keep_S], D[keep_D]
         S.flags.writeable = D.flags.writeable = False
         vars(self).update(similar=S, dissimilar=D, n_samples=n, labelled=bool(labelled))
 
@@ -278,13 +264,8 @@ class Pairs:
         Pairs
             Pairs both of whose points are among the rows.
         """
-        numbers = np.arange(self.n_samples)[rows]
-        place = np.full(self.n_samples, -1, dtype=np.intp)
-        place[numbers] = np.arange(len(numbers))
-        if np.sum(place >= 0) != len(numbers):
-            raise ValueError("Got rows with repetitions, but expected every point at most once.")
-        S, D = (p[np.all(p >= 0, axis=1)] for p in (place[self.similar], place[self.dissimilar]))
-        return Pairs(S, D, len(numbers), labelled=self.labelled)
+        n_rows, (S, D) = self._inside(rows, self.similar, self.dissimilar)
+        return Pairs(S, D, n_rows, labelled=self.labelled)
 
     def components(self) -> np.ndarray:
         """The groups that similar pairs connect.
@@ -376,19 +357,6 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.similar) + len(self.dissimilar)
-
-    def __getitem__(self, key: Any) -> Any:
-        raise TypeError(
-            "Pairs cannot be indexed: they number the rows of X, and slicing them beside X, as "
-            "scikit-learn's GridSearchCV does, would make them number other points. Use "
-            "cross_validate_pairs, or pairs.subset(rows) beside X[rows]."
-        )
-
-    def __array__(self, *how: Any, **else_how: Any) -> Any:
-        refuse_as_array("Pairs")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"Pairs do not change: make new ones instead of setting {name}.")
 
     def __reduce__(self) -> Any:
         return _rebuild, (self.similar, self.dissimilar, self.n_samples, self.labelled)
