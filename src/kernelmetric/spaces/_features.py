@@ -43,9 +43,8 @@ _SHIFT_ROWS = 256  # whose mean the features are moved by, so that squares lose 
 class FeatureMapSpace(Space):
     """Base class of spaces with an explicit map: z(x) = Vᵀ(f(x) - μ), f(x) = W features(x).
 
-    One pass over the training points gathers the mean μ and the scatter of f; V are the
-    scatter's eigenvectors. O(n m (d + m)) time and one block of rows of memory for m features,
-    plus O(m³).
+    One pass over the training points gathers the mean μ and the scatter of f, whose eigenvectors
+    are V.
     """
 
     n_components: Any
@@ -79,12 +78,9 @@ class FeatureMapSpace(Space):
     def partial_fit(self, X: Any, y: Any = None) -> FeatureMapSpace:
         """Learn from further rows: the axes become those of all rows so far.
 
-        The first call chooses kernel and features as ``fit`` does. Later calls keep them, and add
-        the rows to the mean and the scatter of the features, which takes memory that a ``fit``
-        does not keep: begin with ``partial_fit``. The result is that of one fit on all rows with
-        the kernel and the features of the first ones. Coordinates change with the axes. Where new
-        rows differ from the first ones, ``explained_variance_ratio_`` falls: then it is time to
-        begin anew.
+        The first call chooses kernel and features as ``fit`` does; later calls keep them, and give
+        what one fit on all rows would give with them. Where ``explained_variance_ratio_`` falls,
+        new rows differ from the first ones: then it is time to begin anew.
 
         Parameters
         ----------
@@ -125,11 +121,7 @@ class FeatureMapSpace(Space):
         return self
 
     def _add(self, X: Any, P: Any | None, m: int, seen: dict[str, Any]) -> None:
-        """Turn the axes to those of the rows seen and of X, and keep what later ones need.
-
-        ``moments_`` are those of all features, also of directions that are not kept: P takes
-        features to coordinates in which the scatter is diagonal.
-        """
+        """Turn the axes to those of the rows seen and of X, and keep the moments of all features."""
         mean, scatter = self._moments(X, P, m, None)
         scatter, n = to_numpy(scatter), float(X.shape[0])
         if seen["count"]:

@@ -47,8 +47,8 @@ class Nystroem(FeatureMapSpace):
     .. math:: f(x) = \Lambda^{-1/2} U^\top k_L(x), \qquad z(x) = V^\top (f(x) - \mu),
 
     where μ and V are the mean and the principal axes of f over the training points. With all
-    points as landmarks this is full-rank KPCA. O(n m (d + m) + m³) time for m landmarks; rows
-    stream through one block of memory, so millions of them are no obstacle.
+    points as landmarks this is full-rank KPCA. O(n m (d + m) + m³) time for m landmarks, one block
+    of rows in memory.
 
     Parameters
     ----------
@@ -60,10 +60,9 @@ class Nystroem(FeatureMapSpace):
     kernel : Kernel, str or callable, default=None
         Anything ``as_kernel`` understands; None is the RBF of median width.
     landmarks : {"auto", "kmeans", "uniform", "rpcholesky"} or array, default="auto"
-        "kmeans": centres of clusters of a sample, the best for smooth kernels of vectors;
-        "uniform": random points; "rpcholesky": randomly pivoted Cholesky, for any kernel; an
-        array: these points (column indices for a precomputed kernel). "auto": k-means, and
-        randomly pivoted Cholesky for sparse data, functions and precomputed kernels.
+        Centres of clusters, random points, randomly pivoted Cholesky (for any kernel), or these
+        points (column indices for a precomputed kernel). "auto": k-means, and randomly pivoted
+        Cholesky for sparse data, functions and precomputed kernels.
     tol : float, default=None
         Relative eigenvalue cut-off; None means 1e-10, and 1e-6 for float32 data.
     random_state : int, RandomState or None, default=None

@@ -28,9 +28,8 @@ class PairKPCA(Space):
 
     .. math:: G_D v = \mu\, (G_S + \lambda I)\, v, \qquad \lambda = 0.03 \operatorname{tr} G_S / r,
 
-    made orthonormal: distances in their span are those of the feature space. Leading principal
-    components vary most, whatever the pairs say; a metric that is learned in as many of them parts
-    the pairs of new points far worse. O(n³) time and some n × n arrays for n points.
+    made orthonormal: distances in their span are those of the feature space. O(n³) time and some
+    n × n arrays for n points.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ class PairKPCA(Space):
         y : Pairs
             Pairs of the training points, some of them dissimilar.
         sample_weight : None
-            There is no place for weights here: pairs are few, and count alike.
+            Refused: pairs count alike.
 
         Returns
         -------

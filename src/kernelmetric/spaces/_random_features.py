@@ -36,9 +36,8 @@ class RandomFeatures(FeatureMapSpace):
     .. math:: f(x) = \sqrt{1/P}\,(\cos \omega_1^\top x, \sin \omega_1^\top x, \dots),
 
     then centred and rotated to its principal axes. The error of a kernel value is of order
-    :math:`P^{-1/2}`, whatever the data. The features are cheap because they do not look at the
-    data. ``Nystroem`` is nearly always more accurate for as many features. O(n m (d + m)) time for
-    m features, one block of rows in memory.
+    :math:`P^{-1/2}`; ``Nystroem`` is nearly always more accurate for as many features.
+    O(n m (d + m)) time for m features, one block of rows in memory.
 
     Parameters
     ----------
