@@ -1,9 +1,8 @@
 """What Newton steps over pairs are solved with, for :mod:`kernelmetric.solvers._pair_interior`.
 
 A Newton step solves with ``Θ + F Ω Fᵀ``: F has the row δδᵀ for a pair, Ω a weight from 0 to 1 for
-every two eigenvectors of the scaling. Conjugate gradients do it in few products of O(N r²), with an
-inverse that is formed for the pairs Θ has not decided yet: by its low rank, in O(N r⁴ / 4), or for
-few pairs in O(N² (N + r²)).
+every two eigenvectors of the scaling. Conjugate gradients do it in few products, with an inverse
+that is formed for the pairs Θ has not decided yet: by its low rank, or for few pairs as it is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Interior-point method for the pairs of :mod:`kernelmetric.solvers._pair_dual`.
 
 Exact where first-order methods crawl: raw features of very different scale. The metric M is a
-variable of its own beside the multipliers, and moves by ``Σ s dα δδᵀ``: that sum over α itself
-cancels, with a large C down to its last digits. The positive semi-definite constraint has a
-multiplier S with ``M = Σ s α δδᵀ + S``, ``M S = μ I``, and the scaling of Nesterov and Todd.
+variable of its own, since the sum over α cancels with a large C. The positive semi-definite
+constraint has a multiplier S with ``M = Σ s α δδᵀ + S`` and ``M S = μ I``.
 """
 
 from __future__ import annotations
@@ -88,11 +87,7 @@ def interior_point(
     report: Any,
     metric: np.ndarray | None = None,
 ) -> PairSolution:
-    """Mehrotra's predictor and corrector on ``β = α / upper``, from the middle of the box.
-
-    It begins near ``metric`` where one is known. ``report`` is called after every step. The point
-    with the smallest gap is returned; what is zero or at its bound there is exactly so.
-    """
+    """Mehrotra's predictor and corrector on ``β = α / upper``: the point of the smallest gap."""
     products = problem.Z.shape[1] * (problem.Z.shape[1] + 1) / 2
     low_rank = products < len(problem)  # then tiles are shared, and the inverse is left to BLAS
     with calm_blas(products**3 / 3 if low_rank else interior_flops(problem)):
@@ -178,11 +173,9 @@ class _Newton:
         return beta
 
     def near(self, metric: np.ndarray) -> None:
-        """Begin near a metric, at the α for which all products are μ.
-
-        The slopes at a metric and μ say what α is, pair by pair. Multipliers of an earlier problem
-        would not do: with a large C their sum cancels, and a few pairs more spoil it.
-        """
+        """Begin near a metric, at the α for which all products are μ."""
+        # Multipliers of an earlier problem would not do: with a large C their sum cancels, and a
+        # few pairs more spoil it.
         problem, mu = self.problem, _NEAR_BARRIER
         self.M = self.root * _best_multiple(problem, metric) * _NEAR + (1.0 - _NEAR) * self.M
         if problem.psd:

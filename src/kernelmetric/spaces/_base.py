@@ -318,15 +318,21 @@ def check_n_components(value: Any) -> None:
     )
 
 
+def check_whole(name: str, value: Any, *, least: int = 1, usual: int = 500) -> None:
+    """Refuse what is not an integer of at least so much."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(
+            f"Got {name}={value!r}, but expected an integer of at least {least}: try {usual}."
+        )
+
+
 def check_tol(value: Any) -> None:
     """Refuse what is neither None nor a relative cut-off."""
-    real = isinstance(value, Real)
-    if value is None or (real and 0 <= value < 1):
-        return
-    raise ValueError(
-        f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at least "
-        "0 and below 1: try tol=None."
-    )
+    if value is not None and not (isinstance(value, Real) and 0 <= value < 1):
+        raise ValueError(
+            f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at "
+            "least 0 and below 1: try tol=None."
+        )
 
 
 def n_kept(values: np.ndarray, cut_off: float, n_components: Any, total: float) -> int:

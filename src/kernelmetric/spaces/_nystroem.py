@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from kernelmetric.compute import (
 from kernelmetric.kernels import FunctionKernel
 from kernelmetric.spaces._base import (
     check_tol,
+    check_whole,
     own,
     refuse_indefinite,
     refuse_rank_zero,
@@ -143,11 +143,7 @@ class Nystroem(FeatureMapSpace):
                 f"Got landmarks={self.landmarks!r}, but expected one of {_STRATEGIES} or an array "
                 "of points: try 'auto'."
             )
-        whole = isinstance(self.n_landmarks, Integral) and not isinstance(self.n_landmarks, bool)
-        if not whole or self.n_landmarks < 1:
-            raise ValueError(
-                f"Got n_landmarks={self.n_landmarks!r}, but expected a positive integer: try 500."
-            )
+        check_whole("n_landmarks", self.n_landmarks)
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         self.anchors_ = self._chosen_landmarks(X)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy import linalg, sparse
 from kernelmetric.compute import calm_if_small, like, to_numpy
 from kernelmetric.graphs import Pairs
 from kernelmetric.solvers import column_signs
-from kernelmetric.spaces._base import Space
+from kernelmetric.spaces._base import Space, check_whole
 from kernelmetric.spaces._kpca import KPCA
 
 N_DIRECTIONS = 24
@@ -106,11 +105,7 @@ class PairKPCA(Space):
         return X, y
 
     def _check_parameters(self) -> None:
-        value = self.n_components
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(
-                f"Got n_components={value!r}, but expected a positive integer: try {N_DIRECTIONS}."
-            )
+        check_whole("n_components", self.n_components, usual=N_DIRECTIONS)
 
     def _peak_bytes(self, n_samples: int, n_features: int) -> float:
         n = n_samples

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from kernelmetric.compute import (
     namespace,
 )
 from kernelmetric.kernels import RBF, Kernel, Laplacian, Sum
-from kernelmetric.spaces._base import times
+from kernelmetric.spaces._base import check_whole, times
 from kernelmetric.spaces._features import FeatureMapSpace
 
 _MOST_FEATURES = 10**12  # more memory than there is, and still a number to multiply
@@ -115,11 +114,7 @@ class RandomFeatures(FeatureMapSpace):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not isinstance(self.n_features, Integral) or self.n_features < 2:
-            raise ValueError(
-                f"Got n_features={self.n_features!r}, but expected an integer of at least 2: "
-                "try 1000."
-            )
+        check_whole("n_features", self.n_features, least=2, usual=1000)
 
     def _feature_map(self, X: Any, y: Any) -> tuple[Any | None, int, float]:
         rng = check_random_state(self.random_state)
