@@ -89,12 +89,7 @@ def pairs_across(groups: list[np.ndarray]) -> np.ndarray:
 def draw_until_connected(
     groups: list[np.ndarray], n_samples: int, fraction: float, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Random pairs inside the groups, as few as leave ``fraction * n_samples`` components.
-
-    The rule of section 4.1 of Kwok and Tsang, "Learning with idealized kernels" (ICML 2003). The
-    number of components only falls along a random order of the pairs: bisection finds the place to
-    stop.
-    """
+    """Random pairs inside the groups, as few as leave ``fraction * n_samples`` components."""
     if not isinstance(fraction, Real) or not 0 < fraction <= 1:
         raise ValueError(f"Got components={fraction!r}, but expected 0 < components <= 1.")
     target = round(float(fraction) * n_samples)
@@ -111,6 +106,7 @@ def draw_until_connected(
         if size == total or components_of(order, n_samples).max() < target:
             break
         size = min(total, 4 * size)
+    # The number of components only falls along the order: bisection finds the place to stop.
     low, high = 0, len(order)  # `high` pairs suffice, fewer than `low` do not
     while low < high:
         middle = (low + high) // 2
@@ -124,11 +120,9 @@ def draw_until_connected(
 def draw_partners(
     codes: np.ndarray, per_point: int, rng: np.random.RandomState, *, inside: bool
 ) -> np.ndarray:
-    """For every point ``per_point`` random partners of its own class, or of the others.
-
-    Partners are counted from the point's own place (or from the end of its class) along the
-    points sorted by class, at equal steps from a random start: different ones, spread over all.
-    """
+    """For every point ``per_point`` random partners of its own class, or of the others."""
+    # They are counted from the point's own place (or from the end of its class) along the points
+    # sorted by class, at equal steps from a random start: different ones, spread over all.
     order, n = np.argsort(codes, kind="stable"), len(codes)
     counts = np.bincount(codes)
     size = counts[codes[order]]

@@ -43,15 +43,14 @@ class Pairs(RowTuples):
     dissimilar : array-like of shape (n_dissimilar, 2), default=None
         Row numbers of points that differ.
     n_samples : int
-        Number of rows of X. Pairs are refused with an X of another length, so they never refer to
-        the wrong points.
+        Number of rows of X. Pairs are refused with an X of another length.
     faults : {'raise', 'drop'}, default='raise'
         What to do about a pair of a point with itself, a pair listed twice, and a pair said to be
-        both. 'raise' names them in an error. 'drop' names them in a warning and leaves them out;
-        the first of duplicates stays.
+        both: name them in an error, or in a warning and leave them out, but for the first of
+        duplicates.
     labelled : bool, default=False
-        Whether the pairs came from class labels, so that similar pairs may be far apart and
-        :meth:`select` may leave those out.
+        Whether the pairs came from class labels, so that :meth:`select` may leave out similar
+        pairs that are far apart.
 
     Attributes
     ----------
@@ -118,7 +117,7 @@ class Pairs(RowTuples):
             all n (n - 1) / 2 pairs.
         components : float, default=None
             Draw random similar pairs until the points form ``components * n`` connected groups, as
-            in section 4.1 of [1]_ with 0.7. ``per_point`` still decides about dissimilar pairs.
+            in section 4.1 of [1]_ with 0.7; dissimilar pairs go by ``per_point``.
         random_state : int, RandomState or None, default=None
             For the random pairs.
 
@@ -165,8 +164,7 @@ class Pairs(RowTuples):
         n_neighbors : int, default=5
             How many pairs of either kind each point asks for, m.
         radius : float, 'median' or None, default='median'
-            Longest pair, R. 'median' is that of the distances between different points, from a
-            sample where there are many.
+            Longest pair, R. 'median' is that of the distances between different points.
 
         Returns
         -------
@@ -190,8 +188,7 @@ class Pairs(RowTuples):
         codes : array-like of shape (n_samples,)
             Number of the chunk of every point; negative where nothing is known.
         between : bool, default=False
-            Whether points of different chunks are dissimilar: true of clusters, but not of
-            chunks, of which several may belong to one class.
+            Whether points of different chunks are dissimilar.
 
         Returns
         -------
@@ -202,28 +199,7 @@ class Pairs(RowTuples):
         groups = members_of(codes)
         return cls(pairs_within(groups), pairs_across(groups) if between else None, len(codes))
 
-    @classmethod
-    def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Pairs:
-        """Pairs from a text file of two or three columns.
-
-        Parameters
-        ----------
-        path : str or path
-            Each line has two row numbers, counted from 0, and where not all pairs are similar a
-            sign: 1 for similar, -1 or 0 for dissimilar. Commas, semicolons, tabs or blanks part
-            them, quotes around them are fine. A line of column names may come first; ``#``
-            begins a comment. The text is UTF-8, or UTF-16 with its mark.
-        n_samples : int
-            Number of rows of X.
-        faults : {'raise', 'drop'}, default='raise'
-            As in :class:`Pairs`.
-
-        Returns
-        -------
-        Pairs
-            In the order of the file.
-        """
-        return cls(*read_pairs(path), n_samples, faults=faults)
+    _read = staticmethod(read_pairs)
 
     @property
     def rows(self) -> np.ndarray:
@@ -235,37 +211,12 @@ class Pairs(RowTuples):
         """Which of :attr:`rows` are similar; shape (n_pairs,)."""
         return np.arange(len(self)) < len(self.similar)
 
-    def take(self, chosen: Any) -> Pairs:
-        """Some of the pairs, of the same points.
-
-        Parameters
-        ----------
-        chosen : ndarray of int or bool
-            Positions in :attr:`rows`, or a mask over them.
-
-        Returns
-        -------
-        Pairs
-            Those pairs.
-        """
+    def _taken(self, chosen: Any) -> tuple[np.ndarray, np.ndarray]:
         rows, alike = self.rows[chosen], self.is_similar[chosen]
-        return Pairs(rows[alike], rows[~alike], self.n_samples, labelled=self.labelled)
+        return rows[alike], rows[~alike]
 
-    def subset(self, rows: Any) -> Pairs:
-        """The pairs inside some of the points, counted anew: pairs of ``X[rows]``.
-
-        Parameters
-        ----------
-        rows : ndarray of int or bool
-            Row numbers of X, each once, or a mask over its rows.
-
-        Returns
-        -------
-        Pairs
-            Pairs both of whose points are among the rows.
-        """
-        n_rows, (S, D) = self._inside(rows, self.similar, self.dissimilar)
-        return Pairs(S, D, n_rows, labelled=self.labelled)
+    def _made(self, n_samples: int, similar: np.ndarray, dissimilar: np.ndarray) -> Pairs:
+        return Pairs(similar, dissimilar, n_samples, labelled=self.labelled)
 
     def components(self) -> np.ndarray:
         """The groups that similar pairs connect.
@@ -299,8 +250,7 @@ class Pairs(RowTuples):
             )
         groups = members_of(codes)
         joined = ((groups[a], groups[b]) for a, b in np.unique(ends, axis=0).tolist())
-        S, D = pairs_within(groups), pairs_between(joined)
-        return Pairs(S, D, self.n_samples, labelled=self.labelled)
+        return self._made(self.n_samples, pairs_within(groups), pairs_between(joined))
 
     def select(
         self,
@@ -326,7 +276,6 @@ class Pairs(RowTuples):
             What X is.
         limit_similar : bool, default=None
             Whether the radius applies to similar pairs too. None: only if they come from labels.
-            If a person named them, the far ones teach most.
 
         Returns
         -------

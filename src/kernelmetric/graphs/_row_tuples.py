@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -16,9 +16,17 @@ _SHOWN = 5  # offending rows that a message names
 
 
 class RowTuples:
-    """What pairs and comparisons share: they number the rows of one X, and do not change."""
+    """What pairs and comparisons share: they number the rows of one X, and do not change.
+
+    A subclass says how tuples are read from a file (``_read``), which lists of row numbers some of
+    its tuples are (``_taken``), and how it is made of such lists (``_made``).
+    """
 
     n_samples: int
+    rows: Any
+    _read: Any
+    _taken: Any
+    _made: Any
     _expected: ClassVar[str]  # what a list without faults holds
 
     def _checked_size(self, n_samples: Any, faults: Any, arguments: str) -> int:
@@ -42,15 +50,64 @@ class RowTuples:
         if found:
             warnings.warn(f"Left out {'; '.join(found)}.", UserWarning, stacklevel=3)
 
-    def _inside(self, rows: Any, *tuples: np.ndarray) -> tuple[int, list[np.ndarray]]:
-        """How many points some rows are, and the tuples inside them, counted anew."""
+    @classmethod
+    def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Self:
+        """Row numbers from a text file, one tuple in a line.
+
+        Parameters
+        ----------
+        path : str or path
+            Row numbers, counted from 0, in the columns. Pairs that are not all similar have a sign
+            in a third one: 1 for similar, -1 or 0 for dissimilar. Commas, semicolons, tabs or
+            blanks part them. A line of column names may come first; ``#`` begins a comment. The
+            text is UTF-8, or UTF-16 with its mark.
+        n_samples : int
+            Number of rows of X.
+        faults : {'raise', 'drop'}, default='raise'
+            As in the constructor.
+
+        Returns
+        -------
+        Pairs, Triplets or Quadruplets
+            In the order of the file.
+        """
+        return cls(*cls._read(path), n_samples, faults=faults)
+
+    def take(self, chosen: Any) -> Self:
+        """Some of the tuples, of the same points.
+
+        Parameters
+        ----------
+        chosen : ndarray of int or bool
+            Positions in ``rows``, or a mask over them.
+
+        Returns
+        -------
+        Pairs, Triplets or Quadruplets
+            Those.
+        """
+        return self._made(self.n_samples, *self._taken(chosen))
+
+    def subset(self, rows: Any) -> Self:
+        """The tuples inside some of the points, counted anew: tuples of ``X[rows]``.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool
+            Row numbers of X, each once, or a mask over its rows.
+
+        Returns
+        -------
+        Pairs, Triplets or Quadruplets
+            Those all of whose points are among the rows.
+        """
         numbers = np.arange(self.n_samples)[rows]
         place = np.full(self.n_samples, -1, dtype=np.intp)
         place[numbers] = np.arange(len(numbers))
         if np.sum(place >= 0) != len(numbers):
             raise ValueError("Got rows with repetitions, but expected every point at most once.")
-        moved = [place[part] for part in tuples]
-        return len(numbers), [part[np.all(part >= 0, axis=1)] for part in moved]
+        moved = [place[part] for part in self._taken(slice(None))]
+        return self._made(len(numbers), *(part[np.all(part >= 0, axis=1)] for part in moved))
 
     def __getitem__(self, key: Any) -> Any:
         name = type(self).__name__

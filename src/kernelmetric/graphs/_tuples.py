@@ -21,10 +21,7 @@ from kernelmetric.graphs._row_tuples import (
 
 
 class IndexTuples(RowTuples):
-    """What triplets and quadruplets share: row numbers that are checked and do not change.
-
-    Every one says that the distance of its ``near`` pair is below that of its ``far`` pair.
-    """
+    """Comparisons: every one says that its ``near`` pair is nearer than its ``far`` pair."""
 
     rows: np.ndarray
     width: ClassVar[int]  # row numbers in a tuple
@@ -67,24 +64,8 @@ class IndexTuples(RowTuples):
         return described(cls.kind, rows, kinds), ~(selves | repeated | against)
 
     @classmethod
-    def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Self:
-        """Tuples from a text file, one in a line.
-
-        Parameters
-        ----------
-        path : str or path
-            Row numbers, counted from 0, in the columns; otherwise as in :meth:`Pairs.from_file`.
-        n_samples : int
-            Number of rows of X.
-        faults : {'raise', 'drop'}, default='raise'
-            As in the constructor.
-
-        Returns
-        -------
-        Triplets or Quadruplets
-            In the order of the file.
-        """
-        return cls(read_row_numbers(path, cls.width), n_samples, faults=faults)
+    def _read(cls, path: Any) -> tuple[np.ndarray]:
+        return (read_row_numbers(path, cls.width),)
 
     @property
     def near(self) -> np.ndarray:
@@ -96,36 +77,11 @@ class IndexTuples(RowTuples):
         """The pairs that shall be farther apart; shape (n_tuples, 2)."""
         return self.rows[:, self._far]
 
-    def take(self, chosen: Any) -> Self:
-        """Some of the tuples, of the same points.
+    def _taken(self, chosen: Any) -> tuple[np.ndarray]:
+        return (self.rows[chosen],)
 
-        Parameters
-        ----------
-        chosen : ndarray of int or bool
-            Positions in ``rows``, or a mask over them.
-
-        Returns
-        -------
-        Triplets or Quadruplets
-            Those.
-        """
-        return type(self)(self.rows[chosen], self.n_samples)
-
-    def subset(self, rows: Any) -> Self:
-        """The tuples inside some of the points, counted anew: tuples of ``X[rows]``.
-
-        Parameters
-        ----------
-        rows : ndarray of int or bool
-            Row numbers of X, each once, or a mask over its rows.
-
-        Returns
-        -------
-        Triplets or Quadruplets
-            Those all of whose points are among the rows.
-        """
-        n_rows, (inside,) = self._inside(rows, self.rows)
-        return type(self)(inside, n_rows)
+    def _made(self, n_samples: int, rows: np.ndarray) -> Self:
+        return type(self)(rows, n_samples)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -145,12 +101,10 @@ class Triplets(IndexTuples):
     rows : array-like of shape (n_triplets, 3)
         Row numbers of a, b and c.
     n_samples : int
-        Number of rows of X. Triplets are refused with an X of another length, so they never refer
-        to the wrong points.
+        Number of rows of X. Triplets are refused with an X of another length.
     faults : {'raise', 'drop'}, default='raise'
         What to do about points that occur twice in a triplet, triplets listed twice, and triplets
-        also listed the other way round. 'raise' names them in an error. 'drop' names them in a
-        warning and leaves them out; the first of duplicates stays.
+        also listed the other way round; as in :class:`Pairs`.
 
     Attributes
     ----------

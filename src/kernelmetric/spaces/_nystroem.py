@@ -201,15 +201,11 @@ class Nystroem(FeatureMapSpace):
             self.landmarks if is_sparse(self.landmarks) else np.asarray(to_numpy(self.landmarks))
         )
         if self.kernel_.pairwise:
-            if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+            whole = given.ndim == 1 and len(given) and np.issubdtype(given.dtype, np.integer)
+            if not whole or np.any((given < 0) | (given >= X.shape[0])):
                 raise ValueError(
-                    f"Got landmarks of shape {given.shape} and dtype {given.dtype}, but expected "
-                    "indices of training points for a precomputed kernel."
-                )
-            if not (len(given) and np.all((given >= 0) & (given < X.shape[0]))):
-                raise ValueError(
-                    f"Got landmarks={given!r}, but expected at least one index from 0 to "
-                    f"{X.shape[0] - 1}: they number the training points."
+                    f"Got landmarks={given!r}, but expected indices of training points for a "
+                    f"precomputed kernel, at least one index from 0 to {X.shape[0] - 1}."
                 )
             return given.copy()
         if given.ndim != 2 or given.shape[1] != X.shape[1] or given.shape[0] < 1:

@@ -27,8 +27,9 @@ class PairKPCA(Space):
 
     .. math:: G_D v = \mu\, (G_S + \lambda I)\, v, \qquad \lambda = 0.03 \operatorname{tr} G_S / r,
 
-    made orthonormal: distances in their span are those of the feature space. O(n³) time and some
-    n × n arrays for n points.
+    made orthonormal: distances in their span are those of the feature space. In ``fit``, y are
+    Pairs of the training points, some of them dissimilar; they count alike, and ``sample_weight``
+    is refused. O(n³) time and some n × n arrays for n points.
 
     Parameters
     ----------
@@ -77,25 +78,6 @@ class PairKPCA(Space):
     def __init__(self, n_components: int = N_DIRECTIONS, *, kernel: Any = None):
         self.n_components = n_components
         self.kernel = kernel
-
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Space:
-        """Learn the basis.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training points, or their Gram matrix when the kernel is precomputed.
-        y : Pairs
-            Pairs of the training points, some of them dissimilar.
-        sample_weight : None
-            Refused: pairs count alike.
-
-        Returns
-        -------
-        self
-            The fitted space.
-        """
-        return super().fit(X, y, sample_weight=sample_weight)
 
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         if sample_weight is not None:
