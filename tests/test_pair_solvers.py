@@ -385,12 +385,12 @@ def test_it_is_told_whether_conjugate_gradients_sufficed(monkeypatch, most, solv
 
 def test_the_longest_step_ends_at_the_first_bound():
     longest = interior._longest
-    assert longest((np.array([1.0, 2.0]), np.array([-4.0, -3.0]))) == 0.25
-    assert longest((1.0, -2.0), (np.array([1.0]), np.array([-1.25]))) == 0.5
-    assert longest((np.ones(2), np.array([5.0, -0.5]))) == 1.0
-    assert longest((np.ones(2), np.array([-1.0, -1.0]))) == 1.0
-    assert longest((0.0, 0.0)) == 1.0  # what is zero and stays so stops nothing
-    assert longest((np.empty(0), np.empty(0))) == 1.0
+    assert longest(np.array([1.0, 2.0]), np.array([-4.0, -3.0])) == 0.25
+    assert longest(np.array([1.0, 1.0]), np.array([-2.0, -1.25])) == 0.5
+    assert longest(np.ones(2), np.array([5.0, -0.5])) == 1.0
+    assert longest(np.ones(2), np.array([-1.0, -1.0])) == 1.0
+    assert longest(np.zeros(1), np.zeros(1)) == 1.0  # what is zero and stays so stops nothing
+    assert longest(np.empty(0), np.empty(0)) == 1.0
 
 
 @pytest.mark.parametrize(

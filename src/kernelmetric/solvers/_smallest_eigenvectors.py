@@ -22,8 +22,8 @@ _ROUNDS = 4  # blocks added to the basis before it is cut back
 class Eigenpairs(NamedTuple):
     """Eigenvalues, ascending, orthonormal eigenvectors, and how good they are.
 
-    The largest entry of each vector is positive. Within ``residuals``, ``‖A v - value v‖`` measured
-    at the end, of each value lies an eigenvalue. ``n_matvecs`` counts products in float32 too.
+    Within ``residuals``, ``‖A v - value v‖``, of each value lies an eigenvalue. ``n_matvecs``
+    counts products in float32 too.
     """
 
     values: np.ndarray
@@ -46,13 +46,9 @@ def smallest_eigenvectors(
     """Eigenvectors of the smallest eigenvalues of a symmetric matrix, negative ones first.
 
     Up to a thousand rows, or where many of all eigenvectors are wanted, by LAPACK; beyond, by
-    Davidson's method with a Chebyshev filter [1]_ from a random or a given start. Those found are
-    orthogonal to ``null``, and eigenvectors of P A P with the projection P onto its complement.
-    ``tol`` is in units of the largest absolute eigenvalue; ``max_iter`` counts blocks of 16
-    vectors.
-
-    A step multiplies 16 vectors ten times, nine of them in float32; two arrays of n × (k + 74)
-    float64 are held. Random vectors through the filter look for eigenvectors overlooked.
+    Davidson's method with a Chebyshev filter [1]_. Those found are eigenvectors of P A P with the
+    projection P onto the complement of ``null``. ``tol`` is in units of the largest absolute
+    eigenvalue; ``max_iter`` counts blocks of 16 vectors.
 
     .. [1] Zhou, Saad, "A Chebyshev-Davidson algorithm for large symmetric eigenproblems", SIAM
        Journal on Matrix Analysis and Applications 29 (2007).
@@ -96,11 +92,7 @@ def smallest_eigenvectors(
 
 
 def _near_rows(A: Any) -> tuple[Any, np.ndarray]:
-    """The matrix with joined rows moved near each other, and the order of its rows.
-
-    A product then finds its vectors in the cache: on a graph of 70,000 images in half the time. A
-    device has no use for it.
-    """
+    """The matrix with joined rows moved near each other, for the cache, and the order of rows."""
     if not hasattr(A, "shape"):
         A = np.asarray(A)
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:

@@ -62,11 +62,9 @@ class KPCA(Space):
     in the feature space are preserved, and any linear learner run on Z is its own kernel
     version (the KPCA trick [1]_).
 
-    Full rank takes O(n³) time and a few n × n arrays of float64 (also for float32 data, because
-    small eigenvalues drown otherwise). The k leading components take O(n² (d + k)) per pass
-    over the Gram matrix and a handful of passes; where n × n does not fit the memory budget, its
-    blocks are computed anew in every pass, with the same result. Full rank that does not fit is
-    refused.
+    Full rank takes O(n³) time and a few n × n arrays of float64. The k leading components take
+    O(n² (d + k)) per pass over the Gram matrix and a handful of passes; where n × n does not fit
+    the memory budget, its blocks are computed anew in every pass.
 
     Parameters
     ----------
@@ -80,9 +78,8 @@ class KPCA(Space):
         Relative eigenvalue cut-off; None means 1e-10.
     solver : {"auto", "dense", "lanczos", "randomized"}, default="auto"
         "dense": LAPACK, the whole spectrum. "lanczos": ARPACK. "randomized": block Krylov
-        iteration from a random start, converged to a residual of 1e-7 λmax (1e-5 in float32).
-        "auto": dense at full rank, up to 500 points, when more than a tenth of the components
-        is wanted, and for a fraction of the variance up to 5,000 points; else randomized.
+        iteration from a random start. "auto": dense where points are few or many of the components
+        are wanted; else randomized.
     random_state : int, RandomState or None, default=None
         For the starts of the iterative solvers.
 
