@@ -449,6 +449,7 @@ def every_object():
 def spoilt(array, wanted):
     """What the table must refuse: another shape, another kind, other values."""
     kind, *letters = wanted.split()
+    kind = kind.partition("<")[0]
     yield "axis", array[None]
     yield "list", array.tolist()
     if kind != "any":
@@ -456,10 +457,10 @@ def spoilt(array, wanted):
         other = -5 if kind in ("count", "code") else np.inf
         if array.size:
             yield "value", np.where(np.arange(array.size).reshape(array.shape) == 0, other, array)
-    if kind in ("finite", "number", "scale"):
+    if kind in ("finite", "number", "scale", "variance", "ascending", "quantile"):
         yield "half", array.astype(np.float16)
         yield "integers", np.ones(array.shape, dtype=int)
-    if kind in ("finite", "sign") and array.size:
+    if kind in ("finite", "variance", "ascending", "sign") and array.size:
         yield "NaN", np.where(np.arange(array.size).reshape(array.shape) == 0, np.nan, array)
     if kind == "scale":
         yield "zero", np.zeros_like(array)

@@ -1,8 +1,7 @@
 """What the attributes of a fitted estimator must be like: checked before a file gives them.
 
 Estimators trust what their own ``fit`` has left, and compiled code under them trusts it without
-looking. So a file that says otherwise is refused, for every class by the same table: an attribute
-that is there has its kind of numbers, and its sides agree with those of the others.
+looking. So a file that says otherwise is refused, by one table of kinds and sides for all classes.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context, decomposition, preprocessing
+from sklearn.compose import ColumnTransformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -20,21 +20,37 @@ from sklearn.neighbors import (
     KNeighborsRegressor,
     NeighborhoodComponentsAnalysis,
 )
+from sklearn.pipeline import FeatureUnion
 
 from kernelmetric.compute import to_numpy
-from kernelmetric.kernelized import Kernelized
+from kernelmetric.kernelized import Kernelized, KernelizedCV
+from kernelmetric.kernels import Kernel
 from kernelmetric.learners import Learner
+from kernelmetric.linkage import RecordComparison, RecordLinker
+from kernelmetric.linkage._evidence import Agreement, Doubt, MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
 from kernelmetric.selection import AlignedSum
+from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
 from kernelmetric.shipping._cross_checks import FURTHER
-from kernelmetric.shipping._require import check_array, is_count, require
 from kernelmetric.spaces import Gram, RandomFeatures, Space
-from kernelmetric.tables import TableSchema
+from kernelmetric.tables import TableEncoder, TableSchema
 from kernelmetric.transductive import TransductiveDistance
 
-# "finite r d": finite numbers of shape (r, d). The letter d is the number of features, * any
-# number; every other letter stands for one number in all attributes of an object. NaN is allowed
-# where a column without any value leaves it.
+# "finite r d": finite numbers of shape (r, d), see _attributes.py. The letter d is the number of
+# features, * any number; every other letter stands for one number in all attributes of an object.
+# NaN is allowed where a column without any value leaves it.
+_DECOMPOSITION = {
+    "components_": "finite r d",
+    "explained_variance_": "variance r",
+    "explained_variance_ratio_": "number r",
+    "singular_values_": "finite r",
+}
+_PREDICTOR = {
+    "embedding_": "finite n r",
+    "weights_": "finite 2",
+    "_mass": "finite n",
+    "_kept": "count n",
+}
 _ATTRIBUTES: dict[type, dict[str, str]] = {
     preprocessing.StandardScaler: {"mean_": "number d", "var_": "number d", "scale_": "scale d"},
     preprocessing.MinMaxScaler: {
@@ -47,21 +63,13 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
     preprocessing.MaxAbsScaler: {"max_abs_": "number d", "scale_": "scale d"},
     preprocessing.RobustScaler: {"center_": "number d", "scale_": "scale d"},
     preprocessing.PowerTransformer: {"lambdas_": "number d"},
-    preprocessing.QuantileTransformer: {"references_": "finite q", "quantiles_": "number q d"},
+    preprocessing.QuantileTransformer: {"references_": "finite q", "quantiles_": "quantile q d"},
     preprocessing.LabelEncoder: {"classes_": "any c"},
     decomposition.PCA: {
         "mean_": "finite d",
-        "components_": "finite r d",
-        "explained_variance_": "finite r",
-        "explained_variance_ratio_": "number r",
-        "singular_values_": "finite r",
+        **_DECOMPOSITION,
     },
-    decomposition.TruncatedSVD: {
-        "components_": "finite r d",
-        "explained_variance_": "finite r",
-        "explained_variance_ratio_": "number r",
-        "singular_values_": "finite r",
-    },
+    decomposition.TruncatedSVD: _DECOMPOSITION,
     LinearDiscriminantAnalysis: {
         "xbar_": "finite d",
         "scalings_": "finite d r",
@@ -72,7 +80,7 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "intercept_": "finite b",
     },
     LogisticRegression: {"coef_": "finite b d", "intercept_": "finite b", "classes_": "any c"},
-    KNeighborsClassifier: {"_fit_X": "finite n r", "_y": "count n", "classes_": "any c"},
+    KNeighborsClassifier: {"_fit_X": "finite n r", "classes_": "any c", "_y": "count<c n"},
     KNeighborsRegressor: {"_fit_X": "finite n r"},
     NeighborhoodComponentsAnalysis: {"components_": "finite r d"},
     SimpleImputer: {"statistics_": "any d"},
@@ -110,31 +118,25 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "label_mass_": "number r",
         "components_": "finite r k",
         "_points": "finite n p",
-        "_codes": "code n",
         "classes_": "any c",
+        "_codes": "code<c n",
         "transduction_": "any n",
     },
     MetricClassifier: {
-        "embedding_": "finite n r",
-        "_codes": "count n",
+        **_PREDICTOR,
         "classes_": "any c",
+        "_codes": "count<c n",
         "coef_": "finite r c",
         "intercept_": "finite c",
-        "weights_": "finite 2",
         "biases_": "finite c",
-        "_mass": "finite n",
-        "_kept": "count n",
     },
     MetricRegressor: {
-        "embedding_": "finite n r",
+        **_PREDICTOR,
         "targets_": "finite n",
         "coef_": "finite r 1",
         "intercept_": "finite 1",
-        "weights_": "finite 2",
-        "residuals_": "finite m",
+        "residuals_": "ascending m",
         "_residual_mass": "finite m",
-        "_mass": "finite n",
-        "_kept": "count n",
     },
     Gram: {"matrix": "finite n n"},
     TableSchema: {
@@ -142,6 +144,25 @@ _ATTRIBUTES: dict[type, dict[str, str]] = {
         "rests_": "finite d",
         "scales_": "scale d",
         "limits_": "finite d 2",
+    },
+}
+# What an attribute is an instance of, unless it is None.
+_PARTS: dict[type, dict[str, type]] = {
+    preprocessing.OneHotEncoder: {"_infrequent_enabled": bool},
+    preprocessing.OrdinalEncoder: {"_infrequent_enabled": bool},
+    SimpleImputer: {"indicator_": MissingIndicator},
+    FeatureUnion: {"transformer_weights": dict},
+    ColumnTransformer: {"transformer_weights": dict},
+    TableEncoder: {"columns_": ColumnTransformer},
+    Kernelized: {"space_": Space, "kernel_": Kernel, "schema_": TableSchema},
+    KernelizedCV: {"best_estimator_": Kernelized},
+    MetricClassifier: {"index": str},
+    MetricRegressor: {"index": str},
+    MatchModel: {"agreement": Agreement, "doubt": Doubt, "space": Space},
+    RecordLinker: {
+        "comparison": RecordComparison,
+        "comparison_": RecordComparison,
+        "model_": MatchModel,
     },
 }
 # What takes any numbers.
@@ -166,37 +187,50 @@ _PLAINLY: dict[str, Any] = {"transform_output": "default", "array_api_dispatch":
 
 def check_fitted(value: Any) -> None:
     """Refuse an object whose attributes no fit could have left; its parts are checked already."""
-    name, sides = type(value).__name__, _known_sides(value)
-    for kind, attributes in _ATTRIBUTES.items():
-        if isinstance(value, kind):
-            for attribute, wanted in attributes.items():
-                if vars(value).get(attribute) is not None:
-                    check_array(f"{name}.{attribute}", vars(value)[attribute], wanted, sides)
+    found = Attributes(value)
+    _check_features(found)
+    for kind, table in _ATTRIBUTES.items():
+        for name, wanted in table.items() if isinstance(value, kind) else ():
+            if found.get(name) is not None:
+                found.array(name, wanted)
+    for kind, parts in _PARTS.items():
+        for name, wanted_kind in parts.items() if isinstance(value, kind) else ():
+            found.part(name, wanted_kind)
     for classes, check in FURTHER:
         if isinstance(value, classes):
-            check(value, name, sides)
-    if "d" in sides or "metric_" in vars(value):
-        _require_answer(value, sides)
+            check(found)
+    if "d" in found.sides or "metric_" in found.state:
+        _require_answer(found)
 
 
-def _require_answer(value: Any, sides: dict[str, int]) -> None:
+def _check_features(found: Attributes) -> None:
+    """Learn the number of features, if there is one, and see that their names are as many."""
+    d, names = found.get("n_features_in_"), found.get("feature_names_in_")
+    if d is not None:
+        found.require(is_count(d), "n_features_in_", "a number of features")
+        found.sides["d"] = int(d)
+    if names is not None:
+        good = isinstance(names, np.ndarray) and names.shape == (d,) and are_texts(names)
+        found.require(good, "feature_names_in_", "a name for each feature")
+
+
+def _require_answer(found: Attributes) -> None:
     """Refuse what fails, or has no finite answer, when it is asked of one point."""
+    value = found.value
     asked: Any = object.__new__(type(value))  # which may keep what it computes
-    vars(asked).update(vars(value))
+    vars(asked).update(found.state)
     if isinstance(value, MetricClassifier | MetricRegressor):
         # Its own metric has answered, and may want a table; an index would be of all points.
-        asked.metric_, X = preprocessing.FunctionTransformer(), value.embedding_[:1]
-        asked.index = None
-        methods = ["predict", "kneighbors", "score_samples"]
-    elif isinstance(value, _NUMERIC) and vars(value).get("schema_") is None:
-        X, methods = np.zeros((1, sides["d"])), ["transform"]
+        asked.metric_, asked.index = preprocessing.FunctionTransformer(), None
+        X, methods = value.embedding_[:1], ["predict", "kneighbors", "score_samples"]
+    elif isinstance(value, _NUMERIC) and found.get("schema_") is None:
+        X, methods = np.zeros((1, found.sides["d"])), ["transform"]
         methods += ["predict"] * isinstance(value, TransductiveDistance)
         methods = [method for method in methods if hasattr(asked, method)]
     elif (row := _own_row(value)) is not None:
         X, methods = row[None], ["transform"]
     else:
         return
-    name = type(value).__name__
     ours = type(value).__module__.startswith("kernelmetric")
     with warnings.catch_warnings(), np.errstate(all="ignore"), config_context(**_PLAINLY):
         warnings.simplefilter("ignore")
@@ -207,12 +241,16 @@ def _require_answer(value: Any, sides: dict[str, int]) -> None:
             if isinstance(error, ValueError) and said:
                 return  # of a point at zero: a sentence that others may not get
             raise ValueError(
-                f"Got a {name} that cannot answer about a point ({type(error).__name__}: {error})."
+                f"Got a {type(value).__name__} that cannot answer about a point "
+                f"({type(error).__name__}: {error})."
             ) from error
     for answer in answers if ours else ():  # a column without values leaves NaN in a scaler
         parts = answer if isinstance(answer, tuple) else (answer,)
-        good = all(a.dtype.kind != "f" or np.isfinite(a).all() for a in map(to_numpy, parts))
-        require(good, value, "transform", "NaN or infinity", "a finite answer")
+        if not all(a.dtype.kind != "f" or np.isfinite(a).all() for a in map(to_numpy, parts)):
+            raise ValueError(
+                f"Got a {type(value).__name__} that answers NaN or infinity about a point, but "
+                "expected finite numbers."
+            )
 
 
 def _own_row(step: Any) -> np.ndarray | None:
@@ -224,17 +262,3 @@ def _own_row(step: Any) -> np.ndarray | None:
         kinds = {found.dtype.kind for found in step.categories_}
         return np.array(first, dtype=None if kinds <= set("biuf") else object)
     return None
-
-
-def _known_sides(value: Any) -> dict[str, int]:
-    sides: dict[str, int] = {}
-    d = vars(value).get("n_features_in_")
-    if d is not None:
-        require(is_count(d), value, "n_features_in_", d, "a number of features")
-        sides["d"] = int(d)
-    names = vars(value).get("feature_names_in_")
-    if names is not None:
-        good = isinstance(names, np.ndarray) and names.shape == (sides.get("d", -1),)
-        good = good and all(isinstance(item, str) for item in names)
-        require(good, value, "feature_names_in_", names, "a name for each feature")
-    return sides
