@@ -43,7 +43,9 @@ class Attributes:
     def require(self, good: Any, name: str, expected: str) -> None:
         """Refuse an attribute that is not good, with a word on what was expected."""
         if not good:
-            shown = " ".join(str(self.get(name)).split())[:80]
+            got = self.get(name)
+            got = f"array of shape {got.shape}" if getattr(got, "ndim", 0) == 2 else got
+            shown = " ".join(str(got).split())[:80]
             where = f"{type(self.value).__name__}.{name}"
             raise ValueError(f"Got {where}={shown}, but expected {expected}.")
 
@@ -55,7 +57,7 @@ class Attributes:
     def part(self, name: str, kind: type) -> None:
         """Refuse an attribute that is neither None nor of a class."""
         found = self.get(name)
-        self.require(found is None or isinstance(found, kind), name, f"a {kind.__name__}")
+        self.require(found is None or isinstance(found, kind), name, f"one of {kind.__name__}")
 
     def number(self, name: str, low: float = -np.inf, high: float = np.inf) -> None:
         """Refuse an attribute that is no finite number of a range."""

@@ -36,115 +36,97 @@ from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
 from kernelmetric.transductive import TransductiveDistance
 
-# "finite r d": finite numbers of shape (r, d), see _attributes.py. The letter d is the number of
-# features, * any number; every other letter stands for one number in all attributes of an object.
-# NaN is allowed where a column without any value leaves it.
+# Attributes by what they must be like: "finite r d" are finite numbers of shape (r, d), see
+# _attributes.py. The letter d is the number of features, * any number; every other letter stands
+# for one number in all attributes of an object. NaN is allowed where a column without values
+# leaves it.
 _DECOMPOSITION = {
-    "components_": "finite r d",
-    "explained_variance_": "variance r",
-    "explained_variance_ratio_": "number r",
-    "singular_values_": "finite r",
-}
-_PREDICTOR = {
-    "embedding_": "finite n r",
-    "weights_": "finite 2",
-    "_mass": "finite n",
-    "_kept": "count n",
+    "finite r d": "components_",
+    "variance r": "explained_variance_",
+    "number r": "explained_variance_ratio_",
+    "finite r": "singular_values_",
 }
 _ATTRIBUTES: dict[type, dict[str, str]] = {
-    preprocessing.StandardScaler: {"mean_": "number d", "var_": "number d", "scale_": "scale d"},
+    preprocessing.StandardScaler: {"number d": "mean_ var_", "scale d": "scale_"},
     preprocessing.MinMaxScaler: {
-        "min_": "number d",
-        "scale_": "scale d",
-        "data_min_": "number d",
-        "data_max_": "number d",
-        "data_range_": "number d",
+        "number d": "min_ data_min_ data_max_ data_range_",
+        "scale d": "scale_",
     },
-    preprocessing.MaxAbsScaler: {"max_abs_": "number d", "scale_": "scale d"},
-    preprocessing.RobustScaler: {"center_": "number d", "scale_": "scale d"},
-    preprocessing.PowerTransformer: {"lambdas_": "number d"},
-    preprocessing.QuantileTransformer: {"references_": "finite q", "quantiles_": "quantile q d"},
-    preprocessing.LabelEncoder: {"classes_": "any c"},
-    decomposition.PCA: {
-        "mean_": "finite d",
-        **_DECOMPOSITION,
-    },
+    preprocessing.MaxAbsScaler: {"number d": "max_abs_", "scale d": "scale_"},
+    preprocessing.RobustScaler: {"number d": "center_", "scale d": "scale_"},
+    preprocessing.PowerTransformer: {"number d": "lambdas_"},
+    preprocessing.QuantileTransformer: {"finite q": "references_", "quantile q d": "quantiles_"},
+    preprocessing.LabelEncoder: {"any c": "classes_"},
+    decomposition.PCA: {"finite d": "mean_"} | _DECOMPOSITION,
     decomposition.TruncatedSVD: _DECOMPOSITION,
     LinearDiscriminantAnalysis: {
-        "xbar_": "finite d",
-        "scalings_": "finite d r",
-        "means_": "finite c d",
-        "priors_": "finite c",
-        "classes_": "any c",
-        "coef_": "finite b d",
-        "intercept_": "finite b",
+        "any c": "classes_",
+        "finite d": "xbar_",
+        "finite d r": "scalings_",
+        "finite c d": "means_",
+        "finite c": "priors_",
+        "finite b d": "coef_",
+        "finite b": "intercept_",
     },
-    LogisticRegression: {"coef_": "finite b d", "intercept_": "finite b", "classes_": "any c"},
-    KNeighborsClassifier: {"_fit_X": "finite n r", "classes_": "any c", "_y": "count<c n"},
-    KNeighborsRegressor: {"_fit_X": "finite n r"},
-    NeighborhoodComponentsAnalysis: {"components_": "finite r d"},
-    SimpleImputer: {"statistics_": "any d"},
-    MissingIndicator: {"features_": "count m"},
+    LogisticRegression: {"finite b d": "coef_", "finite b": "intercept_", "any c": "classes_"},
+    KNeighborsClassifier: {"finite n r": "_fit_X", "any c": "classes_", "count<c n": "_y"},
+    KNeighborsRegressor: {"finite n r": "_fit_X"},
+    NeighborhoodComponentsAnalysis: {"finite r d": "components_"},
+    SimpleImputer: {"any d": "statistics_"},
+    MissingIndicator: {"count m": "features_"},
     Space: {
-        "projection_": "finite n r",
-        "offset_": "finite 1 r",
-        "eigenvalues_": "finite r",
-        "basis_gram_": "finite n n",
+        "finite n r": "projection_",
+        "finite 1 r": "offset_",
+        "finite r": "eigenvalues_",
+        "finite n n": "basis_gram_",
     },
     RandomFeatures: {
-        "frequencies_": "finite d p",
-        "amplitudes_": "finite 1 p",
-        "_location": "finite 2 d",
+        "finite d p": "frequencies_",
+        "finite 1 p": "amplitudes_",
+        "finite 2 d": "_location",
     },
     Learner: {
-        "components_": "finite r k",
-        "_location": "finite 2 d",
-        "signature_": "sign r",
-        "eigenvalues_": "number *",
-        "alpha_": "finite p",
-        "upper_": "finite p",
-        "slacks_": "finite *",
-        "chunks_": "code *",
+        "finite r k": "components_",
+        "finite 2 d": "_location",
+        "sign r": "signature_",
+        "number *": "eigenvalues_",
+        "finite p": "alpha_ upper_",
+        "finite *": "slacks_",
+        "code *": "chunks_",
     },
-    AlignedSum: {
-        "S_": "finite m m",
-        "b_": "finite m",
-        "weights_": "finite m",
-        "base_alignments_": "number m",
-    },
+    AlignedSum: {"finite m m": "S_", "finite m": "b_ weights_", "number m": "base_alignments_"},
     TransductiveDistance: {
-        "embedding_": "finite n r",
-        "eigenvalues_": "finite r",
-        "label_mass_": "number r",
-        "components_": "finite r k",
-        "_points": "finite n p",
-        "classes_": "any c",
-        "_codes": "code<c n",
-        "transduction_": "any n",
+        "finite n r": "embedding_",
+        "finite r": "eigenvalues_",
+        "number r": "label_mass_",
+        "finite r k": "components_",
+        "finite n p": "_points",
+        "any c": "classes_",
+        "code<c n": "_codes",
+        "any n": "transduction_",
     },
     MetricClassifier: {
-        **_PREDICTOR,
-        "classes_": "any c",
-        "_codes": "count<c n",
-        "coef_": "finite r c",
-        "intercept_": "finite c",
-        "biases_": "finite c",
+        "finite n r": "embedding_",
+        "any c": "classes_",
+        "count<c n": "_codes",
+        "finite r c": "coef_",
+        "finite c": "intercept_ biases_",
+        "finite 2": "weights_",
+        "finite n": "_mass",
+        "count n": "_kept",
     },
     MetricRegressor: {
-        **_PREDICTOR,
-        "targets_": "finite n",
-        "coef_": "finite r 1",
-        "intercept_": "finite 1",
-        "residuals_": "ascending m",
-        "_residual_mass": "finite m",
+        "finite n r": "embedding_",
+        "finite n": "targets_ _mass",
+        "finite r 1": "coef_",
+        "finite 1": "intercept_",
+        "finite 2": "weights_",
+        "ascending m": "residuals_",
+        "finite m": "_residual_mass",
+        "count n": "_kept",
     },
-    Gram: {"matrix": "finite n n"},
-    TableSchema: {
-        "centres_": "finite d",
-        "rests_": "finite d",
-        "scales_": "scale d",
-        "limits_": "finite d 2",
-    },
+    Gram: {"finite n n": "matrix"},
+    TableSchema: {"finite d": "centres_ rests_", "scale d": "scales_", "finite d 2": "limits_"},
 }
 # What an attribute is an instance of, unless it is None.
 _PARTS: dict[type, dict[str, type]] = {
@@ -189,18 +171,28 @@ def check_fitted(value: Any) -> None:
     """Refuse an object whose attributes no fit could have left; its parts are checked already."""
     found = Attributes(value)
     _check_features(found)
-    for kind, table in _ATTRIBUTES.items():
-        for name, wanted in table.items() if isinstance(value, kind) else ():
-            if found.get(name) is not None:
-                found.array(name, wanted)
+    for name, wanted in _table_of(value):
+        if found.get(name) is not None:
+            found.array(name, wanted)
     for kind, parts in _PARTS.items():
-        for name, wanted_kind in parts.items() if isinstance(value, kind) else ():
-            found.part(name, wanted_kind)
+        for name, part in parts.items() if isinstance(value, kind) else ():
+            found.part(name, part)
     for classes, check in FURTHER:
         if isinstance(value, classes):
             check(found)
     if "d" in found.sides or "metric_" in found.state:
         _require_answer(found)
+
+
+def _table_of(value: Any) -> list[tuple[str, str]]:
+    """Names of attributes that an object may have, each with what it must be like."""
+    return [
+        (name, wanted)
+        for kind, table in _ATTRIBUTES.items()
+        if isinstance(value, kind)
+        for wanted, names in table.items()
+        for name in names.split()
+    ]
 
 
 def _check_features(found: Attributes) -> None:
