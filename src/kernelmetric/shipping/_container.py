@@ -42,9 +42,9 @@ _MOST_OF_NOTHING = 2**20  # the longest side, and the widest text, of an array w
 MOST_DIGITS = 20  # of an integer: larger ones collide as keys, and no array holds them
 # What zipfile raises for an archive that is none; NotImplementedError is a RuntimeError.
 _NO_ARCHIVE = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error)
-# What NumPy raises for the header of an array; the last from Python 3.12 on.
-_NO_HEADER = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, Warning)
-_NO_HEADER += (tokenize.TokenError,)
+# What NumPy raises for the header of an array; TokenError from Python 3.12 on.
+_BAD_INPUT = (ValueError, TypeError, SyntaxError, tokenize.TokenError)
+_NO_HEADER = (*_BAD_INPUT, RecursionError, MemoryError, Warning)
 
 
 class SavedFileError(ValueError):

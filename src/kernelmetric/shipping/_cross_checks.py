@@ -45,7 +45,7 @@ def _check_encoder(encoder: Attributes) -> None:
     for found in categories:
         if found.dtype.kind in "biuf":  # searched by bisection
             ordered = found[:-1] if np.isnan(found[-1:]).any() else found  # NaN comes last
-            good = np.all(ordered[:-1] < ordered[1:]) and not np.isnan(ordered).any()
+            good = not np.isnan(ordered).any() and bool(np.all(ordered[:-1] < ordered[1:]))
             encoder.require(good, "categories_", "categories in ascending order")
     sizes = [len(found) for found in categories]
     if encoder.get("_infrequent_enabled"):

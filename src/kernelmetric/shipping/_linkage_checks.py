@@ -94,8 +94,8 @@ def _check_linker(linker: Attributes) -> None:
     ):
         linker.array(pairs, f"count {pairs} 2")
         linker.array(along, f"{kind} {pairs}")
-        good = np.all(linker.get(pairs) < (left, left if right is None else right))
-        linker.require(good, pairs, "row numbers of the tables")
+        beyond = linker.get(pairs) >= (left, left if right is None else right)
+        linker.require(not beyond.any(), pairs, "row numbers of the tables")
     if linker.get("labelled_probability_") is not None:
         linker.array("labelled_probability_", "finite labelled_pairs_")
 
