@@ -471,7 +471,12 @@ def spoilt(array, wanted):
 
 # What each attribute of a class must be like, by its name.
 TABLE = {
-    kind: {name: wanted for wanted, names in table.items() for name in names.split()}
+    kind: {
+        name: wanted
+        for wanted, names in table.items()
+        for name in names.split()
+        if isinstance(wanted, str)
+    }
     for kind, table in _checks._ATTRIBUTES.items()
 }
 

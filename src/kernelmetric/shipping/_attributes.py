@@ -99,6 +99,12 @@ class Attributes:
         return int(letter) if letter.isdigit() else self.sides.setdefault(letter, got)
 
 
+# What attributes must be like, by class: kinds and sides of arrays, or a class, with their names.
+Table = dict[type, dict[Any, str]]
+# Which functions look at the attributes of which classes besides.
+Checks = tuple[tuple[Any, Callable[[Attributes], None]], ...]
+
+
 def is_count(value: Any) -> bool:
     """Whether a value is a whole number from 0 on."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -1,7 +1,7 @@
 """What the attributes of a fitted estimator must be like: checked before a file gives them.
 
 Estimators trust what their own ``fit`` has left, and compiled code under them trusts it without
-looking. So a file that says otherwise is refused, by one table of kinds and sides for all classes.
+looking. So a file that says otherwise is refused.
 """
 
 from __future__ import annotations
@@ -10,160 +10,24 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn import config_context, decomposition, preprocessing
-from sklearn.compose import ColumnTransformer
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import (
-    KNeighborsClassifier,
-    KNeighborsRegressor,
-    NeighborhoodComponentsAnalysis,
-)
-from sklearn.pipeline import FeatureUnion
+from sklearn import config_context
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 
 from kernelmetric.compute import to_numpy
-from kernelmetric.kernelized import Kernelized, KernelizedCV
-from kernelmetric.kernels import Kernel
+from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import Learner
-from kernelmetric.linkage import RecordComparison, RecordLinker
-from kernelmetric.linkage._evidence import Agreement, Doubt, MatchModel
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.selection import AlignedSum
+from kernelmetric.shipping import _linkage_checks, _metric_checks, _sklearn_checks
 from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
-from kernelmetric.shipping._cross_checks import FURTHER
-from kernelmetric.spaces import Gram, RandomFeatures, Space
-from kernelmetric.tables import TableEncoder, TableSchema
+from kernelmetric.spaces import Space
 from kernelmetric.transductive import TransductiveDistance
 
-# Attributes by what they must be like: "finite r d" are finite numbers of shape (r, d), see
-# _attributes.py. The letter d is the number of features, * any number; every other letter stands
-# for one number in all attributes of an object. NaN is allowed where a column without values
-# leaves it.
-_DECOMPOSITION = {
-    "finite r d": "components_",
-    "variance r": "explained_variance_",
-    "number r": "explained_variance_ratio_",
-    "finite r": "singular_values_",
-}
-_ATTRIBUTES: dict[type, dict[str, str]] = {
-    preprocessing.StandardScaler: {"number d": "mean_ var_", "scale d": "scale_"},
-    preprocessing.MinMaxScaler: {
-        "number d": "min_ data_min_ data_max_ data_range_",
-        "scale d": "scale_",
-    },
-    preprocessing.MaxAbsScaler: {"number d": "max_abs_", "scale d": "scale_"},
-    preprocessing.RobustScaler: {"number d": "center_", "scale d": "scale_"},
-    preprocessing.PowerTransformer: {"number d": "lambdas_"},
-    preprocessing.QuantileTransformer: {"finite q": "references_", "quantile q d": "quantiles_"},
-    preprocessing.LabelEncoder: {"any c": "classes_"},
-    decomposition.PCA: {"finite d": "mean_"} | _DECOMPOSITION,
-    decomposition.TruncatedSVD: _DECOMPOSITION,
-    LinearDiscriminantAnalysis: {
-        "any c": "classes_",
-        "finite d": "xbar_",
-        "finite d r": "scalings_",
-        "finite c d": "means_",
-        "finite c": "priors_",
-        "finite b d": "coef_",
-        "finite b": "intercept_",
-    },
-    LogisticRegression: {"finite b d": "coef_", "finite b": "intercept_", "any c": "classes_"},
-    KNeighborsClassifier: {"finite n r": "_fit_X", "any c": "classes_", "count<c n": "_y"},
-    KNeighborsRegressor: {"finite n r": "_fit_X"},
-    NeighborhoodComponentsAnalysis: {"finite r d": "components_"},
-    SimpleImputer: {"any d": "statistics_"},
-    MissingIndicator: {"count m": "features_"},
-    Space: {
-        "finite n r": "projection_",
-        "finite 1 r": "offset_",
-        "finite r": "eigenvalues_",
-        "finite n n": "basis_gram_",
-    },
-    RandomFeatures: {
-        "finite d p": "frequencies_",
-        "finite 1 p": "amplitudes_",
-        "finite 2 d": "_location",
-    },
-    Learner: {
-        "finite r k": "components_",
-        "finite 2 d": "_location",
-        "sign r": "signature_",
-        "number *": "eigenvalues_",
-        "finite p": "alpha_ upper_",
-        "finite *": "slacks_",
-        "code *": "chunks_",
-    },
-    AlignedSum: {"finite m m": "S_", "finite m": "b_ weights_", "number m": "base_alignments_"},
-    TransductiveDistance: {
-        "finite n r": "embedding_",
-        "finite r": "eigenvalues_",
-        "number r": "label_mass_",
-        "finite r k": "components_",
-        "finite n p": "_points",
-        "any c": "classes_",
-        "code<c n": "_codes",
-        "any n": "transduction_",
-    },
-    MetricClassifier: {
-        "finite n r": "embedding_",
-        "any c": "classes_",
-        "count<c n": "_codes",
-        "finite r c": "coef_",
-        "finite c": "intercept_ biases_",
-        "finite 2": "weights_",
-        "finite n": "_mass",
-        "count n": "_kept",
-    },
-    MetricRegressor: {
-        "finite n r": "embedding_",
-        "finite n": "targets_ _mass",
-        "finite r 1": "coef_",
-        "finite 1": "intercept_",
-        "finite 2": "weights_",
-        "ascending m": "residuals_",
-        "finite m": "_residual_mass",
-        "count n": "_kept",
-    },
-    Gram: {"finite n n": "matrix"},
-    TableSchema: {"finite d": "centres_ rests_", "scale d": "scales_", "finite d 2": "limits_"},
-}
-# What an attribute is an instance of, unless it is None.
-_PARTS: dict[type, dict[str, type]] = {
-    preprocessing.OneHotEncoder: {"_infrequent_enabled": bool},
-    preprocessing.OrdinalEncoder: {"_infrequent_enabled": bool},
-    SimpleImputer: {"indicator_": MissingIndicator},
-    FeatureUnion: {"transformer_weights": dict},
-    ColumnTransformer: {"transformer_weights": dict},
-    TableEncoder: {"columns_": ColumnTransformer},
-    Kernelized: {"space_": Space, "kernel_": Kernel, "schema_": TableSchema},
-    KernelizedCV: {"best_estimator_": Kernelized},
-    MetricClassifier: {"index": str},
-    MetricRegressor: {"index": str},
-    MatchModel: {"agreement": Agreement, "doubt": Doubt, "space": Space},
-    RecordLinker: {
-        "comparison": RecordComparison,
-        "comparison_": RecordComparison,
-        "model_": MatchModel,
-    },
-}
+_MODULES = (_sklearn_checks, _metric_checks, _linkage_checks)
+_ATTRIBUTES = {kind: table for module in _MODULES for kind, table in module.ATTRIBUTES.items()}
+_CHECKS = [check for module in _MODULES for check in module.CHECKS]
 # What takes any numbers.
-_NUMERIC = (
-    Learner,
-    Space,
-    Kernelized,
-    TransductiveDistance,
-    preprocessing.StandardScaler,
-    preprocessing.MinMaxScaler,
-    preprocessing.MaxAbsScaler,
-    preprocessing.RobustScaler,
-    preprocessing.PowerTransformer,
-    preprocessing.QuantileTransformer,
-    decomposition.PCA,
-    decomposition.TruncatedSVD,
-    LinearDiscriminantAnalysis,
-    NeighborhoodComponentsAnalysis,
-)
+_NUMERIC = (Learner, Space, Kernelized, TransductiveDistance, *_sklearn_checks.NUMERIC)
 _PLAINLY: dict[str, Any] = {"transform_output": "default", "array_api_dispatch": False}
 
 
@@ -172,19 +36,18 @@ def check_fitted(value: Any) -> None:
     found = Attributes(value)
     _check_features(found)
     for name, wanted in _table_of(value):
-        if found.get(name) is not None:
+        if isinstance(wanted, type):
+            found.part(name, wanted)
+        elif found.get(name) is not None:
             found.array(name, wanted)
-    for kind, parts in _PARTS.items():
-        for name, part in parts.items() if isinstance(value, kind) else ():
-            found.part(name, part)
-    for classes, check in FURTHER:
+    for classes, check in _CHECKS:
         if isinstance(value, classes):
             check(found)
     if "d" in found.sides or "metric_" in found.state:
         _require_answer(found)
 
 
-def _table_of(value: Any) -> list[tuple[str, str]]:
+def _table_of(value: Any) -> list[tuple[str, Any]]:
     """Names of attributes that an object may have, each with what it must be like."""
     return [
         (name, wanted)
@@ -213,7 +76,7 @@ def _require_answer(found: Attributes) -> None:
     vars(asked).update(found.state)
     if isinstance(value, MetricClassifier | MetricRegressor):
         # Its own metric has answered, and may want a table; an index would be of all points.
-        asked.metric_, asked.index = preprocessing.FunctionTransformer(), None
+        asked.metric_, asked.index = FunctionTransformer(), None
         X, methods = value.embedding_[:1], ["predict", "kneighbors", "score_samples"]
     elif isinstance(value, _NUMERIC) and found.get("schema_") is None:
         X, methods = np.zeros((1, found.sides["d"])), ["transform"]
@@ -249,7 +112,7 @@ def _own_row(step: Any) -> np.ndarray | None:
     """A row of what an imputer or an encoder has seen, be it text; None of any other."""
     if isinstance(step, SimpleImputer):
         return np.asarray(step.statistics_)
-    if isinstance(step, preprocessing.OneHotEncoder | preprocessing.OrdinalEncoder):
+    if isinstance(step, OneHotEncoder | OrdinalEncoder):
         first = [found[0] for found in step.categories_ if len(found)]
         kinds = {found.dtype.kind for found in step.categories_}
         return np.array(first, dtype=None if kinds <= set("biuf") else object)

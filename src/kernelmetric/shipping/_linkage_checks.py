@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from kernelmetric.linkage import (
@@ -17,10 +14,15 @@ from kernelmetric.linkage import (
 )
 from kernelmetric.linkage._comparisons import KINDS
 from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
-from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
+from kernelmetric.shipping._attributes import Attributes, Checks, Table, are_texts, is_count
+from kernelmetric.spaces import Space
 
 RULES = (EqualKeys, NearestPoints, NearestText, SortedNeighborhood)
 LINKAGE = (*RULES, RecordComparison, RecordLinker, Agreement, Doubt, MatchModel)
+ATTRIBUTES: Table = {
+    MatchModel: {Agreement: "agreement", Doubt: "doubt", Space: "space"},
+    RecordLinker: {RecordComparison: "comparison comparison_", MatchModel: "model_"},
+}
 
 
 def _check_rule(rule: Attributes) -> None:
@@ -100,7 +102,7 @@ def _check_linker(linker: Attributes) -> None:
         linker.array("labelled_probability_", "finite labelled_pairs_")
 
 
-LINKAGE_CHECKS: tuple[tuple[Any, Callable[[Attributes], None]], ...] = (
+CHECKS: Checks = (
     (RULES, _check_rule),
     (RecordComparison, _check_comparison),
     (Agreement, _check_agreement),

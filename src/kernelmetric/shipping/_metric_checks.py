@@ -1,21 +1,15 @@
-"""What a table of shapes cannot say: attributes of a fitted estimator that must agree.
+"""What a fit of this library leaves: arrays by kind and sides, parts by class, and what agrees.
 
 Indices stay below what they number, lists are as long as what they go along, and the parts of a
-metric take what the part before them gives.
+metric take what the part before them gives. ``_sklearn_checks.py`` says how to read the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import MissingIndicator
-from sklearn.neighbors import KNeighborsRegressor
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from kernelmetric.compute import is_sparse
 from kernelmetric.evaluation import PairVerifier
@@ -24,120 +18,73 @@ from kernelmetric.kernelized import Kernelized, KernelizedCV
 from kernelmetric.kernels import Kernel
 from kernelmetric.learners import Learner
 from kernelmetric.prediction import MetricClassifier, MetricRegressor
-from kernelmetric.shipping._attributes import Attributes, are_texts, is_count
-from kernelmetric.shipping._linkage_checks import LINKAGE_CHECKS
-from kernelmetric.spaces import Space
+from kernelmetric.selection import AlignedSum
+from kernelmetric.shipping._attributes import Attributes, Checks, Table, are_texts, is_count
+from kernelmetric.spaces import Gram, RandomFeatures, Space
 from kernelmetric.tables import TableEncoder, TableSchema
 from kernelmetric.tables._frames import NAMES, QUANTITIES
 from kernelmetric.transductive import TransductiveDistance
 
-# --- scikit-learn's -----------------------------------------------------------------------------
-
-
-def _check_encoder(encoder: Attributes) -> None:
-    """Categories, and what follows from them: indices that compiled code will not look at again."""
-    categories, d = encoder.get("categories_"), encoder.sides.get("d", -1)
-    if categories is None:
-        return
-    good = isinstance(categories, list) and len(categories) == d
-    good = good and all(isinstance(c, np.ndarray) and c.ndim == 1 for c in categories)
-    encoder.require(good, "categories_", f"{d} arrays of categories")
-    for found in categories:
-        if found.dtype.kind in "biuf":  # searched by bisection
-            ordered = found[:-1] if np.isnan(found[-1:]).any() else found  # NaN comes last
-            good = not np.isnan(ordered).any() and bool(np.all(ordered[:-1] < ordered[1:]))
-            encoder.require(good, "categories_", "categories in ascending order")
-    sizes = [len(found) for found in categories]
-    if encoder.get("_infrequent_enabled"):
-        sizes = _sizes_of_groups(encoder, sizes)
-    if not isinstance(encoder.value, OneHotEncoder):
-        return
-    dropped = encoder.get("_drop_idx_after_grouping")
-    if dropped is not None:
-        good = isinstance(dropped, np.ndarray) and dropped.shape == (d,)
-        good = good and all(
-            i is None or (is_count(i) and i < n) for i, n in zip(dropped, sizes, strict=True)
-        )
-        encoder.require(good, "_drop_idx_after_grouping", "one category of each feature")
-        sizes = [n - (i is not None) for i, n in zip(dropped, sizes, strict=True)]
-    made = encoder.get("_n_features_outs")
-    good = isinstance(made, list) and all(map(is_count, made)) and made == sizes
-    encoder.require(good, "_n_features_outs", f"{sizes}, the numbers of categories")
-
-
-def _sizes_of_groups(encoder: Attributes, sizes: list[int]) -> list[int]:
-    """Numbers of categories, when the rare ones have become one."""
-    rare, mapped = "_infrequent_indices", "_default_to_infrequent_mappings"
-    for name in (rare, mapped):
-        good = isinstance(encoder.get(name), list) and len(encoder.get(name)) == len(sizes)
-        encoder.require(good, name, "an entry for each feature")
-    grouped = []
-    for n, indices, mapping in zip(sizes, encoder.get(rare), encoder.get(mapped), strict=True):
-        if indices is None:
-            encoder.require(mapping is None, mapped, "None without rare categories")
-            grouped.append(n)
-            continue
-        good = isinstance(indices, np.ndarray) and indices.ndim == 1 and indices.dtype.kind in "iu"
-        good = good and len(indices) > 0 and 0 <= indices.min() and indices.max() < n
-        good = good and len(np.unique(indices)) == len(indices)
-        encoder.require(good, rare, f"different ones below {n}")
-        frequent = np.setdiff1d(np.arange(n), indices)
-        expected = np.full(n, len(frequent))
-        expected[frequent] = np.arange(len(frequent))
-        good = isinstance(mapping, np.ndarray) and mapping.dtype.kind in "iu"
-        encoder.require(good and np.array_equal(mapping, expected), mapped, f"{expected}")
-        grouped.append(len(frequent) + 1)
-    return grouped
-
-
-def _check_indicator(indicator: Attributes) -> None:
-    if "d" in indicator.sides:
-        indicator.require_all(["features_"])
-    found, d = indicator.get("features_"), indicator.get("_n_features", 0)
-    if found is not None:
-        indicator.require(is_count(d), "_n_features", "a number of features")
-        indicator.require(np.all(found < d), "features_", f"numbers of features below {d}")
-
-
-def _check_steps(composed: Attributes) -> None:
-    for name in ("steps", "transformer_list", "transformers", "transformers_"):
-        if name not in composed.state:
-            continue
-        steps, length = composed.get(name), 3 if name.startswith("transformers") else 2
-        good = isinstance(steps, list) and all(
-            isinstance(step, tuple | list)
-            and len(step) == length
-            and isinstance(step[0], str)
-            and (step[1] is None or isinstance(step[1], str | BaseEstimator))
-            for step in steps
-        )
-        composed.require(good, name, "names with estimators")
-
-
-def _check_columns(composed: Attributes) -> None:
-    table, d = composed.get("_transformer_to_input_indices"), composed.sides.get("d", 0)
-    for _, _, columns in composed.get("transformers_", ()) if d else ():
-        listed = columns if isinstance(columns, list | np.ndarray) else [columns]
-        good = all(-d <= i < d for i in listed if isinstance(i, int | np.integer))
-        composed.require(good, "transformers_", f"columns below {d}")
-    good = table is None or (
-        isinstance(table, dict)
-        and all(
-            isinstance(columns, list | np.ndarray) and all(is_count(i) and i < d for i in columns)
-            for columns in table.values()
-        )
-    )
-    composed.require(good, "_transformer_to_input_indices", f"columns below {d}")
-
-
-def _check_numbers_of_neighbors(neighbors: Attributes) -> None:
-    y = neighbors.get("_y")
-    if y is not None and "n" in neighbors.sides:
-        kind = "finite n" if getattr(y, "ndim", 0) == 1 else "finite n k"
-        neighbors.array("_y", kind, np.asarray(y, dtype=np.float64))
-
-
-# --- metrics ------------------------------------------------------------------------------------
+ATTRIBUTES: Table = {
+    Space: {
+        "finite n r": "projection_",
+        "finite 1 r": "offset_",
+        "finite r": "eigenvalues_",
+        "finite n n": "basis_gram_",
+    },
+    RandomFeatures: {
+        "finite d p": "frequencies_",
+        "finite 1 p": "amplitudes_",
+        "finite 2 d": "_location",
+    },
+    Learner: {
+        "finite r k": "components_",
+        "finite 2 d": "_location",
+        "sign r": "signature_",
+        "number *": "eigenvalues_",
+        "finite p": "alpha_ upper_",
+        "finite *": "slacks_",
+        "code *": "chunks_",
+    },
+    AlignedSum: {"finite m m": "S_", "finite m": "b_ weights_", "number m": "base_alignments_"},
+    TransductiveDistance: {
+        "finite n r": "embedding_",
+        "finite r": "eigenvalues_",
+        "number r": "label_mass_",
+        "finite r k": "components_",
+        "finite n p": "_points",
+        "any c": "classes_",
+        "code<c n": "_codes",
+        "any n": "transduction_",
+    },
+    MetricClassifier: {
+        "finite n r": "embedding_",
+        "any c": "classes_",
+        "count<c n": "_codes",
+        "finite r c": "coef_",
+        "finite c": "intercept_ biases_",
+        "finite 2": "weights_",
+        "finite n": "_mass",
+        "count n": "_kept",
+        str: "index",
+    },
+    MetricRegressor: {
+        "finite n r": "embedding_",
+        "finite n": "targets_ _mass",
+        "finite r 1": "coef_",
+        "finite 1": "intercept_",
+        "finite 2": "weights_",
+        "ascending m": "residuals_",
+        "finite m": "_residual_mass",
+        "count n": "_kept",
+        str: "index",
+    },
+    Gram: {"finite n n": "matrix"},
+    TableSchema: {"finite d": "centres_ rests_", "scale d": "scales_", "finite d 2": "limits_"},
+    Kernelized: {Space: "space_", Kernel: "kernel_", TableSchema: "schema_"},
+    KernelizedCV: {Kernelized: "best_estimator_"},
+    TableEncoder: {ColumnTransformer: "columns_"},
+}
 
 
 def _check_anchors(space: Attributes) -> None:
@@ -242,9 +189,6 @@ def _check_predictor(model: Attributes) -> None:
         model.require(good and (name == "bias_" or found > 0), name, "a number that a fit leaves")
 
 
-# --- tables and tuples --------------------------------------------------------------------------
-
-
 def _check_table(encoder: Attributes) -> None:
     """Names of columns are texts, and so are the words for what is missing."""
     missing = encoder.get("missing")
@@ -298,13 +242,7 @@ def _check_tuples(tuples: Attributes) -> None:
     type(tuples.value)(*map(tuples.get, names), tuples.get("n_samples"))
 
 
-# Which checks a class is given, beside the tables of its attributes.
-FURTHER: tuple[tuple[Any, Callable[[Attributes], None]], ...] = (
-    ((OneHotEncoder, OrdinalEncoder), _check_encoder),
-    (MissingIndicator, _check_indicator),
-    ((Pipeline, FeatureUnion, ColumnTransformer), _check_steps),
-    (ColumnTransformer, _check_columns),
-    (KNeighborsRegressor, _check_numbers_of_neighbors),
+CHECKS: Checks = (
     (Space, _check_anchors),
     ((Learner, TransductiveDistance), _check_map),
     (Kernelized, _check_kernelized),
@@ -315,5 +253,4 @@ FURTHER: tuple[tuple[Any, Callable[[Attributes], None]], ...] = (
     (TableEncoder, _check_table),
     (TableSchema, _check_schema),
     ((Pairs, IndexTuples), _check_tuples),
-    *LINKAGE_CHECKS,
 )
