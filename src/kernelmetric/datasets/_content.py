@@ -15,14 +15,8 @@ class ChecksumError(ValueError):
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from kernelmetric.datasets import ChecksumError, load
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pathlib.Path(folder, "wine.csv.gz").write_bytes(b"something else")
-    ...     try:
-    ...         load("wine", data_home=folder)
-    ...     except ChecksumError as error:
-    ...         "expected sha256 cc6c956d" in str(error)
+    >>> from kernelmetric.datasets import ChecksumError
+    >>> issubclass(ChecksumError, ValueError)
     True
     """
 
@@ -36,10 +30,9 @@ def file_digest(path: Path) -> str:
 def content_digest(X: ArrayLike, y: ArrayLike, *, decimals: int = 5) -> str:
     """Checksum the values of a labelled table, whatever the order of its rows.
 
-    Two servers rarely store one table as the same bytes: the row order, the number format and
-    the name of the classes differ. What can be compared is the set of rows. Each row becomes the
-    integers ``(round(10^decimals x_1), ..., round(10^decimals x_d), y)`` as little-endian int64,
-    a missing value the smallest int64; the digest is the sha256 of the sorted sha256 of the rows.
+    Each row becomes the integers ``(round(10^decimals x_1), ..., round(10^decimals x_d), y)`` as
+    little-endian int64, a missing value the smallest int64. The digest is the sha256 of the sorted
+    sha256 of the rows.
 
     Parameters
     ----------
@@ -48,17 +41,12 @@ def content_digest(X: ArrayLike, y: ArrayLike, *, decimals: int = 5) -> str:
     y : array-like of shape (n_samples,)
         Integer codes of the classes.
     decimals : int, default=5
-        Decimal places kept. Choose at least as many as the data have, so that rounding decides
-        nothing but the last bit of a float.
+        Decimal places kept: at least as many as the data have.
 
     Returns
     -------
     str
         64 hexadecimal digits.
-
-    Notes
-    -----
-    O(n d) time and O(n) memory beyond one block of rows.
 
     Examples
     --------
@@ -66,8 +54,6 @@ def content_digest(X: ArrayLike, y: ArrayLike, *, decimals: int = 5) -> str:
     >>> digest = content_digest([[0.1, 2.0], [3.0, 4.0]], [0, 1])
     >>> digest == content_digest([[3, 4], [0.1 + 1e-12, 2]], [1, 0])
     True
-    >>> digest == content_digest([[0.1, 2.0], [3.0, 4.0]], [1, 0])
-    False
     """
     X, y = np.asarray(X), np.asarray(y)
     rows: list[bytes] = []

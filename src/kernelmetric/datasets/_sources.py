@@ -1,7 +1,7 @@
 """The three places a data set can come from; each function serves one set from one of them.
 
-A source that cannot serve raises :class:`Unservable` with the reason, and the next one is tried.
-A source that serves *other* data raises :class:`ChecksumError`, and nothing else is tried.
+A source that cannot serve raises :class:`Unservable`, and the next one is tried. A source that
+serves *other* data raises :class:`ChecksumError`, and nothing else is tried.
 """
 
 import logging
@@ -93,12 +93,8 @@ def from_scikit_learn(entry: Entry) -> Served:
     if entry.bundled is None:
         raise Unservable("scikit-learn bundles no copy of this set")
     bunch = getattr(sklearn.datasets, entry.bundled)()
-    return Served(
-        bunch.data,
-        bunch.target.astype(np.int64),
-        {},
-        f"sklearn.datasets.{entry.bundled}: {entry.bundled_note}",
-    )
+    source = f"sklearn.datasets.{entry.bundled}: {entry.bundled_note}"
+    return Served(bunch.data, bunch.target.astype(np.int64), {}, source)
 
 
 # -- 3. OpenML ------------------------------------------------------------------------------------
@@ -159,9 +155,10 @@ def _download(entry: Entry, copy: OpenML) -> tuple[NDArray, NDArray]:
     try:
         with warnings.catch_warnings():
             # Retries are reported, with their cause, by the error in the end.
-            warnings.filterwarnings("ignore", message="A network error occurred")
-            warnings.filterwarnings("ignore", message="Downloaded file could have been corrupted")
-            warnings.filterwarnings("ignore", message="Invalid cache")
+            known = (
+                "A network error occurred|Downloaded file could have been corrupted|Invalid cache"
+            )
+            warnings.filterwarnings("ignore", message=known)
             bunch = sklearn.datasets.fetch_openml(
                 data_id=copy.data_id,
                 cache=False,  # it would keep the payload before its content is known to be good
@@ -181,14 +178,11 @@ def _translate(bunch: sklearn.utils.Bunch, entry: Entry, copy: OpenML) -> tuple[
     """Apply the entry's rules to what OpenML served, and verify the result."""
     refused = f"OpenML data id {copy.data_id} is not the data set {entry.name!r}"
     remedy = f"Nothing was kept. Put {entry.file} into a folder and set {DATA_VARIABLE} to it."
-    columns = [
-        j for j, name in enumerate(bunch.feature_names) if re.fullmatch(copy.columns, str(name))
-    ]
+    ours = [re.fullmatch(copy.columns, str(name)) is not None for name in bunch.feature_names]
     try:
-        data = np.asarray(np.asarray(bunch.data)[:, columns], dtype=np.float64)
-        target = np.array(
-            [copy.labels[_spelling(v)] for v in np.ravel(bunch.target)], dtype=np.int64
-        )
+        data = np.asarray(np.asarray(bunch.data)[:, ours], dtype=np.float64)
+        codes = [copy.labels[_spelling(label)] for label in np.ravel(bunch.target)]
+        target = np.array(codes, dtype=np.int64)
     except (KeyError, TypeError, ValueError) as error:
         raise ChecksumError(
             f"{refused}: expected numbers and the classes {sorted(copy.labels)}, "

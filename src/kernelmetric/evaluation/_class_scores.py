@@ -23,11 +23,10 @@ class ClassScores(NamedTuple):
     balanced_accuracy : float
         Mean of the shares predicted right in each class.
     roc_auc : float
-        How well the scores rank the rows of a class before the others, a mean over the classes;
-        NaN where the rows are of one class, or there are no scores.
+        Area under the ROC curve of a class against the others, a mean over the classes; NaN where
+        the rows are of one class, or there are no scores.
     log_loss : float
-        Mean of minus the logarithm of the probability of the true class; NaN where there are no
-        probabilities.
+        NaN where there are no probabilities.
     majority : float
         Share of the largest class, which is the accuracy of always answering it.
     largest : str
@@ -151,10 +150,9 @@ def _graded(classifier: Any, X: Any) -> tuple[np.ndarray | None, bool]:
 def _ranking(
     codes: np.ndarray, columns: np.ndarray, scores: np.ndarray | None, w: np.ndarray | None
 ) -> float:
+    """The mean over the classes of the area under the ROC curve of a class against the others."""
     if scores is None or len(columns) < 2:
         return float("nan")
-    areas = [
-        roc_auc_score(codes == c, scores[:, column], sample_weight=w)
-        for c, column in enumerate(columns)
-    ]
+    scores = scores[:, columns]
+    areas = [roc_auc_score(codes == c, s, sample_weight=w) for c, s in enumerate(scores.T)]
     return float(np.mean(areas))

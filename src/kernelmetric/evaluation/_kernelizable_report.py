@@ -107,11 +107,10 @@ class KernelizableReport:
         return tuple(name for name in DECISIVE if not self[name].holds)
 
     def __getitem__(self, name: str) -> Condition:
-        for condition in self.conditions:
-            if condition.name == name:
-                return condition
-        known = ", ".join(condition.name for condition in self.conditions)
-        raise KeyError(f"Got {name!r}, but expected one of {known}.")
+        found = {condition.name: condition for condition in self.conditions}
+        if name not in found:
+            raise KeyError(f"Got {name!r}, but expected one of {', '.join(found)}.")
+        return found[name]
 
     @property
     def verdict(self) -> str:

@@ -21,10 +21,9 @@ class Measured(NamedTuple):
     value : object
         What the function returned.
     seconds : float
-        Processor time, which other programs on the machine do not change much.
+        Processor time.
     megabytes : float
-        The most memory of the process meanwhile, with all it held before; 0 where the system
-        does not say.
+        The most memory of the process meanwhile; 0 where the system does not say.
     note : str
         Warnings, each once.
     """
@@ -37,9 +36,6 @@ class Measured(NamedTuple):
 
 def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
     """Call a function on one thread, and look at the clock, the memory and the warnings.
-
-    One thread: on matrices of a few hundred rows the threads of a BLAS wait for each other, and
-    where other programs run too that takes many times longer than the work.
 
     Parameters
     ----------

@@ -65,9 +65,8 @@ def recall_at_k(
     lengths = np.minimum(lengths, len(codes) - 1)  # a longer list has nothing more to show
     neighbors = nearest_neighbors(Z, int(lengths.max()))[0]
     hits = (codes[neighbors] == codes[:, None]) & (neighbors >= 0)
-    found = np.logical_or.accumulate(hits[sizes > 1], axis=1)
-    weights = _query_weights(sample_weight, sizes)
-    found = np.average(found, axis=0, weights=weights)[lengths - 1]
+    found = np.logical_or.accumulate(hits, axis=1)
+    found = np.average(found, axis=0, weights=_query_weights(sample_weight, sizes))[lengths - 1]
     return float(found[0]) if isinstance(k, Integral) else found
 
 
@@ -95,7 +94,7 @@ def map_at_r(metric: Any, X: Any, y: Any, *, sample_weight: Any = None) -> float
 
     Notes
     -----
-    O(n² d) time, and blocks of queries that fit the memory budget however large the classes are.
+    O(n² d) time, one block of queries in memory.
 
     References
     ----------
@@ -111,23 +110,18 @@ def map_at_r(metric: Any, X: Any, y: Any, *, sample_weight: Any = None) -> float
     """
     Z, codes, sizes = _retrieval(metric, X, y)
     classes = (np.flatnonzero(codes == code) for code in np.unique(codes[sizes > 1]))
-    weights = np.ones(len(codes))
-    if sample_weight is not None:
-        weights[sizes > 1] = _query_weights(sample_weight, sizes)
-    total = sum(
-        sum_rows(
-            partial(_precisions, Z, codes, weights, members), len(members), 6 * 8 * len(members)
-        )
-        for members in classes
-    )
-    return total / float(np.sum(weights[sizes > 1]))
+    weights = _query_weights(sample_weight, sizes)
+    total = 0.0
+    for members in classes:
+        precisions = partial(_precisions, Z, codes, weights, members)
+        total += sum_rows(precisions, len(members), 6 * 8 * len(members))
+    return total / float(np.sum(weights))
 
 
-def _query_weights(sample_weight: Any, sizes: np.ndarray) -> np.ndarray | None:
-    """What the queries count, of those that are not alone in their class."""
-    if sample_weight is None:
-        return None
-    weights = checked_weights(sample_weight, len(sizes))[sizes > 1]
+def _query_weights(sample_weight: Any, sizes: np.ndarray) -> np.ndarray:
+    """What the points count as queries; those that are alone in their class count nothing."""
+    weights = 1.0 if sample_weight is None else checked_weights(sample_weight, len(sizes))
+    weights = np.where(sizes > 1, weights, 0.0)
     if not weights.any():
         raise ValueError("Got sample_weight of zero for all queries, but expected some weight.")
     return weights
@@ -161,7 +155,6 @@ def pair_counting_accuracy(labels_true: Any, labels_pred: Any) -> float:
 
     Notes
     -----
-    O(n) time and memory beside the table of clusters against clusters: no pair is looked at.
     With many clusters nearly all pairs are apart in any clustering, and the score is near 1
     without merit: see ``adjusted_rand_score`` of scikit-learn.
 

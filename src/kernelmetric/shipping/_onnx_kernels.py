@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from functools import partial, reduce, singledispatch
 
 import numpy as np
 
@@ -44,7 +44,16 @@ def _formula(kernel: Kernel, graph: OnnxGraph, x: Columns, anchors: np.ndarray) 
 
 @_formula.register
 def _(kernel: RadialKernel, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
-    squares = _squared_distances(graph, x, anchors)
+    # |a|² + |b|² - 2ab about the mean of the anchors, where large offsets do not cancel
+    center = anchors.mean(axis=0, keepdims=True)
+    b = anchors - center
+    sizes = np.sum(b * b, axis=1)
+    spread = max(float(np.sqrt(np.mean(sizes))), np.finfo(np.float64).tiny)
+    a = graph.shift(x, center, spread).name
+    squares = graph.row_sums(graph.add("Mul", a, a))
+    squares = graph.add("Add", squares, graph.constant(sizes[None, :]))
+    squares = graph.add("Add", squares, graph.add("MatMul", a, graph.constant(-2.0 * b.T)))
+    squares = graph.add("Max", squares, graph.constant(0.0))
     return graph.add("Exp", graph.add("Mul", squares, graph.constant(-kernel._gamma())))
 
 
@@ -86,19 +95,17 @@ def _(kernel: Precomputed, graph: OnnxGraph, x: Columns, anchors: np.ndarray) ->
 
 @_formula.register
 def _(kernel: Sum, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
-    total = ""
-    for weight, term in kernel._flat():
-        values = graph.times(kernel_node(term, graph, x, anchors), weight).name
-        total = graph.add("Add", total, values) if total else values
-    return total
+    terms = [
+        graph.times(kernel_node(term, graph, x, anchors), weight).name
+        for weight, term in kernel._flat()
+    ]
+    return reduce(partial(graph.add, "Add"), terms)
 
 
 @_formula.register
 def _(kernel: Product, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
-    product, *others = [kernel_node(factor, graph, x, anchors).name for factor in kernel.kernels]
-    for factor in others:
-        product = graph.add("Mul", product, factor)
-    return product
+    factors = [kernel_node(factor, graph, x, anchors).name for factor in kernel.kernels]
+    return reduce(partial(graph.add, "Mul"), factors)
 
 
 @_formula.register
@@ -109,15 +116,3 @@ def _(kernel: Rescaled, graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> st
     else:
         points = graph.times(x, scales[None, :])
     return kernel_node(kernel.kernel, graph, points, rescaled(anchors, scales)).name
-
-
-def _squared_distances(graph: OnnxGraph, x: Columns, anchors: np.ndarray) -> str:
-    """|a|² + |b|² - 2ab about the mean of the anchors, where large offsets do not cancel."""
-    center = anchors.mean(axis=0, keepdims=True)
-    b = anchors - center
-    spread = max(float(np.sqrt(np.mean(np.sum(b * b, axis=1)))), np.finfo(np.float64).tiny)
-    a = graph.shift(x, center, spread).name
-    squares = graph.row_sums(graph.add("Mul", a, a))
-    squares = graph.add("Add", squares, graph.constant(np.sum(b * b, axis=1)[None, :]))
-    squares = graph.add("Add", squares, graph.add("MatMul", a, graph.constant(-2.0 * b.T)))
-    return graph.add("Max", squares, graph.constant(0.0))
