@@ -20,10 +20,9 @@ from kernelmetric.linkage import (
     candidate_pairs,
     score_candidates,
 )
-from kernelmetric.linkage._correlation import correlation_clusters
 from kernelmetric.linkage._evidence import frequencies, learn, levels_of
 from kernelmetric.linkage._linker import found_candidates
-from kernelmetric.linkage._links import link, one_to_one_choice
+from kernelmetric.linkage._links import correlation_clusters, link, one_to_one_choice
 
 pd = pytest.importorskip("pandas", reason="pandas comes with the extra `linkage`")
 

@@ -22,8 +22,8 @@ from kernelmetric.transductive import (
     _transductive,
 )
 from kernelmetric.transductive._choice import GRID, choose_lam, hidden_folds
-from kernelmetric.transductive._extension import interpolate
 from kernelmetric.transductive._parameters import neighbors_among
+from kernelmetric.transductive._prior import interpolate
 
 LAM = 1e5  # beyond the floor of every penalty here
 PENALTIES = ["laplacian", "normalized", "lle", "isomap", "kernel", "warped"]

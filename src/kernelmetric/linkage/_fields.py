@@ -27,6 +27,11 @@ def as_table(records: Any) -> Any:
     )
 
 
+def as_tables(left: Any, right: Any) -> tuple[Any, Any]:
+    """Two data frames, or one and None."""
+    return as_table(left), None if right is None else as_table(right)
+
+
 def column_of(table: Any, key: Key) -> Any:
     """A column by its name, or what a function makes of the table."""
     if callable(key):
@@ -55,10 +60,7 @@ def is_whole(column: Any) -> bool:
 
 
 def texts_of(column: Any) -> np.ndarray:
-    """One text for each value, None where it is missing or blank.
-
-    Whole numbers lose the ".0" that a missing one beside them brings; days are written 20261130.
-    """
+    """One text for each value, None where it is missing or blank; of days 20261130, of 2.0 2."""
     import pandas as pd
 
     try:

@@ -22,17 +22,12 @@ class Combination(NamedTuple):
 
 
 def log_odds(
-    scores: np.ndarray,
-    codes: np.ndarray,
-    usual: np.ndarray,
-    mass: np.ndarray | None = None,
-    near: Combination | None = None,
+    scores: np.ndarray, codes: np.ndarray, usual: np.ndarray, mass: np.ndarray | None = None
 ) -> Combination:
-    r"""Weights w and biases b of the most likely :math:`p_c \propto \exp(\sum_f w_f s_{cf} + b_c)`.
+    """Weights w and biases b of the most likely ``p_c ∝ exp(Σ_f w_f s_cf + b_c)``.
 
     This is Platt's and temperature scaling at once, for several scores (n, c, f). A normal prior of
-    variance one stands around the usual weights and around no bias. ``near`` is where the search
-    begins, for speed.
+    variance one stands around the usual weights and around no bias.
     """
     c, f = scores.shape[1:]
     start = np.concatenate([usual, np.zeros(c)])
@@ -44,7 +39,7 @@ def log_odds(
         away = theta - start
         return float(-m @ logs[hit > 0] + 0.5 * away @ away), logs
 
-    theta = start if near is None else np.concatenate([near.weights, near.biases])
+    theta = start
     value, logs = loss(theta)
     for _ in range(_MOST_STEPS):
         slope, H = _derivatives(scores, np.exp(logs), hit, m)

@@ -29,10 +29,7 @@ class LinearScores(NamedTuple):
 def linear_scores(
     E: np.ndarray, Y: np.ndarray, ridge: float, mass: np.ndarray | None = None
 ) -> LinearScores:
-    """Ridge regression of the columns of Y on learned coordinates.
-
-    The ridge is relative to n times the mean variance of a coordinate.
-    """
+    """Ridge regression of Y on learned coordinates; relative to n times their mean variance."""
     level = float(np.mean(np.var(E, axis=0))) or 1.0
     n = len(E) if mass is None else float(np.sum(mass))
     model = Ridge(alpha=ridge * level * n, solver="cholesky").fit(E, Y, sample_weight=mass)
@@ -47,9 +44,7 @@ def own_scores(
 ) -> LinearScores | None:
     """The predictions that a metric's space is made of, on learned coordinates; None without any.
 
-    They are ±1 for each of so many classes 0, 1, ..., of which the metric has not seen those that
-    are predicted -1; with none, numbers in the units of y, one for each training row E. A map that
-    lost one of their directions cannot give them back.
+    They are ±1 for each class; where ``n_classes`` is zero, numbers in the units of y.
     """
     if not isinstance(metric, Kernelized):  # nor one that is frozen: its classes are no codes
         return None
@@ -59,6 +54,7 @@ def own_scores(
         return None
     L = to_numpy(metric.components_).astype(np.float64)
     coef = np.linalg.lstsq(L.T, predictor, rcond=None)[0]
+    # A map that lost one of their directions cannot give them back.
     if np.linalg.norm(L.T @ coef - predictor) > _LOST * np.linalg.norm(predictor):
         return None
     if n_classes:

@@ -41,10 +41,7 @@ def nearest_others(E: np.ndarray, rows: np.ndarray, k: int) -> Neighbors:
 
 
 class FaissIndex(NamedTuple):
-    """A faiss index of ``(E - middle) / unit``, for which float32 has digits.
-
-    The middle are medians, which sentinels do not move, and the unit the median distance from it.
-    """
+    """A faiss index of ``(E - middle) / unit``, for which float32 has digits."""
 
     index: Any
     middle: np.ndarray
@@ -57,11 +54,7 @@ class FaissIndex(NamedTuple):
 
 
 def nearest_by_faiss(found: FaissIndex, E: np.ndarray, queries: np.ndarray, k: int) -> Neighbors:
-    """The k nearest rows of E that an index of them finds, with their distances in float64.
-
-    Of a query for which it finds fewer, or which float32 cannot tell the order for, all rows are
-    searched.
-    """
+    """The k nearest rows of E that an index finds; searched exactly where float32 may be wrong."""
     k = min(k, len(E))
     scaled = found.scaled(queries)
     near, rows = found.index.search(scaled, min(2 * k + 10, len(E)))
@@ -86,11 +79,9 @@ def nearest_by_faiss(found: FaissIndex, E: np.ndarray, queries: np.ndarray, k: i
 
 
 def _lost(near: np.ndarray, squares: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """By how much float32 may be wrong about a squared distance to a query, of points near it.
-
-    A formula with |q|² may lose its digits, one with differences does not: what was found tells
-    which it was, unless the index rounds points itself.
-    """
+    """By how much float32 may be wrong about a squared distance to a query, of points near it."""
+    # A formula with |q|² may lose its digits, one with differences does not: what was found tells
+    # which it was, unless the index rounds points itself.
     seen = np.max(np.abs(near - squares), axis=1, where=np.isfinite(squares), initial=0.0)
     sizes = np.sum(np.square(queries, dtype=np.float64), axis=1)
     return np.minimum(4 * seen, _ROUNDING * (8 * sizes + 2 * np.max(squares, axis=1)))
@@ -98,7 +89,7 @@ def _lost(near: np.ndarray, squares: np.ndarray, queries: np.ndarray) -> np.ndar
 
 def faiss_index(E: np.ndarray, factory: str) -> FaissIndex:
     """A faiss index of learned coordinates."""
-    middle = np.median(E, axis=0)
+    middle = np.median(E, axis=0)  # which sentinels do not move
     unit = float(np.median(np.sqrt(np.sum((E - middle) ** 2, axis=1)))) or spread(E)
     about = FaissIndex(None, middle, unit)
     return about._replace(index=filled_index(about.scaled(E), factory, "index"))
@@ -127,11 +118,7 @@ def filled_index(points: np.ndarray, factory: str, parameter: str) -> Any:
 
 
 def spread(E: np.ndarray) -> float:
-    """Root mean squared distance of the points from their mean; 1 where they coincide.
-
-    Widths are multiples of it, because metrics that were learned in different folds have
-    different scales.
-    """
+    """Root mean squared distance of the points from their mean; 1 where they coincide."""
     size = float(np.sqrt(np.sum(np.var(E, axis=0))))
     return size if size > 0 else 1.0
 
@@ -139,10 +126,7 @@ def spread(E: np.ndarray) -> float:
 def class_shares(
     found: Neighbors, weights: np.ndarray, codes: np.ndarray, priors: np.ndarray
 ) -> np.ndarray:
-    """Share of every class in the votes, with one more vote that is divided as the classes are.
-
-    Without that vote a class that no neighbour has would be impossible.
-    """
+    """Share of every class in the votes, with one more vote that is divided as the classes are."""
     (m, k), c = weights.shape, len(priors)
     cells = np.arange(m)[:, None] * c + codes[found.rows[:, :k]]
     votes = np.bincount(cells.ravel(), weights=weights.ravel(), minlength=m * c).reshape(m, c)

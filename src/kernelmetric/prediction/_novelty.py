@@ -1,8 +1,7 @@
-"""How far a point is from all training points.
+"""How far a point is from all training points, by the kernel's own distance where there is one.
 
 Learned coordinates of a kernel cannot say it: far from all training points an RBF kernel is zero,
-and all such points lie at one place, somewhere between the classes. The kernel's own distance to
-the training points can, so it is asked where there is one.
+and all such points lie at one place, somewhere between the classes.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ def has_kernel_distance(metric: Any) -> bool:
 
 
 def kernel_distances(metric: Any, X: Any) -> np.ndarray:
-    """Distance in the kernel's feature space, without its ridge, to the fifth nearest point.
-
-    With landmarks, to the nearest of them.
-    """
+    """Distance in the kernel's feature space to the fifth nearest training point, or landmark."""
     inner = _last(metric)
     with config_context(transform_output="default"):
         while metric is not inner:

@@ -35,27 +35,21 @@ def choose_lam(
     n_votes: int,
     rng: np.random.RandomState,
 ) -> tuple[float, dict[float, float]]:
-    """The λ under which labels that were hidden are found again, and the shares found by λ.
-
-    Every fold of the labelled points is hidden in turn, everything embedded anew by
-    ``embed(codes, lam)``, and the hidden points classified by their nearest labelled ones. The
-    default, infinity, gives way only to a λ that is better by more than one standard error of the
-    difference.
-    """
+    """The λ under which labels that were hidden are found again, and the shares found by λ."""
     if codes is None:
         return 2.0**HEARD / scale, {}
     candidates = [2.0**exponent / scale for exponent in GRID]
-    if np.sum(codes >= 0) < FEWEST:
-        return candidates[0], {}
-    folds = list(hidden_folds(codes, n_folds, rng))
+    folds = list(hidden_folds(codes, n_folds, rng)) if np.sum(codes >= 0) >= FEWEST else []
     if not folds:
         return candidates[0], {}
-    hits = np.array(
-        [
-            np.concatenate([_found(embed(kept, lam), kept, codes, n_votes) for kept in folds])
-            for lam in candidates
-        ]
-    )
+
+    def found(lam: float, kept: np.ndarray) -> np.ndarray:
+        E, hidden = embed(kept, lam), np.flatnonzero((kept < 0) & (codes >= 0))
+        return vote(E, kept, E[hidden], n_votes) == codes[hidden]
+
+    hits = np.array([np.concatenate([found(lam, kept) for kept in folds]) for lam in candidates])
+    hits = hits.astype(np.float64)
+    # Infinity, the first, gives way only to what is better by more than a standard error.
     gain = hits - hits[0]
     error = gain.std(axis=1) / np.sqrt(hits.shape[1])
     clear = np.where(gain.mean(axis=1) > error, gain.mean(axis=1), 0.0)
@@ -82,11 +76,6 @@ def vote(E: np.ndarray, codes: np.ndarray, points: np.ndarray, n_votes: int) -> 
     labelled = codes >= 0
     nearest = KNeighborsClassifier(min(n_votes, int(labelled.sum())))
     return nearest.fit(E[labelled], codes[labelled]).predict(points)
-
-
-def _found(E: np.ndarray, kept: np.ndarray, codes: np.ndarray, n_votes: int) -> np.ndarray:
-    hidden = np.flatnonzero((kept < 0) & (codes >= 0))
-    return (vote(E, kept, E[hidden], n_votes) == codes[hidden]).astype(np.float64)
 
 
 def label_mass(E: np.ndarray, labelled: np.ndarray) -> np.ndarray:

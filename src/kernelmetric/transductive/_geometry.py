@@ -1,9 +1,8 @@
 """The graph and the dimension, by labels that are hidden in turn.
 
-Without a cost the embedding knows no label, so that hiding some changes nothing but the vote: one
-eigenproblem for each graph scores all labels in all dimensions. Only wide full graphs, which
-outliers rule unless labels contradict them, are scored with the labels in the cost. The points as
-they are need no graph, and keep their distances unless some graph is clearly better.
+Without a cost the embedding knows no label: one eigenproblem for each graph scores all labels in
+all dimensions. Only wide full graphs, which outliers rule unless labels contradict them, are scored
+with the labels in the cost.
 """
 
 from __future__ import annotations
@@ -31,18 +30,13 @@ _HIDDEN = 200  # labels of a fold that are looked for: more would say the same
 
 
 class Graph(NamedTuple):
-    """A graph of a kind, and its symmetric weights.
+    """A graph of a kind, and its symmetric weights."""
 
-    ``kind`` is 'neighbors', 'gaussian', 'given', 'none' where the penalty reads none, or 'points'
-    for the points as they are. ``heard``: labels are in the cost when it is judged. ``gaps``: some
-    parts have no label.
-    """
-
-    kind: str
+    kind: str  # 'neighbors', 'gaussian', 'given', 'none' without one, or 'points' as they are
     size: float | None
     weights: Any
-    heard: bool = False
-    gaps: bool = False
+    heard: bool = False  # whether labels are in the cost when it is judged
+    gaps: bool = False  # whether some of its parts have no label
 
     @property
     def name(self) -> str:
@@ -54,16 +48,13 @@ POINTS = Graph("points", None, None)
 
 
 class Choice(NamedTuple):
-    """The chosen graph, penalty, dimension and λ, with the scores of what was tried.
-
-    ``lam`` is None where labels were not in the cost; ``alone`` is the embedding without labels.
-    """
+    """The chosen graph, penalty, dimension and λ, with the scores of what was tried."""
 
     graph: Graph
     geometry: Geometry
     n_components: int
-    lam: float | None
-    alone: Eigenpairs | None
+    lam: float | None  # None where labels were not in the cost
+    alone: Eigenpairs | None  # the embedding without labels
     graph_scores: dict[str, float]
     dimension_scores: dict[int, float]
 
@@ -71,24 +62,20 @@ class Choice(NamedTuple):
 def candidate_graphs(
     graph: Any, n_neighbors: Any, points: np.ndarray, codes: np.ndarray | None
 ) -> Iterator[Graph]:
-    """The graphs to choose from, the one to prefer first, each made when it is asked for.
-
-    Preferred are the fewest neighbours with which most parts of the graph hold a label. Others are
-    tried only where there are labels enough to judge them.
-    """
+    """The graphs to choose from, the one to prefer first, each made when it is asked for."""
     n, name = len(points), graph if isinstance(graph, str) else "given"
-    by_hand = not isinstance(n_neighbors, str)
-    if name not in ("auto", "neighbors") or by_hand:
-        size = min(n_neighbors, n - 1) if by_hand and name in ("auto", "neighbors") else None
-        graph = "neighbors" if name == "auto" else graph
-        W = as_graph(graph, points, size or 1)
+    of_neighbors, by_hand = name in ("auto", "neighbors"), not isinstance(n_neighbors, str)
+    if not of_neighbors or by_hand:
+        size = min(n_neighbors, n - 1) if of_neighbors else None
+        W = as_graph("neighbors" if of_neighbors else graph, points, size or 1)
         if not W.sum():
             raise ValueError(
                 "Got a graph without any weight between points, but expected some: try "
                 "graph='neighbors'."
             )
-        yield Graph("neighbors" if size else name, size, W)
+        yield Graph("neighbors" if of_neighbors else name, size, W)
         return
+    # Preferred are the fewest neighbours with which most parts of the graph hold a label.
     nearest = nearest_neighbors(there(points), min(max(NEIGHBORS), n - 1))[0]
     sizes = sorted({min(k, n - 1) for k in NEIGHBORS})
     lost = [_parts_without_label(union_graph(nearest[:, :k]), codes) for k in sizes]
@@ -97,9 +84,7 @@ def candidate_graphs(
     for i in [first] + [i for i in range(len(sizes)) if i != first and enough]:
         W = union_graph(nearest[:, : sizes[i]])
         yield Graph("neighbors", sizes[i], W, gaps=lost[i] > 0)
-    if not enough:
-        return
-    if name == "auto" and n <= FULL:
+    if enough and name == "auto" and n <= FULL:
         for width, heard in _widths(points):
             yield Graph("gaussian", width, gaussian_graph(points, width), heard)
 
@@ -116,12 +101,7 @@ def choose_geometry(
     n_folds: int,
     points: np.ndarray | None = None,
 ) -> Choice:
-    """The graph and the dimension in which hidden labels are near their own class.
-
-    ``make(weights)`` gives the penalty, ``embed(geometry, n_components, lam, codes)`` the
-    embedding. The points as they are stay unless a graph is better by more than one standard error
-    of the difference: as the best of many, it has luck on its side.
-    """
+    """The graph and the dimension in which hidden labels are near their own class."""
     first, second = next(graphs), next(graphs, None)
     geometry = make(first.weights)
     usual = check_n_components(n_components, geometry, n_samples)
@@ -139,15 +119,11 @@ def choose_geometry(
         judge = 2.0**HEARD / geometry.scale if isinstance(judge, str) else float(judge)
         tried = _dimensions(geometry, n_components, usual, n_samples)
         alone = embed(geometry, tried[-1], np.inf, codes) if np.isinf(judge) else None
-        scores = np.concatenate(
-            [
-                hidden_scores(
-                    geometry, alone or embed(geometry, tried[-1], judge, kept), kept, codes, tried
-                )
-                for kept in folds
-            ],
-            axis=1,
-        )
+        parts = []
+        for kept in folds:
+            found = alone or embed(geometry, tried[-1], judge, kept)
+            parts.append(hidden_scores(geometry, found, kept, codes, tried))
+        scores = np.concatenate(parts, axis=1)
         around = np.vstack([scores[:1], scores, scores[-1:]])  # neighbouring dimensions have a say
         scores = (around[:-2] + 2 * scores + around[2:]) / 4
         scores = (scores + 3 * scores.mean(axis=0)) / 4  # so that no graph wins by one lucky one
@@ -161,7 +137,7 @@ def choose_geometry(
         return best
     own = np.concatenate([point_scores(points, kept, codes) for kept in folds])
     graph_scores[POINTS.name] = float(own.mean())
-    lead = highest - own
+    lead = highest - own  # of the best of many, which has luck on its side
     if lead.mean() > lead.std() / np.sqrt(len(lead)):
         return best
     return best._replace(graph=POINTS, n_components=points.shape[1], dimension_scores={})
@@ -174,12 +150,7 @@ def hidden_scores(
     codes: np.ndarray,
     dimensions: list[int],
 ) -> np.ndarray:
-    """How near each point of hidden label is to its own class, in the first d coordinates.
-
-    ``o⁴ / (s⁴ + o⁴)`` with s, o the distances to the nearest label of the same and of another
-    class: more than ½ where the nearest label is right, zero where no label of the class is kept.
-    It varies less than the share of right ones.
-    """
+    """How near each point of hidden label is to its own class, in the first d coordinates."""
     hidden, labels = _hidden_and_kept(kept, codes)
     V = found.vectors
     A, B = (V[rows] if geometry.basis is None else geometry.basis[rows] @ V
@@ -209,6 +180,7 @@ def _hidden_and_kept(kept: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _nearness(D2: np.ndarray, same: np.ndarray) -> np.ndarray:
+    """``o⁴ / (s⁴ + o⁴)``, s and o the distances to the nearest of the same and another class."""
     own = np.where(same, D2, np.inf).min(axis=1)
     other = np.where(same, np.inf, D2).min(axis=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,7 @@ def check_n_components(n_components: Any, geometry: Geometry, n_samples: int) ->
     most = n_samples - 1 if geometry.basis is None else geometry.basis.shape[1]
     if n_components is None:
         return max(1, min(N_COMPONENTS, n_samples - 2, most))
-    whole = isinstance(n_components, Integral) and not isinstance(n_components, bool)
-    if not whole or not 1 <= int(n_components) <= most:
+    if n_components > most:
         raise ValueError(
             f"Got n_components={n_components!r}, but expected an integer from 1 to {most}: "
             f"{n_samples} points "
@@ -40,13 +38,10 @@ def solve(
     tol: float = 1e-6,
     random_state: Any = None,
 ) -> Eigenpairs:
-    """Smallest eigenpairs of ``C' + λP`` beside the null vector: problem (3) of the paper.
-
-    C' is the Gram form of C. An infinite λ leaves the cost out. Where the penalty has a basis, the
-    vectors are coefficients in it.
-    """
-    cost, lam = (0.0 * C, 1.0) if np.isinf(lam) else (C, lam)
-    cost = gram_form(cost)
+    """Smallest eigenpairs of ``C' + λP``, problem (3); coefficients where there is a basis."""
+    if np.isinf(lam):  # the penalty alone
+        C, lam = 0.0 * C, 1.0
+    cost = gram_form(C)
     if geometry.basis is not None:
         return _solve_in_range(geometry, cost, lam, n_components)
     A = lam * geometry.matrix
@@ -63,12 +58,10 @@ def solve(
 def _solve_in_range(
     geometry: Geometry, cost: sparse.csr_array, lam: float, n_components: int
 ) -> Eigenpairs:
-    """Eq. (7), with x = Uβ in range(K): ``Uᵀ(C' + λM)U + λS⁻¹``.
-
-    S⁻¹ spans ten orders of magnitude and would drown the small eigenvalues that are wanted. Its
-    inverse does not: with σ such that the matrix plus σ is positive, the largest eigenvalues of
-    ``S^½ (λI + S^½ (Uᵀ(C' + λM)U + σI) S^½)⁻¹ S^½`` are those of the smallest.
-    """
+    """Eq. (7), with x = Uβ in range(K): ``Uᵀ(C' + λM)U + λS⁻¹``."""
+    # S⁻¹ spans ten orders of magnitude and would drown the small eigenvalues that are wanted. Its
+    # inverse does not: with σ such that the matrix plus σ is positive, the largest eigenvalues of
+    # S^½ (λI + S^½ (Uᵀ(C' + λM)U + σI) S^½)⁻¹ S^½ are those of the smallest.
     U, S = geometry.basis, geometry.values
     assert U is not None and S is not None  # for the type checker: the caller has looked
     B = U.T @ (cost @ U)

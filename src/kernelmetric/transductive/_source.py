@@ -10,8 +10,9 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from kernelmetric.compute import warn
+from kernelmetric.compute import rows_of, take_rows, warn, weigh
 from kernelmetric.graphs import as_pairs, check_graph, label_graphs, pair_graphs
+from kernelmetric.tables._cells import is_gap
 
 _TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
 
@@ -21,12 +22,12 @@ class Source(NamedTuple):
 
     classes: np.ndarray | None
     codes: np.ndarray | None
-    given: tuple[Any, Any] | None = None
+    weights: tuple[Any, Any] | None = None
 
     def graphs(self, points: np.ndarray, n_neighbors: int) -> tuple[Any, Any]:
         """Similar and dissimilar weights of the cost graph, symmetric and non-negative."""
-        if self.given is not None or self.codes is None:
-            return self.given  # type: ignore[return-value]
+        if self.weights is not None:
+            return self.weights
         return label_graphs(points, self.codes, min(n_neighbors, len(points)))
 
 
@@ -43,17 +44,32 @@ def read_source(
         C = sparse.csr_array(check_graph(cost_graph, n_samples, "cost_graph", negative=True))
         return Source(None, None, (C.maximum(0.0), (-C).maximum(0.0)))
     if paired:
-        return Source(
-            None, None, pair_graphs(as_pairs(pairs, similar, dissimilar, None, n_samples))
+        given = as_pairs(pairs, similar, dissimilar, None, n_samples)
+        return Source(None, None, pair_graphs(given))
+    return Source(*_partial_labels(y, n_samples))
+
+
+def counted_rows(
+    X: Any, y: Any, given: dict[str, Any], cost_graph: Any, sample_weight: Any
+) -> tuple[Any, Any, dict[str, Any], np.ndarray | None]:
+    """Points, labels and pairs of the rows that count, and what each counts beside the others."""
+    rows, weights = weigh(sample_weight, X)
+    masses = None if weights is None else weights.masses
+    if cost_graph is not None and (rows is not None or masses is not None):
+        raise ValueError(
+            "Got sample_weight beside a cost graph, but expected one of the two: multiply the "
+            "weights of its edges, and leave points out of X."
         )
-    return Source(*check_partial_labels(y, n_samples))
+    if rows is None:
+        return X, y, given, masses
+    if any(part is not None for part in given.values()):
+        found = as_pairs(given["pairs"], given["similar"], given["dissimilar"], None, X.shape[0])
+        given = {"similar": None, "dissimilar": None, "pairs": found.subset(rows)}
+    return take_rows(X, rows), rows_of(y, rows), given, masses
 
 
-def check_partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Classes, and codes with -1 where a label is unknown.
-
-    Unknown is -1 among numbers; among text, in an array of objects, -1, None or NaN.
-    """
+def _partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Classes, and codes with -1 where a label is unknown."""
     if y is None:
         raise ValueError(
             "TransductiveDistance requires y to be passed, but the target y is None: expected "
@@ -93,7 +109,7 @@ def _known_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError("Input y contains NaN or infinity, but expected -1 where unknown.")
     if y.dtype.kind in "biuf":
         return y != -1, y[y != -1]
-    known = np.array([not _is_unknown(label) for label in y], dtype=bool)
+    known = np.array([not (is_gap(v) or (isinstance(v, Real) and v == -1)) for v in y], dtype=bool)
     values = y[known].tolist()
     kinds = {str if isinstance(value, str) else type(value) for value in values}
     if str in kinds and len(kinds) > 1:
@@ -110,12 +126,3 @@ def _known_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             "if it is the name of a class, rename it."
         )
     return known, np.array(values)
-
-
-def _is_unknown(label: Any) -> bool:
-    """Whether an object stands for no label: None, -1, NaN, or what pandas has for it."""
-    if isinstance(label, str | bytes):
-        return False
-    if isinstance(label, Real):
-        return bool(label == -1 or label != label)
-    return label is None or type(label).__name__ in ("NAType", "NaTType")
