@@ -1,8 +1,4 @@
-"""What every kernel can do: be called on two blocks, be bound to data, be added and multiplied.
-
-A sum or a product of kernels is a kernel, and kernels are added and multiplied: neither can be
-written without the other, so both are here.
-"""
+"""What every kernel can do; and sums and products, which kernels are made into by + and *."""
 
 from __future__ import annotations
 
@@ -14,14 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from kernelmetric.compute import (
-    added,
-    all_finite,
-    map_rows,
-    multiplied,
-    namespace,
-    take_rows,
-)
+from kernelmetric.compute import added, all_finite, map_rows, multiplied, namespace, take_rows
 from kernelmetric.kernels._points import as_block, check_number, largest_entry, same_dtype
 from kernelmetric.kernels._tables import reads_columns, schema_of, with_schema
 from kernelmetric.kernels._terms import Terms, check_terms, values_of
@@ -120,8 +109,7 @@ class Kernel(BaseEstimator):
         Returns
         -------
         Kernel
-            A new kernel, of the same class unless a class says otherwise; this one is unchanged.
-            Binding a concrete kernel gives an equal one.
+            A new kernel; this one is unchanged. Binding a concrete kernel gives an equal one.
         """
         if is_table(X) or (is_frame(X) and reads_columns(self)):
             return self._bind_table(X, y)
@@ -242,26 +230,22 @@ class Kernel(BaseEstimator):
         )
 
 
+def _of_all_terms(name: str, meaning: str) -> Any:
+    """A property that holds where it does for every term."""
+
+    def holds(self: Any) -> bool:
+        self._check_terms()
+        return all(getattr(kernel, name) for kernel in self.kernels)
+
+    return property(holds, doc=meaning)
+
+
 class _Composition(Terms, Kernel):
     """Kernel made of kernels: what they give, combined."""
 
-    @property
-    def accepts_sparse(self) -> bool:
-        """Whether every term accepts sparse points."""
-        self._check_terms()
-        return all(kernel.accepts_sparse for kernel in self.kernels)
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether every term can be evaluated."""
-        self._check_terms()
-        return all(kernel.is_bound for kernel in self.kernels)
-
-    @property
-    def is_radial(self) -> bool:
-        """Whether every term is a function of the squared distance."""
-        self._check_terms()
-        return all(kernel.is_radial for kernel in self.kernels)
+    accepts_sparse = _of_all_terms("accepts_sparse", "Whether every term accepts sparse points.")
+    is_bound = _of_all_terms("is_bound", "Whether every term can be evaluated.")
+    is_radial = _of_all_terms("is_radial", "Whether every term is a function of the distance.")
 
     def _from_data(self, X: Any, y: Any) -> dict[str, Any]:
         self._check_terms()
@@ -332,8 +316,7 @@ class Sum(_Composition):
         for weight, kernel in zip(weights, self.kernels, strict=False):
             inside = f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
             terms.append(inside if weight == 1 else f"{weight:.6g} * {inside}")
-        text = " + ".join(terms) if terms else "Sum([])"
-        return text if len(text) <= N_CHAR_MAX else text[: N_CHAR_MAX - 3] + "..."
+        return _shortened(" + ".join(terms) or "Sum([])", N_CHAR_MAX)
 
     def _weights(self) -> list[float]:
         if self.weights is None:
@@ -391,11 +374,14 @@ class Product(_Composition):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         parts = [f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels]
-        text = " * ".join(parts) if parts else "Product([])"
-        return text if len(text) <= N_CHAR_MAX else text[: N_CHAR_MAX - 3] + "..."
+        return _shortened(" * ".join(parts) or "Product([])", N_CHAR_MAX)
 
     def _combined(self, values: Iterable[Any]) -> Any:
         return reduce(multiplied, values)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _weighted_terms(kernel: Kernel) -> list[tuple[float, Kernel]]:

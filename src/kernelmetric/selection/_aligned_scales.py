@@ -83,9 +83,8 @@ class AlignedScales(Kernel):
 
     References
     ----------
-    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
-       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
-       2010.
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010).
 
     Examples
     --------

@@ -70,9 +70,8 @@ class AlignedSum(Sum):
 
     References
     ----------
-    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
-       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
-       2010.
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010).
 
     Examples
     --------
@@ -156,9 +155,8 @@ class KernelAlignment(Kernel):
 
     References
     ----------
-    .. [1] R. Chatpatanasiri, T. Korsrilabutr, P. Tangchanachaianan, B. Kijsirikul. "A new
-       kernelization framework for Mahalanobis distance learning algorithms". Neurocomputing,
-       2010, section 4.
+    .. [1] Chatpatanasiri et al., "A new kernelization framework for Mahalanobis distance
+       learning algorithms", Neurocomputing 73 (2010), section 4.
     .. [2] J. T. Kwok, I. W. Tsang. "Learning with idealized kernels". ICML, 2003, section 2.
     .. [3] C. Cortes, M. Mohri, A. Rostamizadeh. "Algorithms for learning kernels based on
        centered alignment". JMLR 13, 2012.
