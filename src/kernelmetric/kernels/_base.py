@@ -24,7 +24,8 @@ class Kernel(BaseEstimator):
 
     A subclass stores its parameters and writes one formula, ``_evaluate(A, B)``. Where a
     parameter may be left to the data it also defines ``is_bound``, and ``_from_data(X, y)``, which
-    returns the parameters that ``bind`` sets.
+    returns the parameters that ``bind`` sets. A kernel that becomes another by learning defines
+    ``_bound(X, y)`` instead.
 
     Attributes
     ----------
@@ -104,7 +105,8 @@ class Kernel(BaseEstimator):
         X : array of shape (n, d)
             Training points.
         y : array of shape (n,), default=None
-            Labels, for kernels that look at them.
+            Labels or numbers, for kernels that look at them;
+            :class:`~kernelmetric.compute.Weighed` where rows have weights.
 
         Returns
         -------
@@ -115,6 +117,10 @@ class Kernel(BaseEstimator):
             return self._bind_table(X, y)
         if isinstance(X, np.ndarray | list) or is_frame(X):
             X, _ = self._check_blocks(X, None)
+        return self._bound(X, y)
+
+    def _bound(self, X: Any, y: Any) -> Kernel:
+        """``bind`` on checked points; a kernel that learns what it is returns another."""
         known, params = self._from_data(X, y), self.get_params(deep=False)
         others = {name: params[name] for name in params if name not in known}
         return type(self)(**known, **clone(others, safe=False))

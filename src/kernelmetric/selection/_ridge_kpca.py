@@ -336,6 +336,7 @@ class RidgeKPCA(Space):
             return super()._affine(X, P, offset)
         # A model of version 0.1 has landmarks, then all training points with offsets of their own.
         smooth, _, delta = without_ridge(self.kernel_)
+        assert delta is not None
         landmarks, known = self.anchors_[:m, :], widened(self.anchors_[m:, :])
         own_offsets = to_numpy(P[m:, :])
 
