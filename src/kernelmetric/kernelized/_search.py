@@ -12,8 +12,9 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from joblib import effective_n_jobs
 from sklearn import config_context
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.model_selection import check_cv
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.model_selection import GridSearchCV, check_cv
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -47,16 +48,14 @@ from kernelmetric.kernelized._folds import (
     Fold,
     Outcome,
     Trial,
-    as_the_metric_chose,
+    candidate,
     elsewhere,
-    judged_by,
     stream,
 )
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import is_auto, is_estimator, metric_tags
 from kernelmetric.kernelized._recipe import given_space, space_for
-from kernelmetric.kernelized._results import cv_results, report_failures
 from kernelmetric.kernels import is_frame, is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import LeaveOneOutRidge, automatic_kernel
@@ -276,9 +275,9 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
         work = stream(trial, folds, points, labels, kernels, ranks, self.n_jobs)
         outcomes = _collected(work, len(folds), len(kernels), report)
-        report_failures(outcomes, self.error_score)
+        _warn_or_raise_about_fit_failures(outcomes, self.error_score)
         candidates = [{"kernel": k, "n_components": r} for k in kernels for r in ranks]
-        results = cv_results(candidates, outcomes)
+        results = GridSearchCV(None, {})._format_results(candidates, len(folds), outcomes)
         best = int(results["rank_test_score"].argmin())
         fitted = {
             "cv_results_": results,
@@ -290,7 +289,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         }
         E = None
         if self.refit:
-            more, E = self._refitted(candidates[best], judge, X, labels, fit_params)
+            more, E = self._refitted(candidates[best], trial, X, labels, fit_params)
             fitted |= more
         for name in ("best_estimator_", "estimator_", "refit_time_"):
             self.__dict__.pop(name, None)  # of an earlier fit
@@ -435,9 +434,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     def _candidate(self, kernel: Any, rank: int | None, n_samples: int) -> Kernelized:
         """The candidate as an estimator, for a training set of this size."""
         space = self._space(kernel, n_samples)
-        if rank is not None:
-            space.set_params(n_components=rank)
-        return Kernelized(clone(self.learner), kernel, space, random_state=self.random_state)
+        return candidate(self.learner, kernel, space, rank, self.random_state)
 
     def _space(self, kernel: Any, n_samples: int) -> Any:
         """The space of a kernel, as :class:`Kernelized` has it; its rank can be set."""
@@ -469,30 +466,31 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         return Fold(train, test, spaces, fit_params, pairwise, weights, self.random_state)
 
     def _refitted(
-        self, best: dict[str, Any], judge: Any, X: Any, y: Any, fit_params: dict[str, Any]
+        self, best: dict[str, Any], trial: Trial, X: Any, y: Any, fit_params: dict[str, Any]
     ) -> tuple[dict[str, Any], Any]:
         """The best candidate, learned from all points, and their coordinates in it."""
         started = time.perf_counter()
         metric = self._candidate(best["kernel"], best["n_components"], _num_samples(X))
         with config_context(transform_output="default"):
             E = metric.fit_transform(X, y, **fit_params)
-        if self.estimator is None:
-            judge = as_the_metric_chose(judge, metric)
-        estimator = judged_by(judge, to_numpy(E), y, fit_params.get("sample_weight"))
+        weights = fit_params.get("sample_weight")
+        estimator = trial.fitted_judge(metric, to_numpy(E), y, weights)
         spent = time.perf_counter() - started
         return {"best_estimator_": metric, "estimator_": estimator, "refit_time_": spent}, E
 
 
 def _collected(
     work: Iterable[tuple[int, int, list[Outcome]]], n_folds: int, n_kernels: int, report: Iterations
-) -> list[list[Outcome]]:
-    """For each fold, the outcomes of all candidates in their order."""
+) -> list[dict[str, Any]]:
+    """The outcomes of the first candidate in all folds, then those of the next."""
     report.start(None)
     found: list[list[Any]] = [[None] * n_kernels for _ in range(n_folds)]
     best = -np.inf
     for fold, kernel, outcomes in work:
         found[fold][kernel] = outcomes
-        best = max(best, np.nanmax([-np.inf, *(outcome.score for outcome in outcomes)]))
+        best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
         report(None, -best)
     report.finish()
-    return [[outcome for outcomes in row for outcome in outcomes] for row in found]
+    of_folds = [[outcome for outcomes in row for outcome in outcomes] for row in found]
+    by_candidate = zip(*of_folds, strict=True)
+    return [outcome._asdict() for outcomes in by_candidate for outcome in outcomes]
