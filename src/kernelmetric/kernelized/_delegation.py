@@ -12,17 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelmetric.compute import (
     anywhere,
+    check_points,
     home,
     like,
     map_rows,
     namespace,
+    there,
     there_and_back,
     to_numpy,
 )
 from kernelmetric.graphs import are_tuples, points_of_tuples
 from kernelmetric.kernelized._folded import coordinates
 from kernelmetric.kernelized._supervision import coordinates_of_tuples
-from kernelmetric.kernelized._tables import points_like_fitted
+from kernelmetric.kernels import is_frame
 from kernelmetric.metric import Metric
 
 
@@ -147,12 +149,19 @@ class NewPoints(Predictions):
             return self.learner_._n_features_out
         return len(self.learner_.get_feature_names_out())
 
+    def _checked(self, X: Any) -> Any:
+        """Other points, which must be like those of the fit."""
+        schema = getattr(self, "schema_", None)
+        if schema is not None:
+            return there(schema.transform(X if is_frame(X) else np.asarray(X)))
+        return check_points(self, X, reset=False, accept_sparse=self.kernel_.accepts_sparse)
+
     def _coordinates(self, X: Any) -> Any:
         check_is_fitted(self)
         if are_tuples(X):
             points, rows = points_of_tuples(X)
             return coordinates_of_tuples(self._coordinates(points), rows)
-        return coordinates(self.space_, points_like_fitted(self, X))
+        return coordinates(self.space_, self._checked(X))
 
     def _through(self, method: str, X: Any) -> Any:
         return self._apply(lambda Z: getattr(self.learner_, method)(Z), X)
@@ -163,7 +172,7 @@ class NewPoints(Predictions):
         if are_tuples(X):
             return function(self._coordinates(X))
         check_is_fitted(self)
-        X = points_like_fitted(self, X)
+        X = self._checked(X)
         width = self.space_._n_features_out + X.shape[1]
 
         def work(rows: slice) -> Any:

@@ -225,6 +225,6 @@ def _run_apart(
 ) -> list[list[Outcome]]:
     """All outcomes of a trial in another process, which has its own share of the memory."""
     # What runs on a cluster must not send its own small loops to the cluster again.
-    on_cluster = n_bytes is None
-    with parallel_config(backend="sequential") if on_cluster else block_budget(n_bytes):
+    alone = parallel_config(backend="sequential") if n_bytes is None else block_budget(n_bytes)
+    with alone:
         return list(trial.run(fold, X, y, kernels, ranks))

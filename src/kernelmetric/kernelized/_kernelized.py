@@ -38,7 +38,7 @@ from kernelmetric.kernelized._supervision import (
     coordinates_of_tuples,
     is_compared,
 )
-from kernelmetric.kernelized._tables import fit_points, points_like_fitted, with_columns
+from kernelmetric.kernelized._tables import fit_points, with_columns
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
     propagated_callbacks,
@@ -281,7 +281,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         """
         check_is_fitted(self)
         if can_fold(self.space_, self.learner_) and not are_tuples(X):
-            return self._folded(self.space_, self.components_, points_like_fitted(self, X))
+            return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
 
     def places(self, X: Any) -> Any:
@@ -302,7 +302,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         E, known = (vars(self).get(name) for name in ("embedding_", "_training_table"))
         if E is None or are_tuples(X) or _num_samples(X) != len(E):
             return self.transform(X)
-        return own(E) if fingerprint(points_like_fitted(self, X)) == known else self.transform(X)
+        return own(E) if fingerprint(self._checked(X)) == known else self.transform(X)
 
     def get_mahalanobis_matrix(self) -> Any:
         """The matrix M of the learned metric, on the coordinates of the space.
