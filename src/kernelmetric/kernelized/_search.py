@@ -66,11 +66,10 @@ _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator):
     """Kernelized, with its kernel and rank chosen by cross-validation.
 
-    It finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find, and
-    writes the same ``cv_results_``. It does shared work once: in each fold it computes distances
-    once for all radial kernels, and eigenvectors once for all ranks of a kernel. After ``fit`` it
-    is the metric of the best candidate, learned again from all points. It is also a classifier by
-    the nearest neighbour in that metric.
+    It finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find. In each
+    fold it computes distances once for all radial kernels, and eigenvectors once for all ranks of a
+    kernel. After ``fit`` it is the metric of the best candidate, learned again from all points, and
+    a classifier by the nearest neighbour in that metric.
 
     Parameters
     ----------
@@ -86,19 +85,16 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         The ranks: how many coordinates of the kernel's space the learner sees. None is as many
         as the space gives. In a list, ranks of a given kernel are those of :class:`KPCA`.
     space : Space or 'auto', default='auto'
-        Where coordinates come from, as in :class:`Kernelized`, where 'auto' means the same for
-        each kernel; of the ready-made ones, all but :class:`KernelTrick`, whose coordinates cannot
-        be cut.
+        Where coordinates come from, as in :class:`Kernelized`; not :class:`KernelTrick`, whose
+        coordinates cannot be cut.
     estimator : estimator, default=None
         What is fitted on the learned coordinates and scored; None is the nearest neighbour, or in
-        the automatic space the vote of as many as the metric chose, ``n_neighbors_``. Numbers are
-        averaged instead of labels where the learner learns from numbers, as MLKR does, or takes
-        both, as RFM does, and y holds numbers.
+        the automatic space the vote of as many as the metric chose, ``n_neighbors_``. Where the
+        learner learns from numbers, these are averaged.
     scoring : str or callable, default=None
         As in ``GridSearchCV``, one score; None is the estimator's own.
     n_jobs : int, default=None
-        Processes that share the folds and kernels; each gets its part of the memory budget, and
-        joblib limits its threads. The result does not depend on it. Inside
+        Processes that share the folds and kernels, and the memory budget. Inside
         ``joblib.parallel_config(backend="dask", scatter=[X, y])`` they are those of a cluster.
     refit : bool, default=True
         Whether to learn the best candidate again from all points.
@@ -115,13 +111,11 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         As in ``GridSearchCV``. The time of shared work is counted with the first candidate that
         needs it.
     best_index_ : int
-        Row of the best candidate. The first of equals wins: list first what you prefer; the
-        families begin with the smoothest kernel.
+        Row of the best candidate; the first of equals wins.
     best_params_ : dict
         Its kernel and n_components.
     best_score_ : float
-        Its mean score. It is the best of many on the same folds, so new points score a little
-        less; for an estimate, cross-validate the search.
+        Its mean score, the best of many: new points score a little less.
     best_estimator_ : Kernelized
         The metric, learned from all points. Only with ``refit``, as all that follows.
     estimator_ : estimator
@@ -139,18 +133,11 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
-    See Also
-    --------
-    Kernelized : One kernel, one space.
-
     Notes
     -----
-    For n points in a fold, d features, p kernels of which each reaches rank r: O(n² d + p n³)
-    time a fold for full rank, whatever the number of ranks, and the learner once for each kernel
-    and rank. The distances of a fold are held where they fit the memory budget; otherwise each
-    kernel is evaluated on its own.
-
-    A fit that is interrupted leaves the object as it was before.
+    For n points in a fold, d features and p kernels: O(n² d + p n³) time a fold for full rank,
+    whatever the number of ranks, and the learner once for each kernel and rank. Distances are held
+    where they fit the memory budget. A fit that is interrupted leaves the object as it was before.
 
     References
     ----------
@@ -213,10 +200,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         y : array-like of shape (n_samples,)
             Labels.
         **params : dict
-            ``groups`` for the splitter, and what else the learner's ``fit`` takes; with
-            scikit-learn's metadata routing, what each of them asks for. A ``sample_weight`` also
-            counts in the kernel, in the space, in the fit of the estimator where that takes any,
-            and in the scores.
+            ``groups`` for the splitter, and what else the learner's ``fit`` takes. A
+            ``sample_weight`` also counts in the kernel, the space, the estimator and the scores.
 
         Returns
         -------
@@ -242,8 +227,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         Returns
         -------
         array of shape (n_samples, n_components)
-            As :meth:`Kernelized.fit_transform` gives them for the best candidate: in the automatic
-            space of labelled points, each row is where it would be had it not been in the table.
+            As :meth:`Kernelized.fit_transform` gives them for the best candidate.
         """
         rows, E = self._search(X, y, params)
         if E is None or rows is None:
@@ -319,16 +303,13 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
         Parameters
         ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
+        n_samples, n_features : int
+            Shape of the training points.
 
         Returns
         -------
         int
-            An estimate of the folds, as many at once as there are processes, or of the last fit
-            from all points, whichever takes more. ``fit`` refuses what cannot fit.
+            An estimate of the folds or of the last fit, whichever takes more.
         """
         kernels = [automatic_kernel(kernel) for kernel in listed_kernels(self.kernels)]
         ranks = listed_ranks(self.n_components)
