@@ -438,7 +438,7 @@ def shrunk(monkeypatch: Any, size: str) -> None:
     monkeypatch.setattr(_automatic, "FULL_RANK_ROWS", 20)
     monkeypatch.setattr(_automatic, "LOW_RANK", 8)
     monkeypatch.setattr(_kpca, "_DENSE_ROWS", 10)
-    monkeypatch.setattr(_ridge_kpca, "_DENSE_ROWS", 10)
+    monkeypatch.setattr(_ridge_solution, "_DENSE_ROWS", 10)
     monkeypatch.setattr(_ridge_kpca, "ALL_ROWS", 20)
     monkeypatch.setattr(_base, "FEW", 20)
     if size == "single":

@@ -164,7 +164,7 @@ FAULTS = [
     ),
     Fault(
         "table x new rows",
-        "kernelized/_tables.py",
+        "kernelized/_delegation.py",
         "return there(schema.transform(X if is_frame(X) else np.asarray(X)))",
         "return there(TableSchema().fit(X).transform(X))",
     ),

@@ -38,12 +38,12 @@ _CHUNKS_PER_JOB = 4  # more and smaller tasks than workers, so that none waits l
 
 
 class Outcome(NamedTuple):
-    """What came of one candidate in one fold."""
+    """What came of one candidate in one fold, in scikit-learn's words."""
 
-    score: float
+    test_scores: float
     fit_time: float
     score_time: float
-    error: str | None = None
+    fit_error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,8 @@ class Fold:
 class Trial:
     """How a candidate is judged: learn on coordinates, fit an estimator on the result, score it.
 
-    ``error_score`` is the score of a candidate that fails, or 'raise'.
+    ``error_score`` is the score of a candidate that fails, or 'raise'. ``chosen``: the estimator
+    has as many neighbours as the metric says should vote, where it does.
     """
 
     learner: Any
@@ -92,9 +93,6 @@ class Trial:
     ) -> Iterator[list[Outcome]]:
         """Outcomes of one kernel after the other, one outcome for each rank.
 
-        Every candidate is learned from its own start: started from the map of the rank below, NCA
-        took two thirds of the time, but scored lower (ionosphere, 200 points: 0.85 instead of
-        0.87 on average).
         The time for distances and bases is counted with the first candidate that needs them. A
         rank that the kernel does not reach has the outcome of the rank it reaches.
         """
@@ -105,8 +103,11 @@ class Trial:
         for kernel, space in zip(kernels, fold.spaces, strict=True):
             started = time.perf_counter()
             if getattr(space, "knows_labels", False):  # no two ranks share anything
-                whole = [X, y, X_new, y_new]
-                yield [self._whole(kernel, space, rank, whole, fold) for rank in ranks]
+                learner, state = self.learner, fold.random_state
+                metrics = [candidate(learner, kernel, space, rank, state) for rank in ranks]
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FarCellWarning)  # the last fit says it
+                    yield [self._judged(metric, X, y, X_new, y_new, fold) for metric in metrics]
                 continue
             path.space = space
             try:
@@ -117,48 +118,43 @@ class Trial:
                 continue
             columns = [path.n_columns(rank, Z) for rank in ranks]
             known: dict[int, Outcome] = {}
+            spent = time.perf_counter() - started
             for r in dict.fromkeys(columns):
-                parts = Z[:, :r], y, Z_new[:, :r], y_new
-                known[r] = self._judged(clone(self.learner), *parts, fold, started)
-                started = time.perf_counter()
+                learner = clone(self.learner)
+                outcome = self._judged(learner, Z[:, :r], y, Z_new[:, :r], y_new, fold)
+                known[r], spent = outcome._replace(fit_time=outcome.fit_time + spent), 0.0
             yield [
                 known[r] if r not in columns[:i] else known[r]._replace(fit_time=0, score_time=0)
                 for i, r in enumerate(columns)
             ]
 
-    def _whole(self, kernel: Any, space: Space, rank: Any, parts: list[Any], fold: Fold) -> Outcome:
-        """The outcome of one candidate that is fitted as a whole."""
-        space = clone(space)
-        if rank is not None:
-            space.set_params(n_components=rank)
-        state = fold.random_state
-        metric = Kernelized(clone(self.learner), kernel, space, random_state=state)
-        X, y, X_new, y_new = parts
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FarCellWarning)  # the fit on all points says it
-            return self._judged(metric, X, y, X_new, y_new, fold, time.perf_counter())
-
-    def _judged(
-        self, metric: Any, Z: Any, y: Any, Z_new: Any, y_new: Any, fold: Fold, started: float
-    ) -> Outcome:
+    def _judged(self, metric: Any, Z: Any, y: Any, Z_new: Any, y_new: Any, fold: Fold) -> Outcome:
         """The outcome of a metric that is still to be fitted."""
+        started = time.perf_counter()
         counts = {} if fold.weights is None else {"sample_weight": fold.weights}
-        quiet = nullcontext() if isinstance(metric, Kernelized) else silent_about_far_cells()
+        whole = isinstance(metric, Kernelized)
+        quiet = nullcontext() if whole else silent_about_far_cells()
         try:
             with config_context(transform_output="default"), quiet:
-                if isinstance(metric, Kernelized):  # rows are placed as if they were left out
+                if whole:  # rows are placed as if they were left out
                     E = to_numpy(metric.fit_transform(Z, y, **fold.fit_params))
                 else:
                     E = to_numpy(metric.fit(Z, y, **fold.fit_params).transform(Z))
-                judge = self.estimator
-                if self.chosen:
-                    judge = as_the_metric_chose(judge, metric)
-                estimator = judged_by(judge, E, y, fold.fit_params.get("sample_weight"))
+                estimator = self.fitted_judge(metric, E, y, fold.fit_params.get("sample_weight"))
                 fitted = time.perf_counter()
                 score = self.scorer(estimator, to_numpy(metric.transform(Z_new)), y_new, **counts)
         except Exception:
             return self._failed(started)
         return Outcome(float(score), fitted - started, time.perf_counter() - fitted)
+
+    def fitted_judge(self, metric: Any, E: np.ndarray, y: Any, sample_weight: Any) -> Any:
+        """A copy of the estimator, fitted in learned coordinates, by weights where it takes any."""
+        estimator = clone(self.estimator)
+        number = getattr(metric, "n_neighbors_", None)
+        if self.chosen and number is not None:
+            estimator.set_params(n_neighbors=number)
+        takes = sample_weight is not None and has_fit_parameter(estimator, "sample_weight")
+        return estimator.fit(E, y, **({"sample_weight": sample_weight} if takes else {}))
 
     def _failed(self, started: float) -> Outcome:
         """The outcome of a failure, from inside its except clause."""
@@ -168,16 +164,14 @@ class Trial:
         return Outcome(float(self.error_score), spent, 0.0, traceback.format_exc())
 
 
-def as_the_metric_chose(neighbors: Any, metric: Any) -> Any:
-    """Neighbours, as many as a fitted metric says should vote, where it does."""
-    number = getattr(metric, "n_neighbors_", None)
-    return neighbors if number is None else clone(neighbors).set_params(n_neighbors=number)
-
-
-def judged_by(estimator: Any, E: np.ndarray, y: Any, sample_weight: Any) -> Any:
-    """A copy of an estimator, fitted in learned coordinates, by weights where it takes any."""
-    takes = sample_weight is not None and has_fit_parameter(estimator, "sample_weight")
-    return clone(estimator).fit(E, y, **({"sample_weight": sample_weight} if takes else {}))
+def candidate(
+    learner: Any, kernel: Any, space: Any, rank: int | None, random_state: Any
+) -> Kernelized:
+    """A candidate as an estimator, not fitted."""
+    space = clone(space)
+    if rank is not None:
+        space.set_params(n_components=rank)
+    return Kernelized(clone(learner), kernel, space, random_state=random_state)
 
 
 def stream(
@@ -230,9 +224,7 @@ def _run_apart(
     n_bytes: int | None,
 ) -> list[list[Outcome]]:
     """All outcomes of a trial in another process, which has its own share of the memory."""
-    if n_bytes is None:
-        # what runs on a cluster must not send its own small loops to the cluster again
-        with parallel_config(backend="sequential"):
-            return list(trial.run(fold, X, y, kernels, ranks))
-    with block_budget(n_bytes):
+    # What runs on a cluster must not send its own small loops to the cluster again.
+    alone = parallel_config(backend="sequential") if n_bytes is None else block_budget(n_bytes)
+    with alone:
         return list(trial.run(fold, X, y, kernels, ranks))

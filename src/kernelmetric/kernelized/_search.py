@@ -12,8 +12,9 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from joblib import effective_n_jobs
 from sklearn import config_context
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.model_selection import check_cv
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.model_selection import GridSearchCV, check_cv
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -47,16 +48,14 @@ from kernelmetric.kernelized._folds import (
     Fold,
     Outcome,
     Trial,
-    as_the_metric_chose,
+    candidate,
     elsewhere,
-    judged_by,
     stream,
 )
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import is_auto, is_estimator, metric_tags
 from kernelmetric.kernelized._recipe import given_space, space_for
-from kernelmetric.kernelized._results import cv_results, report_failures
 from kernelmetric.kernels import is_frame, is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import LeaveOneOutRidge, automatic_kernel
@@ -67,11 +66,10 @@ _USUAL_FOLDS = 5  # where a splitter does not say how many there are
 class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator):
     """Kernelized, with its kernel and rank chosen by cross-validation.
 
-    It finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find, and
-    writes the same ``cv_results_``. It does shared work once: in each fold it computes distances
-    once for all radial kernels, and eigenvectors once for all ranks of a kernel. After ``fit`` it
-    is the metric of the best candidate, learned again from all points. It is also a classifier by
-    the nearest neighbour in that metric.
+    It finds what ``GridSearchCV`` over :class:`Kernelized` and a classifier would find. In each
+    fold it computes distances once for all radial kernels, and eigenvectors once for all ranks of a
+    kernel. After ``fit`` it is the metric of the best candidate, learned again from all points, and
+    a classifier by the nearest neighbour in that metric.
 
     Parameters
     ----------
@@ -87,19 +85,16 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         The ranks: how many coordinates of the kernel's space the learner sees. None is as many
         as the space gives. In a list, ranks of a given kernel are those of :class:`KPCA`.
     space : Space or 'auto', default='auto'
-        Where coordinates come from, as in :class:`Kernelized`, where 'auto' means the same for
-        each kernel; of the ready-made ones, all but :class:`KernelTrick`, whose coordinates cannot
-        be cut.
+        Where coordinates come from, as in :class:`Kernelized`; not :class:`KernelTrick`, whose
+        coordinates cannot be cut.
     estimator : estimator, default=None
         What is fitted on the learned coordinates and scored; None is the nearest neighbour, or in
-        the automatic space the vote of as many as the metric chose, ``n_neighbors_``. Numbers are
-        averaged instead of labels where the learner learns from numbers, as MLKR does, or takes
-        both, as RFM does, and y holds numbers.
+        the automatic space the vote of as many as the metric chose, ``n_neighbors_``. Where the
+        learner learns from numbers, these are averaged.
     scoring : str or callable, default=None
         As in ``GridSearchCV``, one score; None is the estimator's own.
     n_jobs : int, default=None
-        Processes that share the folds and kernels; each gets its part of the memory budget, and
-        joblib limits its threads. The result does not depend on it. Inside
+        Processes that share the folds and kernels, and the memory budget. Inside
         ``joblib.parallel_config(backend="dask", scatter=[X, y])`` they are those of a cluster.
     refit : bool, default=True
         Whether to learn the best candidate again from all points.
@@ -116,13 +111,11 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         As in ``GridSearchCV``. The time of shared work is counted with the first candidate that
         needs it.
     best_index_ : int
-        Row of the best candidate. The first of equals wins: list first what you prefer; the
-        families begin with the smoothest kernel.
+        Row of the best candidate; the first of equals wins.
     best_params_ : dict
         Its kernel and n_components.
     best_score_ : float
-        Its mean score. It is the best of many on the same folds, so new points score a little
-        less; for an estimate, cross-validate the search.
+        Its mean score, the best of many: new points score a little less.
     best_estimator_ : Kernelized
         The metric, learned from all points. Only with ``refit``, as all that follows.
     estimator_ : estimator
@@ -140,18 +133,11 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
-    See Also
-    --------
-    Kernelized : One kernel, one space.
-
     Notes
     -----
-    For n points in a fold, d features, p kernels of which each reaches rank r: O(n² d + p n³)
-    time a fold for full rank, whatever the number of ranks, and the learner once for each kernel
-    and rank. The distances of a fold are held where they fit the memory budget; otherwise each
-    kernel is evaluated on its own.
-
-    A fit that is interrupted leaves the object as it was before.
+    For n points in a fold, d features and p kernels: O(n² d + p n³) time a fold for full rank,
+    whatever the number of ranks, and the learner once for each kernel and rank. Distances are held
+    where they fit the memory budget. A fit that is interrupted leaves the object as it was before.
 
     References
     ----------
@@ -214,10 +200,8 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         y : array-like of shape (n_samples,)
             Labels.
         **params : dict
-            ``groups`` for the splitter, and what else the learner's ``fit`` takes; with
-            scikit-learn's metadata routing, what each of them asks for. A ``sample_weight`` also
-            counts in the kernel, in the space, in the fit of the estimator where that takes any,
-            and in the scores.
+            ``groups`` for the splitter, and what else the learner's ``fit`` takes. A
+            ``sample_weight`` also counts in the kernel, the space, the estimator and the scores.
 
         Returns
         -------
@@ -243,8 +227,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         Returns
         -------
         array of shape (n_samples, n_components)
-            As :meth:`Kernelized.fit_transform` gives them for the best candidate: in the automatic
-            space of labelled points, each row is where it would be had it not been in the table.
+            As :meth:`Kernelized.fit_transform` gives them for the best candidate.
         """
         rows, E = self._search(X, y, params)
         if E is None or rows is None:
@@ -276,9 +259,9 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
         work = stream(trial, folds, points, labels, kernels, ranks, self.n_jobs)
         outcomes = _collected(work, len(folds), len(kernels), report)
-        report_failures(outcomes, self.error_score)
+        _warn_or_raise_about_fit_failures(outcomes, self.error_score)
         candidates = [{"kernel": k, "n_components": r} for k in kernels for r in ranks]
-        results = cv_results(candidates, outcomes)
+        results = GridSearchCV(None, {})._format_results(candidates, len(folds), outcomes)
         best = int(results["rank_test_score"].argmin())
         fitted = {
             "cv_results_": results,
@@ -290,7 +273,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         }
         E = None
         if self.refit:
-            more, E = self._refitted(candidates[best], judge, X, labels, fit_params)
+            more, E = self._refitted(candidates[best], trial, X, labels, fit_params)
             fitted |= more
         for name in ("best_estimator_", "estimator_", "refit_time_"):
             self.__dict__.pop(name, None)  # of an earlier fit
@@ -320,16 +303,13 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
         Parameters
         ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
+        n_samples, n_features : int
+            Shape of the training points.
 
         Returns
         -------
         int
-            An estimate of the folds, as many at once as there are processes, or of the last fit
-            from all points, whichever takes more. ``fit`` refuses what cannot fit.
+            An estimate of the folds or of the last fit, whichever takes more.
         """
         kernels = [automatic_kernel(kernel) for kernel in listed_kernels(self.kernels)]
         ranks = listed_ranks(self.n_components)
@@ -435,9 +415,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
     def _candidate(self, kernel: Any, rank: int | None, n_samples: int) -> Kernelized:
         """The candidate as an estimator, for a training set of this size."""
         space = self._space(kernel, n_samples)
-        if rank is not None:
-            space.set_params(n_components=rank)
-        return Kernelized(clone(self.learner), kernel, space, random_state=self.random_state)
+        return candidate(self.learner, kernel, space, rank, self.random_state)
 
     def _space(self, kernel: Any, n_samples: int) -> Any:
         """The space of a kernel, as :class:`Kernelized` has it; its rank can be set."""
@@ -469,30 +447,31 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         return Fold(train, test, spaces, fit_params, pairwise, weights, self.random_state)
 
     def _refitted(
-        self, best: dict[str, Any], judge: Any, X: Any, y: Any, fit_params: dict[str, Any]
+        self, best: dict[str, Any], trial: Trial, X: Any, y: Any, fit_params: dict[str, Any]
     ) -> tuple[dict[str, Any], Any]:
         """The best candidate, learned from all points, and their coordinates in it."""
         started = time.perf_counter()
         metric = self._candidate(best["kernel"], best["n_components"], _num_samples(X))
         with config_context(transform_output="default"):
             E = metric.fit_transform(X, y, **fit_params)
-        if self.estimator is None:
-            judge = as_the_metric_chose(judge, metric)
-        estimator = judged_by(judge, to_numpy(E), y, fit_params.get("sample_weight"))
+        weights = fit_params.get("sample_weight")
+        estimator = trial.fitted_judge(metric, to_numpy(E), y, weights)
         spent = time.perf_counter() - started
         return {"best_estimator_": metric, "estimator_": estimator, "refit_time_": spent}, E
 
 
 def _collected(
     work: Iterable[tuple[int, int, list[Outcome]]], n_folds: int, n_kernels: int, report: Iterations
-) -> list[list[Outcome]]:
-    """For each fold, the outcomes of all candidates in their order."""
+) -> list[dict[str, Any]]:
+    """The outcomes of the first candidate in all folds, then those of the next."""
     report.start(None)
     found: list[list[Any]] = [[None] * n_kernels for _ in range(n_folds)]
     best = -np.inf
     for fold, kernel, outcomes in work:
         found[fold][kernel] = outcomes
-        best = max(best, np.nanmax([-np.inf, *(outcome.score for outcome in outcomes)]))
+        best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
         report(None, -best)
     report.finish()
-    return [[outcome for outcomes in row for outcome in outcomes] for row in found]
+    of_folds = [[outcome for outcomes in row for outcome in outcomes] for row in found]
+    by_candidate = zip(*of_folds, strict=True)
+    return [outcome._asdict() for outcomes in by_candidate for outcome in outcomes]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from kernelmetric.compute import check_points, far_columns, there
+from kernelmetric.compute import check_points, far_columns
 from kernelmetric.kernelized._parts import is_auto
 from kernelmetric.kernels import (
     Kernel,
@@ -63,11 +63,3 @@ def _plain(X: Any) -> Any:
 def with_columns(kernel: Kernel, schema: TableSchema | None) -> Kernel:
     """A copy of a kernel that knows the columns of its table, where there is one."""
     return clone(kernel) if schema is None else with_schema(kernel, schema)
-
-
-def points_like_fitted(metric: Any, X: Any) -> Any:
-    """Other points, which must be like those of the fit."""
-    schema = getattr(metric, "schema_", None)
-    if schema is not None:
-        return there(schema.transform(X if is_frame(X) else np.asarray(X)))
-    return check_points(metric, X, reset=False, accept_sparse=metric.kernel_.accepts_sparse)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -22,7 +23,7 @@ def as_block(A: Any, kernel: Any) -> Any:
         if not kernel.accepts_sparse:
             raise TypeError(
                 f"Got sparse points, but {type(kernel).__name__} expected a dense array: try "
-                "X.toarray(), or a kernel that takes sparse data (Linear, Polynomial, RBF, Cosine)."
+                "X.toarray(), or a kernel that takes sparse data, such as RBF."
             )
         A = A.tocsr()
         return A if A.dtype in (np.float32, np.float64) else A.astype(np.float64)
@@ -94,6 +95,16 @@ def check_number(name: str, value: Any, *, positive: bool = False) -> float:
             "other values do not give a positive semi-definite kernel."
         )
     return number
+
+
+def check_gamma(gamma: Any, words: dict[str, Callable[[], float]]) -> float:
+    """A number as it is; one of the words as what the data say of it; anything else refused."""
+    if isinstance(gamma, Real):
+        return check_number("gamma", gamma)
+    if isinstance(gamma, str) and gamma in words:
+        return words[gamma]()
+    *first, last = ["a number", *map(repr, words)]
+    raise ValueError(f"Got gamma={gamma!r}, but expected {', '.join(first)} or {last}.")
 
 
 def ones(A: Any) -> Any:

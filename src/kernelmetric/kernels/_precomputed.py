@@ -18,8 +18,7 @@ class Precomputed(Kernel):
     r"""X itself holds the kernel values.
 
     In ``fit`` X is the Gram matrix of the training points, :math:`X_{ij} = k(x_i, x_j)`; later a
-    row of X holds the kernel values of one new point with all training points. Estimators that
-    hold this kernel carry scikit-learn's pairwise tag, so cross-validation cuts rows and columns.
+    row of X holds the kernel values of one new point with all training points.
 
     Examples
     --------

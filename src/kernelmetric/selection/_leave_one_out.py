@@ -74,27 +74,22 @@ class LeaveOneOutRidge(Kernel):
     .. math:: r_i = \frac{(GY)_i}{G_{ii}}, \qquad G = (K + 1 + \lambda I)^{-1},
 
     where Y holds a column of ±1 for each class, or the standardized target. ``bind`` returns the
-    kernel with the smallest mean squared residual; its ``ridge_`` is λ. The search tries a grid of
-    widths and ridges on 160 rows. On all rows it starts at the best of these and moves to better
-    neighbours, by the errors on 400 of them. It also learns a scale for each feature on some of
-    the points. If the scales lower the error on other points by a tenth, it returns the kernel on
-    rescaled features. If several features share a scale, a twenty-fifth is enough. It also learns
-    a map of up to 128 features, from the average gradient outer product of ridge regressions (see
-    :class:`~kernelmetric.learners.RFM`). If the map lowers the error on other points by a twentieth
-    more and clearly more of them get their right class, or if it lowers the error by a quarter, it
-    returns the kernel on mapped points. It takes m³ time and some m × m arrays for m rows, on one
-    thread. The number of threads changes nothing.
+    kernel with the smallest mean squared residual; its ``ridge_`` is λ. It also learns a scale for
+    each feature on some of the points, and a map of up to 128 features, from the average gradient
+    outer product of ridge regressions (see :class:`~kernelmetric.learners.RFM`). Where these lower
+    the error on other points clearly, it returns the kernel on rescaled or mapped features. It
+    takes m³ time and some m × m arrays for m rows, on one thread.
 
     Parameters
     ----------
     max_samples : int, default=500
-        The most rows to look at; of more, a stratified sample is drawn. Where these are less than
-        an eighth of all, up to four times as many judge width and ridge in the end.
+        The most rows to look at, a stratified sample; where these are less than an eighth of all,
+        up to four times as many judge width and ridge in the end.
     random_state : int, RandomState or None, default=0
         For the sample.
     groups : array-like of int of shape (d,), default=None
-        The group of each feature, such as the column of a table it was made of, from 0 on: those
-        of one group have one scale. None: each feature has its own.
+        The group of each feature, from 0 on: those of one group have one scale. None: each has its
+        own.
     verbose : bool, default=False
         Say on standard error when the choice begins, and which kernel it is.
 
@@ -103,10 +98,8 @@ class LeaveOneOutRidge(Kernel):
     Without y, ``bind`` returns the RBF of median width. Where labels cannot choose (one class,
     fewer than eight points, or points that coincide) it returns ``RBF("median")``, its ridge 0.1.
     A floating-point y with fractions, or with fewer than four rows per value, is a continuous
-    target. For sparse X only the RBF is tried, on common scales. The ridge chosen on a sample is
-    kept for all rows: it is the noise of one target beside the variance of the function. Where rows
-    have weights, errors count by them, in the regression and on points left out; the
-    ridge is that of a row of mean weight.
+    target. For sparse X only the RBF is tried, on common scales. Where rows have weights, errors
+    count by them, and the ridge is that of a row of mean weight.
 
     Cells that are 100 times as far from the median of their column as all others, such as 9999 for
     a missing value, are named in a :class:`~kernelmetric.compute.FarCellWarning`; the choice does
@@ -114,11 +107,9 @@ class LeaveOneOutRidge(Kernel):
 
     What ``bind`` returns carries ``ridge_`` and what was tried: ``candidates_`` (the error of each
     family, and of each with scales, by name), and for the chosen one ``gammas_``, ``ridges_`` and
-    the grid ``loo_errors_``, NaN where the search did not go; all but the best by 400 rows.
-    ``effective_dimension_`` is the sum of w / (w + λ) over the eigenvalues w of K + 1 on the rows
-    looked at: so many directions carry the prediction. Of more than 4,000 points in classes,
-    ``loo_mistakes_`` is the share of these rows that is given another class when left out, NaN
-    otherwise. All these errors chose the kernel, so those of new points are a little larger.
+    the grid ``loo_errors_``, NaN where the search did not go. ``effective_dimension_`` is the sum
+    of w / (w + λ) over the eigenvalues w of K + 1. Of more than 4,000 points in classes,
+    ``loo_mistakes_`` is the share that is given another class when left out, NaN otherwise.
 
     Examples
     --------
@@ -146,21 +137,7 @@ class LeaveOneOutRidge(Kernel):
         self.groups = groups
         self.verbose = verbose
 
-    def bind(self, X: Any, y: Any = None) -> Kernel:
-        """Return the chosen kernel.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Training points.
-        y : array of shape (n,) or (n, p), default=None
-            Labels or targets, :class:`~kernelmetric.compute.Weighed` where rows have weights.
-
-        Returns
-        -------
-        Kernel
-            A concrete kernel, or the median-width RBF where y is None.
-        """
+    def _bound(self, X: Any, y: Any) -> Kernel:
         check_flags(self)
         X, _ = self._check_blocks(X, None)
         if not (is_sparse(X) or streamed(X)):
@@ -219,10 +196,8 @@ class LeaveOneOutRidge(Kernel):
 
         Parameters
         ----------
-        n_samples : int
-            Number of training points.
-        n_features : int
-            Number of features.
+        n_samples, n_features : int
+            Shape of the training points.
 
         Returns
         -------
