@@ -30,9 +30,8 @@ def choose_C(
     make: Any,
     *,
     clip: bool,
+    counts: Callable[[Pairs], np.ndarray],
     random_state: Any = None,
-    grid: tuple[float, ...] = GRID,
-    counts: Callable[[Pairs], np.ndarray] | None = None,
 ) -> tuple[float, np.ndarray]:
     """The C of the grid whose metric tells pairs of points left out apart best.
 
@@ -49,7 +48,7 @@ def choose_C(
     paths: list[_Path] = [[] for _ in folds]
     r = Z.shape[1]
     with calm_if_small(most * max(min(r * (r + 1) // 2, most), r) ** 2):  # of a Newton step
-        for C in grid:
+        for C in GRID:
             scores.append([])
             margins = []
             for (teach, judge), path in zip(folds, paths, strict=True):
@@ -61,7 +60,7 @@ def choose_C(
             if min(margins) > _SETTLED:
                 break
     tried = np.array(scores)
-    return grid[_largest_good(tried)], tried.mean(axis=1)
+    return GRID[_largest_good(tried)], tried.mean(axis=1)
 
 
 def _score(Z: np.ndarray, judge: Pairs | IndexTuples, M: np.ndarray, counts: Any) -> float:
@@ -73,8 +72,8 @@ def _score(Z: np.ndarray, judge: Pairs | IndexTuples, M: np.ndarray, counts: Any
 
     if isinstance(judge, IndexTuples):
         return float(np.mean(squares(judge.near) < squares(judge.far)))
-    weights = {} if counts is None else {"sample_weight": counts(judge)}
-    return float(roc_auc_score(~judge.is_similar, squares(judge.rows), **weights))
+    weights = counts(judge)
+    return float(roc_auc_score(~judge.is_similar, squares(judge.rows), sample_weight=weights))
 
 
 def _tells(part: Pairs | IndexTuples) -> bool:

@@ -11,8 +11,8 @@ from scipy import linalg
 
 from kernelmetric.compute import calm_if_small, sum_rows, worth_keeping
 from kernelmetric.learners._log_det import Certified, LogDetDivergence, descend
-from kernelmetric.learners._pair_learner import differences
 from kernelmetric.learners._progress import Iterations
+from kernelmetric.learners._tuple_learner import differences
 
 _MOST_ROWS = 16384  # comparisons of a block
 _NEAREST = 1e-100  # squared distance that is told from zero
