@@ -12,8 +12,8 @@ from kernelmetric import ITML, LDA, LFDA, MMC, NCA, IdealizedKernel
 from kernelmetric.learners._checks import Numbers, check_choice, check_reach, check_spread
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._lfda import _local_scatter, local_scatters
-from kernelmetric.learners._tuple_learner import differences, span
 from kernelmetric.learners._spectral import about_centres, shrunk
+from kernelmetric.learners._tuple_learner import differences, span
 from kernelmetric.spaces import orthonormal
 
 

@@ -155,11 +155,7 @@ class Learner(Metric, BaseEstimator):
 
 
 def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A fit whose results are all of one call: of this one, or, where it fails, of the last.
-
-    Here, too, rows without weight are left out, and ``sample_weight`` becomes :class:`Weights`.
-    Ctrl-C leaves a map of this call where there is one already (``Iterations.kept``).
-    """
+    """A fit whose results are all of one call: of this one, or, where it fails, of the last."""
 
     @wraps(fit)
     def whole(self: Any, *args: Any, **options: Any) -> Any:
@@ -174,7 +170,7 @@ def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 args, options = weighed(self, fit, args, options)
                 fit(self, *args, **options)
-            except KeyboardInterrupt as stop:
+            except KeyboardInterrupt as stop:  # which leaves a map of this call where there is one
                 if vars(self).get("components_", last) is last:
                     raise
                 interrupted = stop

@@ -146,10 +146,7 @@ class GradientLearner(IterativeLearner):
         scale: Callable[[np.ndarray], np.ndarray],
         weights: Weights | None = None,
     ) -> np.ndarray:
-        """The first map: a given one, the last one of a warm start, or one that ``scale`` scales.
-
-        Where the basis is not orthonormal the start is built in whitened coordinates.
-        """
+        """The first map: a given one, that of the last fit, or one that ``scale`` scales."""
         init = self.init
         given = None if isinstance(init, str) else self._given_start(init, X, n_components)
         W = None if gram is None else gram.inv_sqrt()

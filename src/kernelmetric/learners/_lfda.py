@@ -120,11 +120,7 @@ class LFDA(LocalLearner):
 def local_scatters(
     Z: Any, codes: np.ndarray, where: Any, k: int, weights: Weights | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Local scatter inside and between classes, both divided by the number of points.
-
-    ``where`` are the coordinates in which affinities are measured, ``k`` the neighbour whose
-    distance is the local scale.
-    """
+    """Mean local scatter inside and between classes; the scale is that of k-th neighbours."""
     each = np.ones(Z.shape[0]) if weights is None else weights.shares
     n, shares = float(np.sum(each)), like(each, Z)[:, None]
     distances = class_neighbors(where, codes, k, same=True)[1]

@@ -128,11 +128,7 @@ class MCML(GradientLearner):
 
 
 class CollapsedClasses:
-    """The divergence of MCML as a function of a factor L, or of the matrix M = LᵀL.
-
-    The pull inside classes is linear in M, ``Σ_i Σ_j p⁰_ij d_ij = tr(M C)``; what remains are the
-    logarithms of the softmaxes' sums.
-    """
+    """The divergence of MCML in L or M = LᵀL: a pull ``tr(M C)``, and softmaxes' logarithms."""
 
     def __init__(self, Z: Any, codes: np.ndarray, reg: float, weights: Weights | None = None):
         self.Z, self.reg, self.weights = Z, reg, weights

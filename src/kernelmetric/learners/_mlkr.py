@@ -165,10 +165,7 @@ class MLKR(GradientLearner):
 
 
 def mlkr_loss(L: Any, X: Any, Y: Any, weights: Weights | None = None) -> tuple[float, Any]:
-    """Squared error ``Σ_i |y_i - ŷ_i|²`` of kernel regression on points left out, and ∂f/∂L.
-
-    With ``e_i = ŷ_i - y_i``, ``∂f/∂d_ij = 2 p_ij e_i · (ŷ_i - y_j)``.
-    """
+    """Squared error ``Σ_i |y_i - ŷ_i|²`` of kernel regression on points left out, and ∂f/∂L."""
     xp = namespace(Y)
 
     def weigh(P: Any, rows: slice, logs: Any) -> tuple[float, Any]:

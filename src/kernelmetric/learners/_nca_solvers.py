@@ -44,10 +44,7 @@ _PATIENCE = 10  # iterations without a better score
 
 
 class NCAProblem:
-    """Centred points, sorted by class, whose softmax neighbours should be of their own class.
-
-    ``pull`` weighs the squared norm of the map for each point, beside ``reg``.
-    """
+    """Centred points, sorted by class, whose softmax neighbours should be of their own class."""
 
     def __init__(
         self,
@@ -205,10 +202,7 @@ def descend_batches(
     random_state: Any,
     renewed: Callable[[], NCAProblem] | None = None,
 ) -> Found:
-    """Adam on batches, each a problem of its own, with a step that is halved and then the end.
-
-    Where the points are drawn from many more, every iteration has others (``renewed``).
-    """
+    """Adam on batches; the step is halved where it gains little, and the third time it ends."""
     rng = check_random_state(random_state)
     n = len(problem.codes)
     per_pass = max(1, n // int(batch_size))  # NumPy's small integers have no room for what follows

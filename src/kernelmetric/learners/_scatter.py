@@ -45,10 +45,7 @@ def scatter_of(
 
 
 def _streamed_scatter(X: Any, codes: np.ndarray, shrinkage: float | str) -> Scatter:
-    """The same by passes over rows on many machines.
-
-    Refused where some direction has no variance: sums cannot tell it from rounding.
-    """
+    """The same by passes over rows on many machines, where every direction has variance."""
     n, d = X.shape
     codes = codes.astype(np.int32)
     n_groups = int(codes.max()) + 1

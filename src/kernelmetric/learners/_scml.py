@@ -239,10 +239,7 @@ def _parting(delta: np.ndarray, epsilon: np.ndarray, ridge: float) -> np.ndarray
 def compared_squares(
     Z: np.ndarray, tuples: IndexTuples, B: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squares D (n_tuples, k) of near minus far pairs along every direction, and the directions.
-
-    The directions are rescaled: the mean square of all these pairs along each is one.
-    """
+    """Squares of near minus far pairs along directions, and these, scaled to mean square one."""
     require_memory(
         3 * 8.0 * len(tuples) * len(B),
         f"SCML with {len(tuples)} comparisons and {len(B)} directions",

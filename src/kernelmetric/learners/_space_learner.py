@@ -18,10 +18,7 @@ from kernelmetric.spaces import automatic_space
 
 
 class SpaceLearner(PairLearner):
-    """A learner on the points, or on the coordinates of a kernel's automatic space.
-
-    Learned from comparisons it has ``tuples_``, and else ``pairs_``.
-    """
+    """A learner on the points, or on the coordinates of a kernel's automatic space."""
 
     kernel: Any
     space_: Any  # None for the linear kernel

@@ -383,10 +383,7 @@ def random_triplets(found: Triplets, most: int, rng: np.random.RandomState) -> T
 
 
 def span(X: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Centred float64 coordinates Z of the points in as few dimensions as they span.
-
-    ``basis`` has orthonormal rows with ``Z = (X - mean) basisᵀ``; None where Z is X, centred.
-    """
+    """Centred float64 coordinates of the points in as few dimensions as they span, and a basis."""
     wide = X.shape[1] >= X.shape[0]
     found = orthonormal(widened(to_numpy(X)), span=wide, unit=False)
     return found.Z, found.rotation
