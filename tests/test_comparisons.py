@@ -22,7 +22,7 @@ from kernelmetric import (
 )
 from kernelmetric.learners import _lsml_solvers
 from kernelmetric.learners._lsml_solvers import ComparedPairs
-from kernelmetric.learners._scml import WeighedHinge, compared_squares, local_directions
+from kernelmetric.learners._scml import WeightedHinge, compared_squares, local_directions
 from kernelmetric.solvers import sparse_precision
 
 
@@ -243,7 +243,7 @@ def test_the_weights_of_scml_are_those_of_the_linear_program(told):
 
 def test_the_gradient_of_the_rounded_hinge_is_that_of_finite_differences():
     rng = np.random.RandomState(0)
-    problem = WeighedHinge(rng.standard_normal((50, 6)), 0.1, rng.uniform(0.5, 1.5, 50))
+    problem = WeightedHinge(rng.standard_normal((50, 6)), 0.1, rng.uniform(0.5, 1.5, 50))
     problem.width = 0.5
     w = rng.random_sample(6)
     error = check_grad(lambda w: problem.objective(w)[0], lambda w: problem.objective(w)[1], w)

@@ -274,15 +274,15 @@ def test_blocks_of_pairs_change_nothing():
 
 @pytest.mark.parametrize("nu", [0, -0.1, 1.01, "half", np.nan])
 def test_nu_outside_its_range_is_refused(nu):
-    with pytest.raises(ValueError, match=r"Got nu=.*but expected 0 < nu <= 1"):
+    with pytest.raises(ValueError, match=r"Got nu=.*expected a number > 0 and <= 1"):
         IdealizedKernel(C=1.0, nu=nu).fit(*toy())
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"C": 0}, r"Got C=0, but expected 'auto' or a positive number"),
-        ({"C_similar": -1}, "Got C_similar=-1, but expected a positive number"),
+        ({"C": 0}, r"Got C=0, but IdealizedKernel expected 'auto' or a number >= 1e-100"),
+        ({"C_similar": -1}, "Got C_similar=-1, but IdealizedKernel expected a number >= 1e-100"),
         ({"psd": "yes"}, "Got psd='yes'"),
         ({"n_neighbors": 0}, "Got n_neighbors=0"),
     ],

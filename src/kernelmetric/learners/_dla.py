@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kernelmetric.compute import Weights
 from kernelmetric.graphs import patch_graph
-from kernelmetric.learners._checks import LARGEST, check_number
+from kernelmetric.learners._checks import COUNT, PRICE
 from kernelmetric.learners._dne import SignedEmbedding
 
 
@@ -70,6 +69,7 @@ class DLA(SignedEmbedding):
     """
 
     _advice = "more neighbours, a larger beta"
+    _allowed: ClassVar = {"n_others": COUNT, "beta": PRICE}
 
     def __init__(
         self, n_components=None, *, n_neighbors=3, n_others=3, beta=1.0, class_weight=None
@@ -80,10 +80,5 @@ class DLA(SignedEmbedding):
         self.beta = beta
         self.class_weight = class_weight
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "n_others", Integral, low=1)
-        check_number(self, "beta", Real, low=0, high=LARGEST)
-
-    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None = None) -> Any:
+    def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None) -> Any:
         return patch_graph(where, codes, self.n_neighbors, self.n_others, self.beta, weights)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 
 from kernelmetric.compute import like, warn
 from kernelmetric.graphs import IndexTuples, Pairs
-from kernelmetric.learners._checks import LARGEST, as_float, check_choice, check_number
+from kernelmetric.learners._checks import COUNT, LARGEST, Numbers
 from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
-from kernelmetric.learners._pair_learner import SAMPLED_BYTES, PairCounts
 from kernelmetric.learners._space_learner import SpaceLearner
+from kernelmetric.learners._tuple_learner import SAMPLED_BYTES, PairCounts, Spanned
 from kernelmetric.solvers import (
     ComparisonDual,
     PairDual,
@@ -165,6 +164,17 @@ class IdealizedKernel(SpaceLearner):
     True
     """
 
+    _advice = "standardize the features, or take a smaller C"
+    _allowed: ClassVar = {
+        "C": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=("auto",)),
+        "C_similar": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=(None,)),
+        "C_dissimilar": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=(None,)),
+        "nu": Numbers(Real, low=0, high=1, above=True),
+        "psd": ("solve", "clip", "none"),
+        "n_neighbors": COUNT,
+        "radius": Numbers(Real, low=0, above=True, words=("median", None)),
+    }
+
     def __init__(
         self,
         kernel="linear",
@@ -198,17 +208,15 @@ class IdealizedKernel(SpaceLearner):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _learn(
-        self, X: Any, y: Any, Z: np.ndarray, basis: np.ndarray | None, counts: PairCounts | None
-    ) -> None:
-        prior = self._check_prior(Z, basis)
+    def _learn(self, points: Spanned, counts: PairCounts) -> None:
+        X, y, Z, _ = points
+        prior = self._check_prior(points)
         known = vars(self).get("tuples_", vars(self).get("pairs_"))
         squares = self._problem(Z, known, 1.0, prior, counts, psd=False).reach
-        if counts is None:
-            self.scale_ = float(np.mean(squares)) / (2 if isinstance(known, IndexTuples) else 1)
+        if isinstance(known, IndexTuples):
+            self.scale_ = float(np.mean(squares)) / 2
         else:
-            total = sum(counts.totals(self.pairs_))
-            self.scale_ = float(counts.of(self.pairs_) @ squares / total)
+            self.scale_ = float(np.average(squares, weights=counts.of(known)))
         if not self.scale_ > 1e-14 * max(float(np.mean(Z * Z)), 1e-300):
             raise ValueError(
                 "Got pairs of points that coincide, but expected at least one pair of different "
@@ -219,10 +227,10 @@ class IdealizedKernel(SpaceLearner):
         problem = self._problem(unit, known, self.C_, prior, counts, psd=self.psd == "solve")
 
         def attributes(M: np.ndarray) -> dict[str, Any]:
-            L, signature = self._map_of(M, basis)
+            L, signature = self._map_of(M, points)
             return {"components_": like(L, X), "signature_": signature}
 
-        last = self._last_matrix(Z, basis)
+        last = self._last_matrix(points)
         start = problem.metric(problem.matrix(problem.upper)) if last is None else last
         with self._watched(start, attributes, X, y) as report:
             found = solve_pairs(
@@ -237,7 +245,7 @@ class IdealizedKernel(SpaceLearner):
             )
         self.upper_ = problem.upper / self.scale_
         self._store_solution(found)
-        L, self.signature_ = self._map_of(found.metric, basis)
+        L, self.signature_ = self._map_of(found.metric, points)
         if not L[0].any():
             warn(
                 "IdealizedKernel ended in the zero metric: the dissimilar pairs are of points that "
@@ -259,40 +267,15 @@ class IdealizedKernel(SpaceLearner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "n_neighbors", Integral, low=1)
-        if not isinstance(self.nu, Real) or not 0 < as_float(self.nu) <= 1:
-            raise ValueError(
-                f"Got nu={self.nu!r}, but expected 0 < nu <= 1: the fraction of dissimilar pairs "
-                "that may be in error."
-            )
-        check_choice(self, "psd", ("solve", "clip", "none"))
         if self.warm_start and not self._is_linear():
             raise ValueError(
                 f"Got warm_start=True with kernel={self.kernel!r}, but expected the linear one: "
                 "the coordinates of another fit are another basis, in which the last map means "
                 "nothing. Fit a space, such as KPCA(), and this learner on its coordinates."
             )
-        for name in ("C", "C_similar", "C_dissimilar"):
-            value = getattr(self, name)
-            if self._chooses_C() if name == "C" else value is None:
-                continue
-            if not isinstance(value, Real) or not 1 / LARGEST <= as_float(value) <= LARGEST:
-                kinds = "'auto' or a positive number" if name == "C" else "a positive number"
-                raise ValueError(
-                    f"Got {name}={value!r}, but expected {kinds} from {1 / LARGEST:g} to "
-                    f"{LARGEST:g}."
-                )
-
-        by_name = isinstance(self.radius, str) and self.radius == "median"
-        if not (self.radius is None or by_name):
-            check_number(self, "radius", Real, low=0, above=True)
-
-    def _chooses_C(self) -> bool:
-        return isinstance(self.C, str) and self.C == "auto"
 
     def _resolved(self) -> dict[str, Any]:
-        """What a fit made of "auto"."""
-        return {"C": self.C_} if self._chooses_C() else {}
+        return {"C": self.C_} if isinstance(self.C, str) else {}
 
     def _pairs_from_labels(self, Z: np.ndarray, codes: np.ndarray) -> Pairs:
         limited = isinstance(self.radius, str) or (self.radius or np.inf) < LARGEST**1.5
@@ -305,7 +288,7 @@ class IdealizedKernel(SpaceLearner):
         pairs: Pairs | IndexTuples,
         C: float,
         prior: np.ndarray | None,
-        counts: PairCounts | None = None,
+        counts: PairCounts,
         *,
         psd: bool,
     ) -> PairDual:
@@ -315,15 +298,10 @@ class IdealizedKernel(SpaceLearner):
             upper = np.full(len(pairs), C_D / len(pairs))
             least = self.nu * C_D
             return ComparisonDual(Z, pairs.near, pairs.far, upper, least, prior=prior, psd=psd)
-        n_similar, n_dissimilar = len(pairs.similar), len(pairs.dissimilar)
         signs = np.where(pairs.is_similar, -1.0, 1.0)
-        if counts is not None:
-            totals = counts.totals(pairs)
-            upper = counts.of(pairs) * np.where(
-                pairs.is_similar, C_S / max(totals[0], 1e-300), C_D / totals[1]
-            )
-            return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
-        upper = np.repeat([C_S / max(n_similar, 1), C_D / n_dissimilar], [n_similar, n_dissimilar])
+        similar, dissimilar = counts.totals(pairs)
+        price = np.where(pairs.is_similar, C_S / max(similar, 1e-300), C_D / dissimilar)
+        upper = price * counts.of(pairs)
         return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
 
     def _choose_C(
@@ -331,9 +309,9 @@ class IdealizedKernel(SpaceLearner):
         Z: np.ndarray,
         known: Pairs | IndexTuples,
         prior: np.ndarray | None,
-        counts: PairCounts | None,
+        counts: PairCounts,
     ) -> float:
-        if not self._chooses_C():
+        if not isinstance(self.C, str):
             return float(self.C)
         C, self.C_scores_ = choose_C(
             Z,
@@ -341,7 +319,7 @@ class IdealizedKernel(SpaceLearner):
             # Without the constraint a solution is cheaper, and C is of the same order.
             lambda Z, pairs, C: self._problem(Z, pairs, C, prior, counts, psd=False),
             clip=self.psd != "none",
-            counts=None if counts is None else counts.of,
+            counts=counts.of,
             random_state=self.random_state,
         )
         return C
@@ -358,15 +336,9 @@ class IdealizedKernel(SpaceLearner):
         values = linalg.eigvalsh(found.matrix)
         total = float(np.sum(np.abs(values)))
         self.negative_mass_ = -float(np.sum(values[values < 0])) / total if total > 0 else 0.0
-        if not found.converged:
-            warn(
-                f"IdealizedKernel stopped after {found.n_iter} steps at a duality gap of "
-                f"{found.certificate.gap:.2g}, above tol={self.tol}: raise max_iter, standardize "
-                "the features, or take a smaller C.",
-                ConvergenceWarning,
-            )
+        self._warn_of_gap()
 
-    def _map_of(self, M: np.ndarray, basis: np.ndarray | None) -> tuple[np.ndarray, Any]:
+    def _map_of(self, M: np.ndarray, points: Spanned) -> tuple[np.ndarray, Any]:
         """The map of a solution on the features, and the signs of its rows unless all are +1."""
         L, signs = signed_factor(M) if self.psd == "none" else (factor(M), None)
-        return L if basis is None else L @ basis, signs
+        return points.leave(L), signs

@@ -128,30 +128,19 @@ class MCML(GradientLearner):
 
 
 class CollapsedClasses:
-    """The divergence of MCML as a function of a factor L, or of the matrix M = LᵀL.
-
-    The pull inside classes is linear in M: ``Σ_i Σ_j p⁰_ij d_ij = tr(M C)`` with C twice the
-    scatter of the classes, times n_c / (n_c - 1). What remains are the logarithms of the softmaxes'
-    sums.
-    """
+    """The divergence of MCML in L or M = LᵀL: a pull ``tr(M C)``, and softmaxes' logarithms."""
 
     def __init__(self, Z: Any, codes: np.ndarray, reg: float, weights: Weights | None = None):
         self.Z, self.reg, self.weights = Z, reg, weights
         points = to_numpy(Z).astype(np.float64)
-        if weights is None:
-            counts = np.bincount(codes)[codes].astype(np.float64)
-            self.counted = counts > 1  # points that have ideal neighbours
-            others = np.maximum(counts - 1.0, 1.0)
-            about = about_centres(points, codes)
-            C, shares = (2.0 * counts / others * about.T) @ about, self.counted
-        else:
-            others, shares = weights.others(codes), weights.shares
-            self.counted = others > 0
-            others, shares = np.where(self.counted, others, 1.0), shares * self.counted
-            C = _pull(points, codes, shares / others, weights)
-        self.shares = shares
-        self.constant = -float(np.sum(shares * np.log(others)))
-        self.C = C + reg * np.eye(Z.shape[1])
+        one = np.ones(len(codes))
+        each = Weights(one, one) if weights is None else weights
+        others = each.others(codes)
+        self.counted = others > 0  # points that have ideal neighbours
+        others, self.shares = np.where(self.counted, others, 1.0), each.shares * self.counted
+        self.constant = -float(np.sum(self.shares * np.log(others)))
+        pull = _pull(points, codes, self.shares / others, each.counts)
+        self.C = pull + reg * np.eye(Z.shape[1])
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient with respect to L."""
@@ -169,11 +158,7 @@ class CollapsedClasses:
         return 0.5 * (G + G.T)
 
     def gap(self, L: np.ndarray) -> float:
-        """Bound on what a metric of no larger trace could gain, by convexity.
-
-        ``f(M) - f(M') ≤ ⟨G, M - M'⟩``, and ``⟨G, M'⟩`` is at least the trace of M' times the
-        smallest eigenvalue of the gradient G, where that is negative.
-        """
+        """Bound on what a metric of no larger trace could gain: ``f(M) - f(M') ≤ ⟨G, M - M'⟩``."""
         G = self.gradient(L)
         least = min(float(linalg.eigvalsh(G)[0]), 0.0)
         return max(float(np.sum((L @ G) * L) - least * np.sum(L * L)), 0.0)
@@ -184,9 +169,9 @@ class CollapsedClasses:
         return namespace(P).sum(logs * shares), P
 
 
-def _pull(Z: np.ndarray, codes: np.ndarray, parts: np.ndarray, weights: Weights) -> np.ndarray:
+def _pull(Z: np.ndarray, codes: np.ndarray, parts: np.ndarray, w: np.ndarray) -> np.ndarray:
     """``Σ_ij a_i w_j (z_i - z_j)(z_i - z_j)ᵀ`` inside classes, with parts a and counts w."""
-    Z, w = about_centres(Z, codes, weights.counts), weights.counts
+    Z = about_centres(Z, codes, w)
     C = np.zeros((Z.shape[1], Z.shape[1]))
     for code in np.unique(codes):
         one = codes == code

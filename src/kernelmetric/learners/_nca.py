@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,21 +21,15 @@ from kernelmetric.compute import (
     to_numpy,
     widened,
 )
-from kernelmetric.learners._checks import check_choice, check_number
-from kernelmetric.learners._descent import (
-    Descent,
-    Found,
-    GradientLearner,
-    about_mean,
-    in_single,
-)
-from kernelmetric.learners._held_out import held_back
+from kernelmetric.learners._checks import LARGEST, Numbers
+from kernelmetric.learners._descent import Descent, Found, GradientLearner, about_mean, in_single
 from kernelmetric.learners._nca_solvers import (
     DrawnPoints,
     NCAProblem,
     descend_batches,
     descend_exactly,
     descend_truncated,
+    held_back,
     sorted_problem,
 )
 from kernelmetric.learners._progress import Iterations
@@ -56,6 +50,7 @@ _EARLY_FROM = 5_000  # points: from here on some are held out
 # With reg='shrink': the weight of the penalty for each point, of the variance of the points. Some
 # points tell nearly all of what all of them do.
 _PULL = 1e-3
+REG = Numbers(Real, low=0, high=LARGEST, words=("shrink", "auto"))
 _TOL, _PULLED_TOL = 5e-6, 1e-4
 _PULLED_COARSE = 3_000, 2_000, 1e-4
 
@@ -159,7 +154,14 @@ class NCA(GradientLearner):
 
     _bytes_of_pair = 2  # blocks are of half of the pairs, in float32
     _enough_rows = 3_000  # of few coordinates that hold predictions
-    _where_labels_are_known = {"reg": "shrink"}  # noqa: RUF012 (what 'auto' is there)
+    _where_labels_are_known: ClassVar = {"reg": "shrink"}  # what 'auto' is there
+    _allowed: ClassVar = {
+        "reg": REG,
+        "tol": Numbers(Real, low=0, words=("auto",)),
+        "solver": ("lbfgs", "truncated", "minibatch"),
+        "eps": Numbers(Real, low=0, high=1, above=True),
+        "batch_size": Numbers(Integral, low=2),
+    }
 
     def __init__(
         self,
@@ -212,15 +214,8 @@ class NCA(GradientLearner):
         shrink = isinstance(self.reg, str) and self.reg == "shrink"
         return {"tol": _PULLED_TOL if shrink else _TOL} if isinstance(self.tol, str) else {}
 
-    def _check_tol(self) -> None:
-        if not isinstance(self.tol, str) or self.tol != "auto":
-            super()._check_tol()
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice(self, "solver", ("lbfgs", "truncated", "minibatch"))
-        check_number(self, "batch_size", Integral, low=2)
-        check_number(self, "eps", Real, low=0, high=1, above=True)
         early = self.early_stopping
         if not (isinstance(early, bool) or (isinstance(early, str) and early == "auto")):
             raise ValueError(
@@ -249,14 +244,8 @@ class NCA(GradientLearner):
             return sorted_problem(X, codes, reg, gram, weights, pull)
 
         problem = problem_of(X, codes, weights)
-
-        def renewed() -> NCAProblem:
-            return problem if drawn is None else problem_of(*drawn())
-
-        def minimise(report: Iterations) -> Found:
-            return self._descend(problem, start, report, None if drawn is None else renewed)
-
-        return Descent(start, minimise, lambda L: L)
+        renewed = None if drawn is None else lambda: problem_of(*drawn())
+        return Descent(start, lambda report: self._descend(problem, start, report, renewed))
 
     def _descend(
         self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any

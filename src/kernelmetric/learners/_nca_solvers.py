@@ -17,6 +17,7 @@ from kernelmetric.compute import (
     mine_softmax,
     nca_loss,
     nca_loss_on,
+    nearest_neighbors,
     product,
     take_rows,
     to_numpy,
@@ -38,14 +39,12 @@ _HALVINGS = 3
 _DRAWN_BYTES = 2**27  # of points that lie on many machines, for an iteration
 _FEWEST_DRAWN = 5_000
 _LEAST_BATCHES = 50  # fewer say too little about progress
+_MOST_HELD_OUT, _SHARE_HELD_OUT = 3_000, 0.1  # of the points, at most
+_PATIENCE = 10  # iterations without a better score
 
 
 class NCAProblem:
-    """Labelled points whose softmax neighbours should be of their own class.
-
-    Points are centred, rows sorted by class. ``pull`` weighs the squared norm of the map for each
-    point, beside ``reg``.
-    """
+    """Centred points, sorted by class, whose softmax neighbours should be of their own class."""
 
     def __init__(
         self,
@@ -167,11 +166,7 @@ def descend_truncated(
     *,
     eps: float,
 ) -> Found:
-    """L-BFGS over near pairs, listed anew after every round; the value at the end is exact.
-
-    A round that did not lower the certified objective met points that were not listed: it is
-    undone, and the next one is half as long.
-    """
+    """L-BFGS over near pairs, listed anew after every round; the value at the end is exact."""
     rough = problem.in_single() if in_single(problem.points, 1.0) else problem
     value, listed = rough.mine(L, eps)
     length, converged = _FIRST_ROUND, False
@@ -183,7 +178,7 @@ def descend_truncated(
             break  # no step leads to a finite value
         new_value, new_listed = rough.mine(minimum.x, eps)
         gained = value - new_value if np.isfinite(value) else np.inf
-        if gained < 0 and length > 1:
+        if gained < 0 and length > 1:  # it met points that were not listed: a shorter round
             length //= 2
             continue
         if listed is None and minimum.converged:
@@ -207,12 +202,7 @@ def descend_batches(
     random_state: Any,
     renewed: Callable[[], NCAProblem] | None = None,
 ) -> Found:
-    """Adam on batches, each a problem of its own.
-
-    An iteration is a pass over the points, several where a pass has fewer than fifty batches.
-    The step is halved when an iteration gained less than 0.1 %, and the third time it is the end.
-    Where the points are drawn from many more, every iteration has others (``renewed``).
-    """
+    """Adam on batches; the step is halved where it gains little, and the third time it ends."""
     rng = check_random_state(random_state)
     n = len(problem.codes)
     per_pass = max(1, n // int(batch_size))  # NumPy's small integers have no room for what follows
@@ -248,3 +238,45 @@ def descend_batches(
         if renewed is not None:
             problem = renewed()
     return *found, halved == _HALVINGS
+
+
+class HeldOut:
+    """How often the nearest of the other points is of the class of a point held out."""
+
+    def __init__(self, problem: NCAProblem, rows: np.ndarray, others: NCAProblem):
+        self.points, self.codes = take_rows(problem.points, rows), problem.codes[rows]
+        self.shares = None if problem.weights is None else problem.weights.shares[rows]
+        self.others = others
+        self.scores: list[float] = []
+        self.best: Any = None
+        self._best_at = 0
+
+    def __call__(self, L: np.ndarray) -> bool:
+        """Judge a map; True where the last ones brought nothing."""
+        E = product(self.others.points, like(L, self.others.points).T)
+        queries = product(self.points, like(L, self.points).T)
+        nearest = nearest_neighbors(E, 1, queries=queries)[0][:, 0]
+        score = float(np.average(self.others.codes[nearest] == self.codes, weights=self.shares))
+        if self.best is None or score >= self.scores[self._best_at]:
+            better = self.best is None or score > self.scores[self._best_at]
+            self.best = np.array(L)
+            self._best_at = len(self.scores) if better else self._best_at
+        self.scores.append(score)
+        return len(self.scores) - 1 - self._best_at >= _PATIENCE
+
+
+def held_back(problem: NCAProblem, random_state: Any) -> tuple[NCAProblem, HeldOut | None]:
+    """A problem without some points of each class, and these; None where no class can spare any."""
+    n = len(problem.codes)
+    # Rows are sorted by class: one of every so many.
+    step = max(int(np.ceil(1 / _SHARE_HELD_OUT)), n // _MOST_HELD_OUT)
+    # Without a random state the same ones every time: two fits of the same data are the same.
+    first = step // 2 if random_state is None else check_random_state(random_state).randint(step)
+    rows = np.arange(first, n, step)
+    counts = np.bincount(problem.codes)
+    rows = rows[counts[problem.codes[rows]] > 2]  # a class needs two to learn from
+    if not len(rows):
+        return problem, None
+    rest = np.setdiff1d(np.arange(n), rows)
+    learned = problem.subset(rest)
+    return learned, HeldOut(problem, rows, learned)

@@ -26,10 +26,7 @@ except ImportError:
 
 
 class Iterations:
-    """Record of an iterative fit: its loss curve, shown and reported as it grows.
-
-    ``attributes`` turns the optimiser's state into fitted attributes, for callbacks.
-    """
+    """Record of an iterative fit: its loss curve, shown and reported as it grows."""
 
     def __init__(self, estimator: Any, max_iter: int, attributes: Any, X: Any, y: Any):
         self.estimator = estimator

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from itertools import islice
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelmetric.compute import (
-    check_labels,
-    one_thread,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute import check_labels, one_thread, take_rows, to_numpy
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.learners._base import Learner, as_gram
-from kernelmetric.learners._checks import check_choice, check_number
+from kernelmetric.learners._checks import COUNT, Numbers
 from kernelmetric.learners._feature_rounds import (
     KERNELS,
     feature_rounds,
@@ -103,6 +98,13 @@ class RFM(Learner):
     True
     """
 
+    _takes_numbers = True
+    _allowed: ClassVar = {
+        "regression": tuple(KERNELS),
+        "max_iter": COUNT,
+        "max_samples": Numbers(Integral, low=_LEAST_ROWS),
+    }
+
     def __init__(
         self,
         n_components=None,
@@ -121,11 +123,6 @@ class RFM(Learner):
         self.max_samples = max_samples
         self.random_state = random_state
         self.class_weight = class_weight
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True  # targets may be numbers, several for each point
-        return tags
 
     def fit(self, X: Any, y: Any, *, gram: Any = None, sample_weight: Any = None) -> RFM:
         """Learn the map from points and their labels or targets.
@@ -182,12 +179,6 @@ class RFM(Learner):
         L = fits[-1].L
         L = L if rank >= Z.shape[1] else square_root(L.T @ L, rank)
         return fits[-1].gamma ** width * L
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self, "regression", tuple(KERNELS))
-        check_number(self, "max_iter", Integral, low=1)
-        check_number(self, "max_samples", Integral, low=_LEAST_ROWS)
 
     def _fit_bytes(self, n_samples: int, n_features: int) -> float:
         m, d = min(n_samples, int(self.max_samples)), n_features
