@@ -387,8 +387,8 @@ def test_the_best_score_is_the_one_in_bold(table, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     study = open_study(table, label="kind", **OPTIONS)
-    found = {"test": [0, 1], "notes": {"DNE": "a remark"}}
-    found["scores"] = {"Euclidean": [0.5], "DNE": [0.75]}
+    scores = {"Euclidean": [0.5], "DNE": [0.75]}
+    found = _fit.Found(scores, test=[0, 1], notes={"DNE": "a remark"})
     _fit._show(Talk(quiet=False, as_json=False), study, found)
     lines = capsys.readouterr().out.splitlines()
     assert "Accuracy on 2 rows held out:" in lines[0]

@@ -12,6 +12,7 @@ pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 import pandas as pd
 
 from kernelmetric.cli import _fit
+from kernelmetric.cli._models import unused_columns
 from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import build_metric, learner_classes, takes
 from kernelmetric.cli._study import open_study
@@ -176,7 +177,8 @@ def test_a_query_that_is_in_the_table_finds_itself_at_no_distance(table, model):
 
 
 def test_coordinates_carry_the_columns_that_are_not_used(table, model):
-    result = coordinates(model, pd.read_csv(table))
+    frame = pd.read_csv(table)
+    result = coordinates(model, frame, frame[unused_columns(model, frame)])
     assert list(result.columns) == ["tree", "unit", "kind", "z0", "z1"]
     assert len(result) == 60
 

@@ -9,24 +9,25 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+import click
 
-def cluster_options(function: Callable) -> Callable:
-    """Who does the work."""
-    import click
+from kernelmetric.cli._options import together
 
-    function = click.option(
-        "--workers",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Share the work among so many processes of this machine. It needs dask.",
-    )(function)
-    return click.option(
+cluster_options = together(
+    click.option(
         "--dask",
         "address",
         metavar="ADDRESS",
         help="Share the work among the workers of this Dask scheduler, such as tcp://host:8786. "
         "They must see the files under the same names.",
-    )(function)
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Share the work among so many processes of this machine. It needs dask.",
+    ),
+)
 
 
 @contextmanager

@@ -9,6 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import click
+from rich import box, progress
+from rich.console import Console
+from rich.table import Table
+
 from kernelmetric.report import STEERING, visible
 
 INTERRUPTED = 130  # what shells report of a program that Ctrl-C ended
@@ -44,8 +49,6 @@ def _json_value(value: Any) -> Any:
 
 def make_console(*, stderr: bool = False, quiet: bool = False, **options: Any) -> Any:
     """A console that takes no text for markup, for an emoji or for something to colour."""
-    from rich.console import Console
-
     plain: Any = {"markup": False, "emoji": False, "highlight": False}
     return Console(stderr=stderr, quiet=quiet, **plain, **options)
 
@@ -81,9 +84,6 @@ class Talk:
         self, title: str | None, columns: Sequence[tuple[str, Any]], rows: Iterable[Iterable[Any]]
     ) -> None:
         """Print a table of texts; each column comes with the side that it is aligned to."""
-        from rich import box
-        from rich.table import Table
-
         title = None if title is None else visible(title, most=_LONGEST)
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
         for name, justify in columns:
@@ -102,8 +102,6 @@ class Talk:
     def answer(self, result: dict[str, Any]) -> None:
         """Print the result as JSON, where that was asked for."""
         if self.as_json:
-            import click
-
             click.echo(json_text(result))
 
     @contextmanager
@@ -112,8 +110,6 @@ class Talk:
 
         With ``further=True`` it names the same step anew, which may take long.
         """
-        from rich import progress
-
         columns = (
             progress.SpinnerColumn(),
             progress.TextColumn("{task.description}", markup=False),
@@ -135,32 +131,30 @@ class Talk:
             yield begin
 
 
+class Refused(click.ClickException):
+    """Ends the program with a sentence and an exit code."""
+
+    def __init__(self, message: str, exit_code: int = 1):
+        super().__init__(message)
+        vars(self)["exit_code"] = exit_code  # click's types call it the class's
+
+
 @contextmanager
 def sentences(exit_code: int = 1) -> Iterator[None]:
     """Turn what may go wrong into a sentence and an exit code."""
-    import click
-
-    class Refused(click.ClickException):
-        """Ends the program with the exit code of the command."""
-
-    Refused.exit_code = exit_code
     try:
         yield
     except BrokenPipeError:  # the reader, such as head, has seen enough: click ends in silence
         raise
     except ImportError as error:  # a package that is optional
-        missing = Refused(str(error))
-        vars(missing)["exit_code"] = 2
-        raise missing from error
+        raise Refused(str(error), exit_code=2) from error
     except (ValueError, OSError, MemoryError) as error:
-        raise Refused(str(error) or type(error).__name__) from error
+        raise Refused(str(error) or type(error).__name__, exit_code) from error
 
 
 @contextmanager
 def spoken() -> Iterator[None]:
     """Let errors be shown as they are, and an interruption end in one sentence."""
-    import click
-
     try:
         yield
     except click.ClickException as error:
