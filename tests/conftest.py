@@ -6,6 +6,7 @@ new space is one line here. A test that names the fixture ``learner``, ``learner
 a fresh copy.
 """
 
+import gc
 import inspect
 import os
 import re
@@ -191,16 +192,35 @@ def untuned(monkeypatch):
     monkeypatch.setattr(_study, "baselines", plain)
 
 
+_NAMES = {}  # by identity, beside the object itself: an estimator takes a millisecond to print
+
+
+def _name(value):
+    """How a value reads, without memory addresses: they differ between workers."""
+    if id(value) not in _NAMES:
+        _NAMES[id(value)] = value, re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    return _NAMES[id(value)][1]
+
+
 def pytest_make_parametrize_id(config, val, argname):
-    """Name a test case by its value, without memory addresses: they differ between workers."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(val))
+    """Name a test case by its value."""
+    return _name(val)
 
 
 def _stable(value):
-    """How a parameter reads, without memory addresses."""
-    call = getattr(value, "func", None)  # a check of scikit-learn
-    text = f"{call.__name__} {value.keywords}" if hasattr(call, "__name__") else repr(value)
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+    """How a parameter reads; a check of scikit-learn by its name."""
+    call = getattr(value, "func", None)
+    return f"{call.__name__} {value.keywords}" if hasattr(call, "__name__") else _name(value)
+
+
+def pytest_collection():
+    """Nothing that is collected is garbage: neither now, nor for any test that looks for some."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before what -m leaves out is left out
