@@ -65,6 +65,13 @@ COUNT_OR_NONE = Numbers(Integral, low=1, words=(None,))
 PRICE = Numbers(Real, low=0, high=LARGEST)
 
 
+def check_number(
+    estimator: Any, name: str, kind: type, *, low: float, high: float = np.inf, above: bool = False
+) -> None:
+    """Refuse a parameter that is not a finite number of the kind from ``low`` to ``high``."""
+    Numbers(kind, low, high, above).check(estimator, name)
+
+
 def check_parameters(estimator: Any) -> None:
     """Refuse what the classes of a learner do not allow (``_allowed``): numbers, or words."""
     check_flags(estimator)
