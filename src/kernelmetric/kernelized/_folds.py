@@ -31,6 +31,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized
+from kernelmetric.kernelized._places import NotBetterWarning
 from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
@@ -105,9 +106,11 @@ class Trial:
             if getattr(space, "knows_labels", False):  # no two ranks share anything
                 learner, state = self.learner, fold.random_state
                 metrics = [candidate(learner, kernel, space, rank, state) for rank in ranks]
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", FarCellWarning)  # the last fit says it
-                    yield [self._judged(metric, X, y, X_new, y_new, fold) for metric in metrics]
+                with warnings.catch_warnings():  # the last fit says it
+                    warnings.simplefilter("ignore", FarCellWarning)
+                    warnings.simplefilter("ignore", NotBetterWarning)
+                    found = [self._judged(metric, X, y, X_new, y_new, fold) for metric in metrics]
+                yield found
                 continue
             path.space = space
             try:

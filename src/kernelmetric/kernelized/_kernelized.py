@@ -19,6 +19,7 @@ from kernelmetric.compute import (
     require_memory,
     streamed,
     unchanged_on_failure,
+    warn,
 )
 from kernelmetric.graphs import are_tuples
 from kernelmetric.kernelized._arguments import (
@@ -30,8 +31,13 @@ from kernelmetric.kernelized._arguments import (
 from kernelmetric.kernelized._delegation import NewPoints, in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
-from kernelmetric.kernelized._parts import check_parts, metric_tags
-from kernelmetric.kernelized._places import chosen_voters, fingerprint
+from kernelmetric.kernelized._parts import check_parts, is_auto, metric_tags
+from kernelmetric.kernelized._places import (
+    NotBetterWarning,
+    chosen_voters,
+    fingerprint,
+    worse_than_kernel,
+)
 from kernelmetric.kernelized._recipe import check_recipe, choose, used
 from kernelmetric.kernelized._supervision import (
     Supervision,
@@ -404,6 +410,11 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         with config_context(transform_output="default"):
             self.embedding_ = in_dtype_of(Z, self.learner_.transform(Z))
         self.n_neighbors_ = chosen_voters(self.embedding_, supervision.y, supervision.weights)
+        if not is_auto(self.kernel):
+            judged = (self.embedding_, supervision.y, supervision.weights)
+            said = worse_than_kernel(self.kernel_, X, *judged)
+            if said is not None:
+                warn(said, NotBetterWarning)
         self._training_table = fingerprint(X)
 
     def _streams(self) -> str | None:
