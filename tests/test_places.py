@@ -10,7 +10,12 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelmetric import KPCA, LDA, LMNN, MLKR, RBF, Kernelized, KernelizedCV
 from kernelmetric.compute import Weights
-from kernelmetric.kernelized._places import chosen_voters, fingerprint, kernel_neighbors
+from kernelmetric.kernelized._places import (
+    NotBetterWarning,
+    chosen_voters,
+    fingerprint,
+    kernel_neighbors,
+)
 from kernelmetric.metric import places_of
 
 
@@ -122,19 +127,19 @@ def ring(n: int = 160, classes: int = 8, seed: int = 0):
 )
 def test_a_metric_that_loses_what_its_kernel_had_says_so(kernel):
     X, y = ring()
-    with pytest.warns(UserWarning, match="not better than its kernel: share of wrong classes"):
+    with pytest.warns(NotBetterWarning, match="not better than its kernel: share of wrong classes"):
         Kernelized(LDA(n_components=1), kernel=kernel).fit(X, y)
 
 
 def test_a_gram_matrix_is_judged_by_its_own_distances():
     X, y = ring()
-    with pytest.warns(UserWarning, match="not better than its kernel"):
+    with pytest.warns(NotBetterWarning, match="not better than its kernel"):
         Kernelized(LDA(n_components=1), kernel="precomputed").fit(X @ X.T, y)
 
 
 def test_numbers_are_judged_by_their_squared_errors():
     X, _ = ring()
-    with pytest.warns(UserWarning, match="not better than its kernel: mean squared error"):
+    with pytest.warns(NotBetterWarning, match="not better than its kernel: mean squared error"):
         Kernelized(MLKR(n_components=1), kernel="rbf").fit(X, X)
 
 
@@ -155,3 +160,11 @@ def test_neighbours_by_a_kernel_are_those_of_its_feature_space():
     rows = np.array([3, 17, 39])
     found = kernel_neighbors(kernel, X, rows, 5)
     assert np.array_equal(found, np.argsort(D2[rows], axis=1)[:, :5])
+
+
+def test_of_the_candidates_of_a_search_only_the_best_says_so():
+    X, y = ring(96)
+    search = KernelizedCV(LDA(n_components=1), kernels=["rbf", "linear"], cv=2)
+    with pytest.warns(NotBetterWarning) as said:
+        search.fit(X, y)
+    assert len([one for one in said if one.category is NotBetterWarning]) == 1
