@@ -328,7 +328,7 @@ def check_whole(name: str, value: Any, *, least: int = 1, usual: int = 500) -> N
 
 def check_tol(value: Any) -> None:
     """Refuse what is neither None nor a relative cut-off."""
-    if value is not None and not (isinstance(value, Real) and 0 <= value < 1):
+    if value is not None and not (isinstance(value, Real) and 0 <= float(value) < 1):
         raise ValueError(
             f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at "
             "least 0 and below 1: try tol=None."
