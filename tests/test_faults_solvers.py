@@ -451,4 +451,3 @@ def test_blocks_of_pairs_change_no_sum(monkeypatch):
     M = whole.matrix(alpha)
     np.testing.assert_allclose(cut.matrix(alpha), M, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(cut.forms(M), whole.forms(M), rtol=1e-10)
-    np.testing.assert_allclose(cut.learned_forms(M), whole.learned_forms(M), rtol=1e-9, atol=1e-12)

@@ -221,8 +221,8 @@ def test_steps_in_single_precision_end_in_a_certificate_of_double(psd):
     size = np.abs(M).max()
     np.testing.assert_allclose(single.matrix(alpha), M, atol=1e-5 * size)
     exact = problem.forms(problem.metric(M))
-    np.testing.assert_allclose(problem.learned_forms(M), exact, atol=1e-12 * exact.max())
-    np.testing.assert_allclose(single.learned_forms(M), exact, atol=1e-5 * exact.max())
+    np.testing.assert_allclose(problem.forms(problem.metric(M)), exact, atol=1e-12 * exact.max())
+    np.testing.assert_allclose(single.forms(single.metric(M)), exact, atol=1e-5 * exact.max())
     found = solve_pairs(problem, solver="first-order", tol=1e-3, max_iter=3000)
     again = problem.solution(found.alpha, found.n_iter, 1e-3, found.solver).certificate
     assert found.converged

@@ -71,7 +71,8 @@ class RowTuples:
         Pairs, Triplets or Quadruplets
             In the order of the file.
         """
-        return cls(*cls._read(path), n_samples, faults=faults)
+        make: Any = cls
+        return make(*cls._read(path), n_samples, faults=faults)
 
     def take(self, chosen: Any) -> Self:
         """Some of the tuples, of the same points.

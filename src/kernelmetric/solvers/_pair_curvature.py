@@ -21,7 +21,6 @@ _DECIDED = 1e3  # a pair whose Θ exceeds its own curvature so much does without
 _MOST_PRODUCTS = 40
 _EXHAUSTED = 20  # products after which the formed inverse is not what it should be
 _WORTH_DIGITS = 10.0  # so many times the operations of a low rank
-_LONG = 2e9  # operations
 TILE_ROWS = 768  # differences of a tile, so that every thread has some
 
 
@@ -82,7 +81,6 @@ class Hessian:
         self.diagonal = np.maximum((self.scale * sizes) ** 2, 1e-300)  # where all weights are 1
         self.gram: np.ndarray | None = None
         self.n_products, self.solved = 0, True  # of the last solution, and whether they sufficed
-        self.dtype: Any = np.float64
         self.digits = False  # whether the last ones are needed, which a low rank loses
 
     def rows(self, X: np.ndarray) -> np.ndarray:
@@ -95,7 +93,7 @@ class Hessian:
         full[self.free] = x
         return self.root * self.problem.matrix(self.problem.upper * full)
 
-    def move_to(self, cone: Cone | None, theta: np.ndarray, *, rough: bool = False) -> None:
+    def move_to(self, cone: Cone | None, theta: np.ndarray) -> None:
         """Look at the curvature of another point, and form an inverse nearly right."""
         self.cone, self.theta = cone, theta
         self.some = np.flatnonzero(theta < _DECIDED * self.diagonal)
@@ -107,12 +105,9 @@ class Hessian:
         width = len(self.i)
         formed = n * n * (r if cone is None else np.sum(self.widths > 1e-5)) + n**3 / 3
         reduced = n * width**2 + width**3 / 3
-        self.digits = self.digits or (self.dtype == np.float64 and self.n_products > _EXHAUSTED)
+        self.digits = self.digits or self.n_products > _EXHAUSTED
         worth = _WORTH_DIGITS if self.digits else 1.0
         self.low_rank = (n > 600 and worth * reduced < formed) or n > MOST_DENSE
-        # Conjugate gradients make up for float32 where forming takes longer than a few products.
-        single = rough and cone is not None and n * width**2 > _LONG
-        self.dtype = np.float32 if single else np.float64
         if self.low_rank:
             small = self._small()
             small[np.diag_indices_from(small)] += 1.0
@@ -164,7 +159,7 @@ class Hessian:
         undecided = np.zeros(len(x))
         undecided[some] = x[some]
         E = self._turned(self.sum(undecided))
-        y = self.inverse((E[self.i, self.j] * self.widths).astype(self.dtype))
+        y = self.inverse(E[self.i, self.j] * self.widths)
         E = np.zeros_like(E)
         E[self.i, self.j] = 0.5 * y * self.widths
         x[some] -= self.rows(self._back(E + E.T))[some] / self.theta[some]
@@ -183,14 +178,14 @@ class Hessian:
         starts = np.flatnonzero(self.i == self.j)
 
         def square(rows: slice) -> np.ndarray:
-            F = np.zeros((width, len(size[rows])), dtype=self.dtype)
+            F = np.zeros((width, len(size[rows])))
             for sign, delta in self._parts(rows):
                 for k, first in enumerate(starts):  # coordinate k with those that follow
                     F[first : first + r - k] += delta[k:] * (sign * size[rows] * delta[k])
             return F @ F.T
 
         small = sum_rows(square, n, 6 * 8 * width, most=TILE_ROWS, flops=n * width**2)
-        return small * np.outer(self.widths, self.widths).astype(self.dtype)
+        return small * np.outer(self.widths, self.widths)
 
     def _formed(self) -> np.ndarray:
         """``F Ω Fᵀ`` of some pairs; without weights a part of what was formed once."""

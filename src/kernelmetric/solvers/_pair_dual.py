@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelmetric.compute import map_rows, sum_rows, worth_keeping
-from kernelmetric.solvers._symmetric import positive_eigenpairs, positive_part
+from kernelmetric.solvers._symmetric import positive_part
 
 _BLOCK_ROWS = 8192  # differences of so many pairs stay in the cache while they are used twice
 _GATHERED_ROWS = 1024  # fewer where rows are gathered: fresh memory would take longer than that
@@ -207,19 +207,6 @@ class PairDual:
 
         return self._of_pairs(form).astype(np.float64)
 
-    def learned_forms(self, M: np.ndarray) -> np.ndarray:
-        """Squared distances of all pairs under the metric that M stands for."""
-        if not self.psd or self._by_points:
-            return self.forms(self.metric(M))
-        values, V = positive_eigenpairs(M)
-        F = (V * np.sqrt(values)).astype(self.Z.dtype)
-
-        def form(block: slice) -> np.ndarray:  # |Fᵀδ|²: F has fewer columns than [M]₊
-            image = self.differences(block) @ F
-            return np.einsum("pi,pi->p", image, image)
-
-        return self._of_pairs(form).astype(np.float64)
-
     def metric(self, M: np.ndarray) -> np.ndarray:
         """The metric that M stands for: M itself, or its positive part."""
         return positive_part(M) if self.psd else M
@@ -328,10 +315,6 @@ class ComparisonDual(PairDual):
         """Differences of squared distances, ``εᵀ M ε - δᵀ M δ``, of all comparisons."""
         far, near = np.split(super().forms(M), 2)
         return far - near
-
-    def learned_forms(self, M: np.ndarray) -> np.ndarray:
-        """The same under the metric that M stands for."""
-        return self.forms(self.metric(M))
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,6 @@ _MOST_FLOPS = 3e10  # of one Newton step: about a second
 _MOST_FORMED = 2e9  # bytes of the matrices of a Newton step; the same on every machine
 _SHARP = 1e-9
 _FIRST_BARRIER = 0.03  # slopes of a first point, in mean squared distances times bounds
-_ROUGH = 1e-3  # μ above which an inverse in float32 is nearly as good
 _CORRECTIONS = 3  # of a Newton step, at most
 _FAR, _FURTHER = 0.9, 0.3  # a step so long needs none; so much longer shall a corrected one be
 _CHEAP = 5  # products of a solution: with more, a correction costs as much as a step
@@ -163,7 +162,7 @@ class _Newton:
             self.M, self.S = (V * values) @ V.T, (V * (0.5 * size / values)) @ V.T
         self.missing = self._missing()
         self._look()
-        self.hessian, self.rough = Hessian(problem, free, self.root), True
+        self.hessian = Hessian(problem, free, self.root)
 
     @property
     def beta(self) -> np.ndarray:
@@ -247,8 +246,7 @@ class _Newton:
         n, a, x, y, hessian = self.n, self.a, self.x, self.y, self.hessian
         cone = Cone(self.M, self.S) if self.problem.psd else None
         ratio = y / x
-        self.rough = self.rough and mu > _ROUGH and hessian.n_products <= 2 * _CHEAP
-        move_to(cone, ratio[:n] + ratio[n : 2 * n], rough=self.rough)
+        move_to(cone, ratio[:n] + ratio[n : 2 * n])
         precision = _SOLVED * mu
         share, u = 0.0, a
         if self.tied:

@@ -99,7 +99,7 @@ def first_order(
     y, My, momentum, step = x, Mx, 1.0, steps.longest()
     record, iteration = _Record(exact), 0
     for iteration in range(1, max_iter + 1):
-        gradient = problem.signs * (problem.learned_forms(My) - problem.d2)
+        gradient = problem.signs * (problem.forms(problem.metric(My)) - problem.d2)
         while True:
             candidate = steps.take(y, gradient, step)
             Mc = problem.matrix(candidate)

@@ -58,7 +58,7 @@ def smallest_eigenvectors(
     width = min(BLOCK, max(4, n_components))
     most = n_components + GUARD + _ROUNDS * width
     dense = len(order) <= _DENSE or 3 * most > len(order)
-    multiply = Deflated(A, _columns(null, len(order), "null")[order], far=not dense)
+    multiply = Deflated(A, _columns(null, len(order))[order], far=not dense)
     multiply.require_symmetry(rng)
     n, c = multiply.null.shape
     if not 1 <= n_components <= n - c:
@@ -66,15 +66,12 @@ def smallest_eigenvectors(
             f"Got n_components={n_components!r}, but expected from 1 to {n - c}: {n} rows less "
             f"{c} vectors projected out."
         )
-    if not tol > 0:
-        raise ValueError(f"Got tol={tol!r}, but expected a positive number: try 1e-6.")
-    begin = _columns(start, n, "start")[order]
     if dense:
         values, vectors, scale = _dense(A, multiply, n_components)
         tol = max(tol, n * np.finfo(np.float64).eps)  # LAPACK gives no more
     else:
         search = Davidson(A, multiply, n_components, width, most, rng)
-        values, vectors = search.run(begin, tol, max_iter)
+        values, vectors = search.run(_columns(start, n)[order], tol, max_iter)
         scale = search.scale
     residuals = to_numpy(column_norms(multiply(vectors) - vectors * multiply.here(values)))
     vectors = to_numpy(vectors)
@@ -118,14 +115,8 @@ def _dense(A: Any, multiply: Deflated, k: int) -> tuple[np.ndarray, np.ndarray, 
     return values, vectors, scale
 
 
-def _columns(vectors: Any, n: int, name: str) -> np.ndarray:
-    """An argument as finite float64 columns of n entries; none for None."""
+def _columns(vectors: Any, n: int) -> np.ndarray:
+    """Vectors as float64 columns of n entries; none for None."""
     if vectors is None:
         return np.empty((n, 0))
-    columns = np.asarray(vectors, dtype=np.float64)
-    columns = columns[:, None] if columns.ndim == 1 else columns
-    if columns.ndim != 2 or len(columns) != n or not np.all(np.isfinite(columns)):
-        raise ValueError(
-            f"Got {name} of shape {np.shape(vectors)}, but expected finite columns of {n} entries."
-        )
-    return columns
+    return np.asarray(vectors, dtype=np.float64).reshape(n, -1)

@@ -307,15 +307,14 @@ def refuse_indefinite(smallest: float, largest: float, *, rounding: float, singl
 
 def check_n_components(value: Any) -> None:
     """Refuse what is neither None, a positive integer nor a fraction between 0 and 1."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if value is None or (whole and int(value) >= 1):
-        return
-    if isinstance(value, Real) and not whole and 0 < float(value) < 1:
-        return
-    raise ValueError(
-        f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "
-        "fraction of the variance between 0 and 1: try n_components=None."
-    )
+    whole = isinstance(value, Integral)
+    count = whole and not isinstance(value, bool) and value >= 1
+    share = isinstance(value, Real) and not whole and 0 < float(value) < 1
+    if not (value is None or count or share):
+        raise ValueError(
+            f"Got n_components={value!r}, but expected None (full rank), a positive integer, or a "
+            "fraction of the variance between 0 and 1: try n_components=None."
+        )
 
 
 def check_whole(name: str, value: Any, *, least: int = 1, usual: int = 500) -> None:
@@ -328,7 +327,7 @@ def check_whole(name: str, value: Any, *, least: int = 1, usual: int = 500) -> N
 
 def check_tol(value: Any) -> None:
     """Refuse what is neither None nor a relative cut-off."""
-    if value is not None and not (isinstance(value, Real) and 0 <= value < 1):
+    if value is not None and not (isinstance(value, Real) and 0 <= float(value) < 1):
         raise ValueError(
             f"Got tol={value!r}, but expected None or a fraction of the largest eigenvalue, at "
             "least 0 and below 1: try tol=None."

@@ -21,7 +21,6 @@ from kernelmetric.compute import (
     within_budget,
     worth_keeping,
 )
-from kernelmetric.kernels import Kernel
 from kernelmetric.solvers import (
     OnSubspace,
     column_signs,
@@ -216,7 +215,12 @@ class KPCA(Space):
         trace = float(np.sum(norms, dtype=np.float64))
         # Iterations square what they multiply with K: in float32 that leaves the range soon.
         narrow = narrow and 1 / _WIDE_ENOUGH < trace < _WIDE_ENOUGH
-        _refuse_out_of_range(trace * (n if self.solver_ == "dense" else trace), self.kernel_)
+        if not np.isfinite(trace * (n if self.solver_ == "dense" else trace)):
+            raise ValueError(
+                f"Got values of {self.kernel_!r} so large that sums and squares of them are not "
+                "finite, but expected smaller ones: try rescaling the features, for instance with "
+                "StandardScaler."
+            )
         return CentredGram(
             self.kernel_,
             X,
@@ -278,11 +282,3 @@ class KPCA(Space):
             # The last of n eigenvalues hold the round-off of all n² entries.
             return max(relative * values[0], gram.n * eps * gram.trace, 0.0)
         return max(relative, 10 * eps) * max(values[0], 0.0)
-
-
-def _refuse_out_of_range(number: float, kernel: Kernel) -> None:
-    if not np.isfinite(number):
-        raise ValueError(
-            f"Got values of {kernel!r} so large that sums and squares of them are not finite, but "
-            "expected smaller ones: try rescaling the features, for instance with StandardScaler."
-        )
