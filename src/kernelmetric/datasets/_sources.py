@@ -100,7 +100,7 @@ def from_scikit_learn(entry: Entry) -> Served:
 # -- 3. OpenML ------------------------------------------------------------------------------------
 
 
-def from_openml(entry: Entry, *, download_if_missing: bool = True) -> Served:
+def from_openml(entry: Entry, download_if_missing: bool) -> Served:
     """Take the verified copy in scikit-learn's data home, else download, verify and keep it."""
     copy = entry.openml
     if copy is None:

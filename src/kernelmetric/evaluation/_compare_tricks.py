@@ -10,13 +10,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils.validation import check_consistent_length
 
-from kernelmetric.compute import (
-    check_labels,
-    nearest_neighbors,
-    over_rows,
-    squared_distances,
-    to_numpy,
-)
+from kernelmetric import compute
 from kernelmetric.graphs import discriminant_graph, laplacian
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import DNE
@@ -202,17 +196,17 @@ def compare_tricks(
 def _nearest(metric: Kernelized, X: Any, X_new: Any) -> np.ndarray:
     """The nearest training point of every new one, or of every training point among the others."""
     queries = None if X_new is None else metric.transform(X_new)
-    return nearest_neighbors(metric.transform(X), 1, queries=queries)[0][:, 0]
+    return compute.nearest_neighbors(metric.transform(X), 1, queries=queries)[0][:, 0]
 
 
 def _distance_gap(A: Any, B: Any) -> float:
-    A, B = to_numpy(A), to_numpy(B)
+    A, B = compute.to_numpy(A), compute.to_numpy(B)
 
     def gap_and_largest(rows: slice) -> tuple[float, float]:
-        first, second = (np.sqrt(squared_distances(E[rows], E)) for E in (A, B))
+        first, second = (np.sqrt(compute.squared_distances(E[rows], E)) for E in (A, B))
         return np.abs(first - second).max(), first.max()
 
-    gap, largest = np.max(over_rows(gap_and_largest, len(A), 4 * 8 * len(A)), axis=0)
+    gap, largest = np.max(compute.over_rows(gap_and_largest, len(A), 4 * 8 * len(A)), axis=0)
     return float(gap / (largest or 1.0))
 
 
@@ -227,5 +221,5 @@ def _problem_condition(kpca: Kernelized, trick: Kernelized, X: Any, y: Any) -> f
         return None
     K = trick.space_.gram_.matrix
     where = kpca.space_.transform(X) if kpca.neighbors == "feature" else np.asarray(X)
-    weights = discriminant_graph(where, check_labels(y, K), kpca.learner_.n_neighbors)
+    weights = discriminant_graph(where, compute.check_labels(y, K), kpca.learner_.n_neighbors)
     return _condition(linalg.eigvalsh(K @ (laplacian(weights) @ K)))

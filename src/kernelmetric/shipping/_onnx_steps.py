@@ -7,21 +7,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn import preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    OneHotEncoder,
-    RobustScaler,
-    StandardScaler,
-)
 
 from kernelmetric.shipping._maps import KernelValues, MetricMap, Waves, metric_map
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph
@@ -257,12 +249,12 @@ def _unchanged(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 _FORMULAS: dict[type, Callable[[Any, OnnxGraph, Columns], Columns]] = {
     ColumnTransformer: _columns,
     FeatureUnion: _union,
-    FunctionTransformer: _unchanged,
-    MaxAbsScaler: _to_largest,
-    MinMaxScaler: _to_range,
-    Normalizer: _normalized,
-    OneHotEncoder: _one_hot,
-    RobustScaler: _robust,
+    preprocessing.FunctionTransformer: _unchanged,
+    preprocessing.MaxAbsScaler: _to_largest,
+    preprocessing.MinMaxScaler: _to_range,
+    preprocessing.Normalizer: _normalized,
+    preprocessing.OneHotEncoder: _one_hot,
+    preprocessing.RobustScaler: _robust,
     SimpleImputer: _imputed,
-    StandardScaler: _standardized,
+    preprocessing.StandardScaler: _standardized,
 }
