@@ -32,10 +32,8 @@ class TrickComparison:
         The learner's objective at both ends (``loss_``); None where it keeps none.
     distance_gap : float
         Largest difference between the two learned distances, relative to the largest distance.
-    condition_gram : float
-        Condition number of K, the Gram matrix that the kernel trick has to invert.
-    condition_kept : float
-        The same for the part of K that the KPCA trick keeps.
+    condition_gram, condition_kept : float
+        Condition number of the Gram matrix K, and of the part that the KPCA trick keeps.
     condition_problem : float or None
         Condition number of K(D-W)K, the matrix of the kernel trick's eigenproblem; for DNE.
     agreement : float

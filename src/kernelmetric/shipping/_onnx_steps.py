@@ -95,9 +95,6 @@ def _lost(metric: Any, parts: MetricMap, working: str) -> float:
     return eps * float(lost / spread) if spread > 0 else 1.0
 
 
-# --- scalers ------------------------------------------------------------------------------------
-
-
 def _standardized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     scale = step.scale_ if step.with_std else None
     return _scaled(graph, x, step.mean_ if step.with_mean else None, scale)
@@ -143,9 +140,6 @@ def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     zero = graph.add("Equal", length, graph.constant(0.0))
     length = graph.add("Where", zero, graph.constant(1.0), length)
     return Columns(graph.add("Div", x.name, length), x.width)
-
-
-# --- what is missing, and what is a code --------------------------------------------------------
 
 
 def _imputed(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
@@ -208,9 +202,6 @@ def _no_numbers(step: Any) -> ValueError:
         f"Got {step!r}, which knows values that are no numbers: try exporting the metric alone, "
         "and encode text where the model is used."
     )
-
-
-# --- steps side by side -------------------------------------------------------------------------
 
 
 def _columns(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
