@@ -84,22 +84,21 @@ class TrickComparison:
         return f"<p>{escape(self.verdict)}</p><table>{rows}</table>"
 
     def _rows(self) -> list[tuple[str, str]]:
-        rows = []
-        if self.objectives is not None:
-            a, b = self.objectives
-            rows.append(("objective, KPCA trick and kernel trick", f"{a:.6g}, {b:.6g}"))
-        rows += [
-            ("largest difference of distances, relative", f"{self.distance_gap:.1e}"),
-            ("condition number of K", f"{self.condition_gram:.1e}"),
-            ("condition number of what KPCA keeps", f"{self.condition_kept:.1e}"),
+        """What was found, each with its numbers as a text."""
+        rows: list[tuple[str, str, Any]] = [
+            ("objective, KPCA trick and kernel trick", "{:.6g}, {:.6g}", self.objectives),
+            ("largest difference of distances, relative", "{:.1e}", self.distance_gap),
+            ("condition number of K", "{:.1e}", self.condition_gram),
+            ("condition number of what KPCA keeps", "{:.1e}", self.condition_kept),
+            ("condition number of K(D-W)K", "{:.1e}", self.condition_problem),
+            ("nearest neighbours that agree", "{:.1%}", self.agreement),
+            ("accuracy of the nearest neighbour", "{:.1%}, {:.1%}", self.accuracies),
         ]
-        if self.condition_problem is not None:
-            rows.append(("condition number of K(D-W)K", f"{self.condition_problem:.1e}"))
-        rows.append(("nearest neighbours that agree", f"{100 * self.agreement:.1f} %"))
-        if self.accuracies is not None:
-            a, b = self.accuracies
-            rows.append(("accuracy of the nearest neighbour", f"{100 * a:.1f} %, {100 * b:.1f} %"))
-        return rows
+        return [
+            (what, text.format(*np.atleast_1d(found)).replace("%", " %"))
+            for what, text, found in rows
+            if found is not None
+        ]
 
 
 def compare_tricks(
