@@ -1,10 +1,9 @@
-"""Checksums: of a file's bytes, and of a table's values whatever file they came in."""
+"""The checksum of a table's values, whatever file they came in."""
 
 import hashlib
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 _MISSING = np.iinfo(np.int64).min
 _BLOCK = 4096
@@ -19,12 +18,6 @@ class ChecksumError(ValueError):
     >>> issubclass(ChecksumError, ValueError)
     True
     """
-
-
-def file_digest(path: Path) -> str:
-    """Return the sha256 of a file, as hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def content_digest(X: ArrayLike, y: ArrayLike, *, decimals: int = 5) -> str:
@@ -59,14 +52,10 @@ def content_digest(X: ArrayLike, y: ArrayLike, *, decimals: int = 5) -> str:
     rows: list[bytes] = []
     for start in range(0, len(X), _BLOCK):
         block = slice(start, start + _BLOCK)
-        table = np.empty((len(X[block]), X.shape[1] + 1), dtype="<i8")
-        table[:, :-1] = _as_integers(X[block], decimals)
+        scaled = np.rint(X[block].astype(np.float64) * 10.0**decimals)
+        known = np.isfinite(scaled)
+        table = np.full((len(scaled), X.shape[1] + 1), _MISSING, dtype="<i8")
+        table[:, :-1][known] = scaled[known].astype(np.int64)
         table[:, -1] = y[block]
         rows.extend(hashlib.sha256(row.tobytes()).digest() for row in table)
     return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
-
-
-def _as_integers(X: NDArray, decimals: int) -> NDArray[np.int64]:
-    scaled = np.rint(X.astype(np.float64) * 10.0**decimals)
-    known = np.isfinite(scaled)
-    return np.where(known, np.where(known, scaled, 0.0).astype(np.int64), _MISSING)

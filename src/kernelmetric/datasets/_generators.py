@@ -31,10 +31,8 @@ def make_fig2_circles(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
-        The points.
-    y : ndarray of shape (n_samples,)
-        The classes, 0 and 1 in turn.
+    X, y : ndarray of shape (n_samples, 2) and of shape (n_samples,)
+        The points, and the classes, 0 and 1 in turn.
 
     References
     ----------
@@ -80,10 +78,8 @@ def make_fig2_hyperbolas(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
-        The points.
-    y : ndarray of shape (n_samples,)
-        The classes, 0 and 1 in turn.
+    X, y : ndarray of shape (n_samples, 2) and of shape (n_samples,)
+        The points, and the classes, 0 and 1 in turn.
 
     References
     ----------
@@ -127,10 +123,8 @@ def make_toy004(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 1 + n_irrelevant)
-        The points.
-    y : ndarray of shape (n_samples,)
-        The classes, 0 and 1 in turn.
+    X, y : ndarray of shape (n_samples, 1 + n_irrelevant) and of shape (n_samples,)
+        The points, and the classes, 0 and 1 in turn.
 
     References
     ----------
@@ -179,10 +173,8 @@ def make_checkerboard(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2 + n_noise)
-        The points, all coordinates in [0, 1).
-    y : ndarray of shape (n_samples,)
-        The classes, 0 and 1 in turn.
+    X, y : ndarray of shape (n_samples, 2 + n_noise) and of shape (n_samples,)
+        The points, all coordinates in [0, 1), and the classes, 0 and 1 in turn.
 
     Examples
     --------
@@ -236,10 +228,8 @@ def make_close_moons(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
-        The points.
-    y : ndarray of shape (n_samples,)
-        The classes, 0 and 1 in turn.
+    X, y : ndarray of shape (n_samples, 2) and of shape (n_samples,)
+        The points, and the classes, 0 and 1 in turn.
 
     References
     ----------

@@ -4,6 +4,7 @@ A source that cannot serve raises :class:`Unservable`, and the next one is tried
 serves *other* data raises :class:`ChecksumError`, and nothing else is tried.
 """
 
+import hashlib
 import logging
 import os
 import re
@@ -18,7 +19,7 @@ import numpy as np
 import sklearn.datasets
 from numpy.typing import NDArray
 
-from kernelmetric.datasets._content import ChecksumError, content_digest, file_digest
+from kernelmetric.datasets._content import ChecksumError, content_digest
 from kernelmetric.datasets._entry import Entry, OpenML
 
 logger = logging.getLogger(__name__)
@@ -39,9 +40,6 @@ class Served(NamedTuple):
     source: str
 
 
-# -- 1. the user's folder -------------------------------------------------------------------------
-
-
 def folder_of(data_home: str | os.PathLike | None) -> Path | None:
     """Return the user's folder: the argument, else the environment variable, else None."""
     home = data_home if data_home is not None else os.environ.get(DATA_VARIABLE)
@@ -59,33 +57,28 @@ def from_folder(entry: Entry, folder: Path | None) -> Served:
     path = folder / entry.file
     if not path.is_file():
         raise Unservable(f"{folder} holds no file {entry.file}")
-    got = file_digest(path)
+    got = hashlib.sha256(path.read_bytes()).hexdigest()
     if got != entry.sha256:
         raise ChecksumError(
             f"{path} is not the file that data set {entry.name!r} needs: expected sha256 "
             f"{entry.sha256}, got {got}. Replace the file, or take it away to try other sources."
         )
-    data, target, extras = _read_npz(path, entry) if path.suffix == ".npz" else _read_csv(path)
+    data, target, extras = _read(path, entry)
     if entry.target_codes:
         target = np.searchsorted(entry.target_codes, target)
     return Served(data, target.astype(np.int64), extras, f"file {path}, sha256 verified")
 
 
-def _read_npz(path: Path, entry: Entry) -> tuple[NDArray, NDArray, dict[str, NDArray]]:
-    with np.load(path, allow_pickle=False) as arrays:
-        extras = {key: arrays[key].astype(np.int64) for key in entry.extras}
-        return arrays["data"], arrays["target"], extras
-
-
-def _read_csv(path: Path) -> tuple[NDArray, NDArray, dict[str, NDArray]]:
+def _read(path: Path, entry: Entry) -> tuple[NDArray, NDArray, dict[str, NDArray]]:
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            extras = {key: arrays[key].astype(np.int64) for key in entry.extras}
+            return arrays["data"], arrays["target"], extras
     try:
         table = np.loadtxt(path, delimiter=",", skiprows=1)
     except ValueError:  # loadtxt is ten times faster, but refuses the empty fields of breast699
         table = np.genfromtxt(path, delimiter=",", skip_header=1)
     return np.ascontiguousarray(table[:, :-1]), table[:, -1], {}
-
-
-# -- 2. scikit-learn ------------------------------------------------------------------------------
 
 
 def from_scikit_learn(entry: Entry) -> Served:
@@ -97,10 +90,7 @@ def from_scikit_learn(entry: Entry) -> Served:
     return Served(bunch.data, bunch.target.astype(np.int64), {}, source)
 
 
-# -- 3. OpenML ------------------------------------------------------------------------------------
-
-
-def from_openml(entry: Entry, *, download_if_missing: bool = True) -> Served:
+def from_openml(entry: Entry, download_if_missing: bool) -> Served:
     """Take the verified copy in scikit-learn's data home, else download, verify and keep it."""
     copy = entry.openml
     if copy is None:
@@ -114,12 +104,8 @@ def from_openml(entry: Entry, *, download_if_missing: bool = True) -> Served:
             )
         arrays = _download(entry, copy)
         _keep(kept, *arrays)
-    data, target = arrays
-    source = (
-        f"OpenML data id {copy.data_id}, content verified; "
-        "rows in OpenML's order, which may differ from the file's"
-    )
-    return Served(data, target, {}, source)
+    source = f"OpenML data id {copy.data_id}, content verified; rows in OpenML's order"
+    return Served(*arrays, {}, source)
 
 
 def _read_kept(path: Path, copy: OpenML) -> tuple[NDArray, NDArray] | None:

@@ -35,16 +35,12 @@ class Trial(NamedTuple):
 
     Parameters
     ----------
-    method : str
-        Name of the method.
-    split : int
-        Number of the split, from 0.
+    method, split : str, int
+        Name of the method, and number of the split from 0.
     accuracy : float
         Fraction of the test rows that were predicted right; of numbers R².
-    seconds : float
-        Processor time of fit and prediction.
-    note : str
-        What the method warned about, or nothing.
+    seconds, note : float, str
+        Processor time of fit and prediction, and what the method warned about.
     estimator : estimator
         The fitted method.
     scores : ClassScores or None

@@ -73,8 +73,4 @@ def cluster_scores(predicted: Any, true: Any) -> ClusterScores:
         for size, where in zip(sizes, (rows, columns), strict=True)
     ]
     both = [(precision, recall), of_record]
-    return ClusterScores(*(number for p, r in both for number in (p, r, _f1(p, r))))
-
-
-def _f1(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return ClusterScores(*(n for p, r in both for n in (p, r, 2 * p * r / (p + r or 1.0))))

@@ -55,7 +55,8 @@ def measured(function: Callable[..., Any], *arguments: Any) -> Measured:
     >>> measured(max, 1.0, 2.0).value
     2.0
     """
-    _forget_peak()
+    with contextlib.suppress(OSError):  # let Linux count the peak of memory anew
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     begin = time.process_time()
     with one_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -74,13 +75,8 @@ def _in_a_line(message: str) -> str:
     return f"{' '.join(lines)}." if scores else message
 
 
-def _forget_peak() -> None:
-    """Let Linux count the peak of memory anew; elsewhere it is that of the process's life."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
 def _peak() -> float:
+    """The most memory since it was counted anew on Linux, elsewhere since the process began."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return round(int(status.partition("VmHWM:")[2].split()[0]) / 1024, 1)

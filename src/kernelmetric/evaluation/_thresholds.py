@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,13 +150,15 @@ def threshold_for(
         )
     if name == "precision":
         best = _for_precision(sample, value)
-        holds = _value_test(sample, _precision_at, value, z)
+        holds = partial(_may_have, _precision_at, sample, value, z)
     elif name == "recall":
         best = _for_recall(sample, value)
-        holds = _value_test(sample, _recall_at, value, z)
+        holds = partial(_may_have, _recall_at, sample, value, z)
     else:
-        best = _for_cost(sample, value)
-        holds = _cost_test(sample, best, value, z)
+        cuts, tpr, fpr = _rates(sample)
+        costs = value * (1 - sample.share) * fpr - sample.share * tpr
+        best = _below(cuts, np.argmin(costs))
+        holds = partial(_may_cost, best, sample, value, z)
     low, high = _range_of(sample.scores, best, holds)
     return Threshold(
         Estimate(best, low, high),
@@ -246,11 +249,6 @@ def _warn_of_few(name: str, wanted: float, sample: _Sample, expected: float) -> 
     )
 
 
-def _for_cost(sample: _Sample, cost: float) -> float:
-    cuts, tpr, fpr = _rates(sample)
-    return _below(cuts, np.argmin(cost * (1 - sample.share) * fpr - sample.share * tpr))
-
-
 def _below(cuts: np.ndarray, last: Any) -> float:
     """A threshold that accepts falling scores up to the last."""
     return -halfway(-cuts, last + 1)
@@ -302,36 +300,26 @@ def _record_variance(x: np.ndarray, records: np.ndarray) -> float:
     return float(sums @ sums - x @ x)
 
 
-Test = Callable[[float], bool]
+def _may_have(at: Callable, sample: _Sample, wanted: float, z: float, threshold: float) -> bool:
+    """Whether the wanted precision or recall may be that of a threshold."""
+    _, low, high = at(sample, threshold, z)
+    return bool(low <= wanted <= high)
 
 
-def _value_test(sample: _Sample, at: Callable, wanted: float, z: float) -> Test:
-    """Whether the wanted value may be that of a threshold."""
-
-    def holds(threshold: float) -> bool:
-        _, low, high = at(sample, threshold, z)
-        return bool(low <= wanted <= high)
-
-    return holds
-
-
-def _cost_test(sample: _Sample, best: float, cost: float, z: float) -> Test:
+def _may_cost(best: float, sample: _Sample, cost: float, z: float, threshold: float) -> bool:
     """Whether a threshold may cost no more than the best one."""
     same, share = sample.same, sample.share
     weight = np.where(same, -share / same.sum(), cost * (1 - share) / (~same).sum())
-    there = sample.scores >= best
-
-    def holds(threshold: float) -> bool:
-        x = weight * ((sample.scores >= threshold).astype(float) - there)
-        excess = x.sum()
-        for kind in (same, ~same):
-            x[kind] -= x[kind].mean()
-        return bool(excess <= z * np.sqrt(max(_record_variance(x, sample.records), x @ x)))
-
-    return holds
+    x = weight * ((sample.scores >= threshold).astype(float) - (sample.scores >= best))
+    excess = x.sum()
+    for kind in (same, ~same):
+        x[kind] -= x[kind].mean()
+    return bool(excess <= z * np.sqrt(max(_record_variance(x, sample.records), x @ x)))
 
 
-def _range_of(scores: np.ndarray, best: float, holds: Test) -> tuple[float, float]:
+def _range_of(
+    scores: np.ndarray, best: float, holds: Callable[[float], bool]
+) -> tuple[float, float]:
     """The lowest and the highest threshold that may be the true one, each a step further out."""
     cuts = np.unique(scores)
     if len(cuts) > _MOST_CUTS:

@@ -124,10 +124,8 @@ class PairVerifier(BaseEstimator):
         ----------
         X : array-like of shape (n_pairs, 2, n_features)
             The two points of every pair.
-        y : array-like of shape (n_pairs,)
-            1 or True where the pair is the same, 0, -1 or False where it is not.
-        sample_weight : array-like of shape (n_pairs,), default=None
-            What each pair counts.
+        y, sample_weight : array-like of shape (n_pairs,)
+            As in :meth:`calibrate`.
 
         Returns
         -------
@@ -159,10 +157,8 @@ class PairVerifier(BaseEstimator):
 
         Parameters
         ----------
-        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+        pairs, X : array-like
             As in :meth:`decision_pairs`.
-        X : array-like of shape (n_samples, n_features), default=None
-            The points that the pairs number.
 
         Returns
         -------
@@ -176,10 +172,8 @@ class PairVerifier(BaseEstimator):
 
         Parameters
         ----------
-        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+        pairs, X : array-like
             As in :meth:`decision_pairs`.
-        X : array-like of shape (n_samples, n_features), default=None
-            The points that the pairs number.
 
         Returns
         -------
@@ -201,14 +195,8 @@ class PairVerifier(BaseEstimator):
 
         Parameters
         ----------
-        pairs : Pairs, or array-like of shape (n_pairs, 2) or (n_pairs, 2, n_features)
+        pairs, X, y, sample_weight : array-like
             As in :meth:`calibrate`.
-        X : array-like of shape (n_samples, n_features), default=None
-            The points that the pairs number.
-        y : array-like of shape (n_pairs,), default=None
-            For arrays, which pairs are the same.
-        sample_weight : array-like of shape (n_pairs,), default=None
-            What each pair counts.
 
         Returns
         -------

@@ -97,9 +97,6 @@ def unpack(path: str | os.PathLike) -> Content:
     return Content(_parsed(members[TREE], TREE), arrays, manifest["versions"])
 
 
-# --- the archive --------------------------------------------------------------------------------
-
-
 def _members(stream: BinaryIO, size: int) -> dict[str, bytes]:
     if stream.read(4) != _FIRST_BYTES:
         raise SavedFileError(
@@ -191,9 +188,6 @@ def _checked_manifest(members: dict[str, bytes]) -> dict[str, Any]:
     return manifest
 
 
-# --- JSON ---------------------------------------------------------------------------------------
-
-
 def _json_bytes(tree: Any) -> bytes:
     return json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
@@ -239,9 +233,6 @@ def _integer(text: str) -> int:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-# --- arrays -------------------------------------------------------------------------------------
 
 
 def npy_bytes(array: np.ndarray) -> bytes:

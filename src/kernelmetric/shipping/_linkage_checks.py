@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelmetric.linkage import (
-    EqualKeys,
-    NearestPoints,
-    NearestText,
-    RecordComparison,
-    RecordLinker,
-    SortedNeighborhood,
-)
+from kernelmetric import linkage
 from kernelmetric.linkage._comparisons import KINDS
 from kernelmetric.linkage._evidence import N_LEVELS, Agreement, Doubt, MatchModel
 from kernelmetric.shipping._attributes import Attributes, Checks, Table, are_texts, is_count
 from kernelmetric.spaces import Space
 
-RULES = (EqualKeys, NearestPoints, NearestText, SortedNeighborhood)
-LINKAGE = (*RULES, RecordComparison, RecordLinker, Agreement, Doubt, MatchModel)
+RULES = (linkage.EqualKeys, linkage.NearestPoints, linkage.NearestText, linkage.SortedNeighborhood)
+LINKAGE = (*RULES, linkage.RecordComparison, linkage.RecordLinker, Agreement, Doubt, MatchModel)
 ATTRIBUTES: Table = {
     MatchModel: {Agreement: "agreement", Doubt: "doubt", Space: "space"},
-    RecordLinker: {RecordComparison: "comparison comparison_", MatchModel: "model_"},
+    linkage.RecordLinker: {
+        linkage.RecordComparison: "comparison comparison_",
+        MatchModel: "model_",
+    },
 }
 
 
@@ -104,9 +100,9 @@ def _check_linker(linker: Attributes) -> None:
 
 CHECKS: Checks = (
     (RULES, _check_rule),
-    (RecordComparison, _check_comparison),
+    (linkage.RecordComparison, _check_comparison),
     (Agreement, _check_agreement),
     (Doubt, _check_doubt),
     (MatchModel, _check_model),
-    (RecordLinker, _check_linker),
+    (linkage.RecordLinker, _check_linker),
 )

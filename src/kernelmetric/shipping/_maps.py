@@ -62,8 +62,7 @@ def metric_map(metric: Any) -> MetricMap:
     n_features = int(metric.n_features_in_)
     if isinstance(metric, Space):
         features, P, offset = _parts(metric)
-        P = np.eye(len(features.anchors)) if P is None else P  # type: ignore[union-attr]
-        return MetricMap(n_features, features, Affine(P, None if offset is None else -offset))
+        return MetricMap(n_features, features, Affine(P, -offset))
     space = getattr(metric, "space_", None)
     if space is None:
         return MetricMap(n_features, None, linear_map(metric))
@@ -78,8 +77,6 @@ def metric_map(metric: Any) -> MetricMap:
     L = inner.A
     row = np.zeros((1, L.shape[1])) if inner.c is None else -inner.c @ L
     features, P, offset = _parts(space)
-    if P is None:  # the basis is that of the anchors
-        return MetricMap(n_features, features, Affine(L, row))
     return MetricMap(n_features, features, Affine(P @ L, row - offset @ L))
 
 
@@ -128,12 +125,13 @@ def _wide(array: Any) -> np.ndarray:
     return to_numpy(array).astype(np.float64)
 
 
-def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray | None, np.ndarray | None]:
+def _parts(space: Any) -> tuple[KernelValues | Waves, np.ndarray, np.ndarray]:
     """Features of a space, and the matrix and row that make coordinates of them."""
     if not isinstance(space, Space):
         raise ValueError(f"Got the space {space!r}, but expected one of this library.")
-    if isinstance(space, KernelTrick):
-        return KernelValues(space.kernel_, anchors_of(space)), None, None
+    if isinstance(space, KernelTrick):  # the basis is that of the anchors
+        n = len(space.anchors_)
+        return KernelValues(space.kernel_, anchors_of(space)), np.eye(n), np.zeros((1, n))
     if getattr(space, "n_landmarks_", 0):
         raise ValueError(
             f"Got {space!r} fitted to so many points that it looks them up, but expected a space "

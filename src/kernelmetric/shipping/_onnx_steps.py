@@ -7,21 +7,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn import preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectorMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    OneHotEncoder,
-    RobustScaler,
-    StandardScaler,
-)
 
 from kernelmetric.shipping._maps import KernelValues, MetricMap, Waves, metric_map
 from kernelmetric.shipping._onnx_graph import Columns, OnnxGraph
@@ -103,9 +95,6 @@ def _lost(metric: Any, parts: MetricMap, working: str) -> float:
     return eps * float(lost / spread) if spread > 0 else 1.0
 
 
-# --- scalers ------------------------------------------------------------------------------------
-
-
 def _standardized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     scale = step.scale_ if step.with_std else None
     return _scaled(graph, x, step.mean_ if step.with_mean else None, scale)
@@ -151,9 +140,6 @@ def _normalized(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     zero = graph.add("Equal", length, graph.constant(0.0))
     length = graph.add("Where", zero, graph.constant(1.0), length)
     return Columns(graph.add("Div", x.name, length), x.width)
-
-
-# --- what is missing, and what is a code --------------------------------------------------------
 
 
 def _imputed(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
@@ -218,9 +204,6 @@ def _no_numbers(step: Any) -> ValueError:
     )
 
 
-# --- steps side by side -------------------------------------------------------------------------
-
-
 def _columns(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     taken = step._transformer_to_input_indices
     parts = [(name, inner, taken.get(name, [])) for name, inner, _ in step.transformers_]
@@ -257,12 +240,12 @@ def _unchanged(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 _FORMULAS: dict[type, Callable[[Any, OnnxGraph, Columns], Columns]] = {
     ColumnTransformer: _columns,
     FeatureUnion: _union,
-    FunctionTransformer: _unchanged,
-    MaxAbsScaler: _to_largest,
-    MinMaxScaler: _to_range,
-    Normalizer: _normalized,
-    OneHotEncoder: _one_hot,
-    RobustScaler: _robust,
+    preprocessing.FunctionTransformer: _unchanged,
+    preprocessing.MaxAbsScaler: _to_largest,
+    preprocessing.MinMaxScaler: _to_range,
+    preprocessing.Normalizer: _normalized,
+    preprocessing.OneHotEncoder: _one_hot,
+    preprocessing.RobustScaler: _robust,
     SimpleImputer: _imputed,
-    StandardScaler: _standardized,
+    preprocessing.StandardScaler: _standardized,
 }

@@ -8,18 +8,13 @@ NaN is allowed where a column without values leaves it.
 from __future__ import annotations
 
 import numpy as np
-from sklearn import preprocessing
+from sklearn import neighbors, preprocessing
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import (
-    KNeighborsClassifier,
-    KNeighborsRegressor,
-    NeighborhoodComponentsAnalysis,
-)
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from kernelmetric.shipping._attributes import Attributes, Checks, Table, is_count
@@ -53,9 +48,13 @@ ATTRIBUTES: Table = {
         "finite b": "intercept_",
     },
     LogisticRegression: {"finite b d": "coef_", "finite b": "intercept_", "any c": "classes_"},
-    KNeighborsClassifier: {"finite n r": "_fit_X", "any c": "classes_", "count<c n": "_y"},
-    KNeighborsRegressor: {"finite n r": "_fit_X"},
-    NeighborhoodComponentsAnalysis: {"finite r d": "components_"},
+    neighbors.KNeighborsClassifier: {
+        "finite n r": "_fit_X",
+        "any c": "classes_",
+        "count<c n": "_y",
+    },
+    neighbors.KNeighborsRegressor: {"finite n r": "_fit_X"},
+    neighbors.NeighborhoodComponentsAnalysis: {"finite r d": "components_"},
     SimpleImputer: {"any d": "statistics_", MissingIndicator: "indicator_"},
     MissingIndicator: {"count m": "features_"},
     preprocessing.OneHotEncoder: {bool: "_infrequent_enabled"},
@@ -74,7 +73,7 @@ NUMERIC = (
     PCA,
     TruncatedSVD,
     LinearDiscriminantAnalysis,
-    NeighborhoodComponentsAnalysis,
+    neighbors.NeighborhoodComponentsAnalysis,
 )
 
 
@@ -174,11 +173,11 @@ def _check_columns(composed: Attributes) -> None:
     composed.require(good, "_transformer_to_input_indices", f"columns below {d}")
 
 
-def _check_numbers_of_neighbors(neighbors: Attributes) -> None:
-    y = neighbors.get("_y")
-    if y is not None and "n" in neighbors.sides:
+def _check_targets(regressor: Attributes) -> None:
+    y = regressor.get("_y")
+    if y is not None and "n" in regressor.sides:
         kind = "finite n" if getattr(y, "ndim", 0) == 1 else "finite n k"
-        neighbors.array("_y", kind, np.asarray(y, dtype=np.float64))
+        regressor.array("_y", kind, np.asarray(y, dtype=np.float64))
 
 
 CHECKS: Checks = (
@@ -186,5 +185,5 @@ CHECKS: Checks = (
     (MissingIndicator, _check_indicator),
     ((Pipeline, FeatureUnion, ColumnTransformer), _check_steps),
     (ColumnTransformer, _check_columns),
-    (KNeighborsRegressor, _check_numbers_of_neighbors),
+    (neighbors.KNeighborsRegressor, _check_targets),
 )
