@@ -398,7 +398,10 @@ def refused(match, X, y, error=ValueError, **options):
             {"n_components": 4, "penalty": KernelPenalty("linear")},
             "from 1 to 3: 60 points in range",
         ),
-        ({"n_neighbors": 0}, "Got n_neighbors=0, but TransductiveDistance expected an integer >= 1"),
+        (
+            {"n_neighbors": 0},
+            "n_neighbors=0, but TransductiveDistance expected an integer >= 1",
+        ),
         ({"n_votes": 1.5}, "Got n_votes=1.5"),
         ({"cv": 1}, "Got cv=1, but TransductiveDistance expected an integer >= 2"),
         ({"penalty": "ridge"}, "Got penalty='ridge', but expected an object with geometry"),

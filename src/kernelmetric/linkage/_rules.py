@@ -16,7 +16,9 @@ from kernelmetric.linkage._ngrams import TextWeights, most_alike
 
 
 class Rule:
-    """Which records are worth a comparison; classes define ``_pairs``."""
+    """Which records are worth a comparison; classes define ``_pairs(left, right)``."""
+
+    _pairs: Any
 
     def pairs(self, left: Any, right: Any = None) -> np.ndarray:
         """The pairs of two tables, or of one.
@@ -33,14 +35,16 @@ class Rule:
         """
         return self._pairs(left, right)
 
-    def _pairs(self, left: Any, right: Any) -> np.ndarray:
-        raise NotImplementedError
-
 
 class NearestRule(Rule):
-    """For every record those nearest; classes define ``_points`` and ``_nearest``."""
+    """For every record those nearest.
 
-    n_neighbors: int
+    Classes define ``_points(left, right)``, the records of both tables as points, those of one
+    table twice, and ``_nearest(A, B, one=...)``: pairs of every point of A and the nearest of B.
+    """
+
+    _points: Any
+    _nearest: Any
 
     def _pairs(self, left: Any, right: Any) -> np.ndarray:
         A, B = self._points(left, right)
@@ -51,14 +55,6 @@ class NearestRule(Rule):
             asked = self._nearest(B, A, one=False)[:, ::-1]
             pairs = np.concatenate([self._nearest(A, B, one=False), asked])
         return np.unique(pairs, axis=0)
-
-    def _points(self, left: Any, right: Any) -> tuple[Any, Any]:
-        """The records of both tables as points; those of one table twice."""
-        raise NotImplementedError
-
-    def _nearest(self, A: Any, B: Any, *, one: bool) -> np.ndarray:
-        """Pairs of every point of A and the nearest of B, which is A itself where they are one."""
-        raise NotImplementedError
 
 
 class EqualKeys(Rule):

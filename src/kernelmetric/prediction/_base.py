@@ -24,7 +24,6 @@ from kernelmetric.compute import (
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, tags_of
 from kernelmetric.metric import refuse_signed
-from kernelmetric.prediction._combined import Combination
 from kernelmetric.prediction._cross_fit import (
     Fold,
     cross_fitted,
@@ -37,7 +36,6 @@ from kernelmetric.prediction._cross_fit import (
     unsettled,
 )
 from kernelmetric.prediction._held_out import Choice, Vote, found_in, held_out_scores
-from kernelmetric.prediction._linear import OWN, RIDGES, LinearScores, linear_scores, own_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     NUMBERS,
@@ -54,6 +52,14 @@ from kernelmetric.prediction._novelty import (
     kernel_distances,
     usual_kernel_distance,
 )
+from kernelmetric.prediction._scores import (
+    OWN,
+    RIDGES,
+    Combination,
+    LinearScores,
+    linear_scores,
+    own_scores,
+)
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
 _FOLDS = 5
@@ -62,9 +68,13 @@ _FOLDS = 5
 class MetricPredictor(CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
-    Classes that mix it in define ``_default_metric()``, ``_fit`` and ``_votes``.
+    Classes that mix it in define ``_default_metric()``, ``_fit(X, y, sample_weight)`` and
+    ``_votes(found, k, width, rows)``: what the first k neighbours, of some training points, say.
     """
 
+    _default_metric: Any
+    _fit: Any
+    _votes: Any
     _target: str  # what y has for every row
     _kept: np.ndarray | None
     _mass: np.ndarray | None
@@ -175,9 +185,6 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_faiss"}
 
-    def _default_metric(self) -> Any:
-        raise NotImplementedError
-
     def _given_metric(self) -> Any:
         return self._default_metric() if self.metric is None else self.metric
 
@@ -199,13 +206,6 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
                 f"Got index={self.index!r}, but expected None for an exact search, or what "
                 "faiss.index_factory makes: try 'HNSW32'."
             )
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        raise NotImplementedError
-
-    def _votes(self, found: Neighbors, k: int, width: float, rows: Any = slice(None)) -> np.ndarray:
-        """What the first k neighbours, among some of the training points, say of each point."""
-        raise NotImplementedError
 
     def _weighed(
         self, X: Any, sample_weight: Any

@@ -16,11 +16,10 @@ from kernelmetric.compute import refuse_text, refuse_unsaid, to_numpy, weighted_
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor
-from kernelmetric.prediction._combined import sum_of_numbers
 from kernelmetric.prediction._cross_fit import parts_of
 from kernelmetric.prediction._held_out import Choice, HeldOut
-from kernelmetric.prediction._linear import RIDGES
 from kernelmetric.prediction._neighbors import Neighbors, weighted_moments
+from kernelmetric.prediction._scores import RIDGES, sum_of_numbers
 
 _LARGEST = 1e150  # of a target: sums of squares of larger ones overflow
 _USUAL = np.array([0.5, 0.5])  # weights of neighbours and of linear scores, before any point spoke

@@ -99,9 +99,8 @@ def are_plain_numbers(texts: list[str]) -> bool:
 def writing_of(texts: list[str]) -> str:
     """How a column writes numbers.
 
-    "point", also for whole numbers; "comma"; "either", where every comma may stand before the
-    decimals or the last three digits; "grouped", with marks of thousands; "mixed", with points and
-    commas; "text" where most cells are no numbers.
+    "point", also for whole numbers; "comma"; "either", where each may be of decimals or thousands;
+    "grouped", with marks of thousands; "mixed", with both; "text" where most are no numbers.
     """
     if texts and are_plain_numbers(texts):
         return "point"

@@ -1,7 +1,6 @@
-"""The columns of a data frame: what each holds, as numbers or as text.
+"""The columns of a data frame, or of an array of objects: what each holds, as numbers or as text.
 
-Frames of pandas, polars and pyarrow come through narwhals, which is imported where one is read. An
-array of Python objects, or of text, is a table too: its columns are named x0, x1 and so on.
+Frames of pandas, polars and pyarrow come through narwhals, which is imported where one is read.
 """
 
 from __future__ import annotations
@@ -28,17 +27,13 @@ _EXACT = 2**53  # up to which floats hold all whole numbers
 
 
 class Column(NamedTuple):
-    """One column of a table.
-
-    Values are numbers with NaN for gaps, or text with None for gaps, also where ``levels`` order
-    it. ``lost`` is what to add to values whose digits a float cannot hold.
-    """
+    """One column of a table."""
 
     name: str
     kind: str
-    values: np.ndarray
-    levels: tuple[str, ...] = ()
-    lost: np.ndarray | None = None
+    values: np.ndarray  # numbers with NaN for gaps, or text with None
+    levels: tuple[str, ...] = ()  # the order of text
+    lost: np.ndarray | None = None  # what to add to values whose digits a float cannot hold
 
     @property
     def gaps(self) -> np.ndarray:

@@ -50,6 +50,7 @@ class Penalty(BaseEstimator):
     """What turns points, or a graph over them, into a Geometry; classes define ``_geometry``."""
 
     uses_graph = False
+    _geometry: Any
 
     def geometry(self, X: Any, W: Any) -> Geometry:
         """The penalty of points and of a graph over them.
@@ -67,9 +68,6 @@ class Penalty(BaseEstimator):
             Sparse where the graph is; of a kernel, in a basis of its range.
         """
         return self._geometry(X, W)
-
-    def _geometry(self, X: Any, W: Any) -> Geometry:
-        raise NotImplementedError
 
 
 class GraphLaplacian(Penalty):
