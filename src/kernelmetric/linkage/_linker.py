@@ -339,8 +339,7 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
     answers = np.asarray([] if same is None else same)
     if answers.shape != (len(rows),) or not np.all(np.isin(answers, (-1, 0, 1))):
         raise ValueError(
-            f"Got same={same!r} for {len(rows)} pairs, but expected for each 1 where it is a "
-            "match, 0 or -1 where it is not."
+            f"Got same={same!r} for {len(rows)} pairs, but expected 1, 0 or -1 for each of them."
         )
     answers = answers > 0
     ordered = rows if right is not None else np.sort(rows, axis=1)
@@ -349,8 +348,7 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
     doubted = distinct[(share > 0) & (share < 1)]
     if len(doubted):
         raise ValueError(
-            f"Got {len(doubted)} pairs that are said both to match and not to, such as "
-            f"{doubted[0].tolist()}: correct one."
+            f"Got {len(doubted)} pairs said to match and not to, such as {doubted[0].tolist()}."
         )
     return distinct, share > 0.5
 

@@ -139,8 +139,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
         if not whole or not 1 <= k <= len(self.embedding_):
             raise ValueError(
-                f"Got n_neighbors={k!r}, but expected an integer from 1 to "
-                f"{len(self.embedding_)}, the number of training points: try 5."
+                f"Got n_neighbors={k!r}, but expected an integer from 1 to {len(self.embedding_)}."
             )
         found = self._neighbors(embedded(self.metric_, X), int(k))
         kept = vars(self).get("_kept")  # where rows without weight were left out
@@ -193,13 +192,11 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             check_estimator(self, "metric", "Kernelized(LMNN())")
             if not hasattr(self.metric, "transform"):
                 raise ValueError(
-                    f"Got metric={self.metric!r}, which has no transform, but expected a metric: "
-                    "try Kernelized(LMNN())."
+                    f"Got metric={self.metric!r}, which has no transform: try Kernelized(LMNN())."
                 )
         if isinstance(self.cv, str) and not self._chooses_folds:
             raise ValueError(
-                f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter of "
-                "scikit-learn's: try 'auto'."
+                f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter."
             )
         if self.index is not None and not isinstance(self.index, str):
             raise ValueError(

@@ -170,8 +170,7 @@ def spread_of(numbers: np.ndarray, name: str) -> float:
     spread = width * float(np.nanstd(numbers / width))
     if spread < np.finfo(np.float64).tiny:
         raise TableError(
-            f"Got numbers in column {name!r} that differ by {width:.3g} or less, but expected "
-            "larger differences: use a smaller unit."
+            f"Got numbers in column {name!r} that differ by {width:.3g}: use a smaller unit."
         )
     return spread
 

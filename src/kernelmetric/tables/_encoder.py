@@ -94,8 +94,8 @@ class TableEncoder(TableTransformer):
         names = {part: tuple(chosen) for part, _, chosen in columns.transformers}
         if not set(names) <= {"numbers", "categories"}:
             raise TableError(
-                f"Got a transformer with the parts {', '.join(names)}, but expected one of a table "
-                "of numbers and categories: fit the model anew."
+                f"Got a transformer with the parts {', '.join(names)}, but expected numbers and "
+                "categories: fit the model anew."
             )
         encoder = cls(names.get("numbers", ()), names.get("categories", ()))
         encoder.columns_ = columns
@@ -177,10 +177,8 @@ class TableEncoder(TableTransformer):
         expected = {*self.numbers, *self.categories, *(self.unused or ())}
         extra = [str(name) for name in _as_table(X).frame.columns if name not in expected]
         if self.unused is not None and extra:
-            said.append(
-                f"{len(extra)} columns are unknown to the model and not used: "
-                f"{few(extra, show=str)}."
-            )
+            names = few(extra, show=str)
+            said.append(f"{len(extra)} columns are unknown to the model and not used: {names}.")
         return said
 
     def _read_numbers(self, name: str, table: Table) -> np.ndarray:
@@ -196,8 +194,7 @@ class TableEncoder(TableTransformer):
                 also = f" or {few(sorted(known))}" if known else ""
                 raise TableError(
                     f"Got {text!r} in column {name!r}, {table.place(i)}, but expected {expected}"
-                    f"{also}, as in the table that was learned from: correct the cell, or leave "
-                    "it empty where the number is missing."
+                    f"{also}, as in the table that was learned from: correct or empty the cell."
                 )
         for i in np.flatnonzero(np.abs(values) > _MOST).tolist()[:1]:
             raise TableError(

@@ -153,7 +153,9 @@ def open_table(path: str | os.PathLike) -> Table:
         if "pyarrow" not in str(error):
             raise
         raise TableError(NO_PYARROW) from error
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, _arrow_error()) as error:
+    except TableError:
+        raise
+    except (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile) as error:
         raise TableError(f"Cannot read {path}: {error}") from error
     _check(table.frame, path)
     return table
@@ -250,15 +252,6 @@ def _pandas() -> Any:
     return pandas
 
 
-def _arrow_error() -> type[Exception]:
-    """What pyarrow raises for a damaged file, where pyarrow is there."""
-    try:
-        from pyarrow import ArrowInvalid
-    except ImportError:
-        return EOFError
-    return ArrowInvalid
-
-
 def _open_text(path: Path) -> Table:
     data = path.read_bytes()
     data = gzip.decompress(data) if path.suffix == ".gz" else data
@@ -277,9 +270,8 @@ def _typed(column: Any) -> Any:
         return column
     there = column.notna()  # what is missing may be NaN, None or NA
     texts = column[there].tolist()
-    if not all(isinstance(text, str) for text in texts) or not are_plain_numbers(texts):
-        return column
-    if any(map(is_code, texts)):
+    plain = all(isinstance(text, str) for text in texts) and are_plain_numbers(texts)
+    if not plain or any(map(is_code, texts)):
         return column
     if len(texts) == len(column) and all(map(_WHOLE.fullmatch, texts)):
         return column.astype(np.int64)

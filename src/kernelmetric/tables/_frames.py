@@ -166,8 +166,7 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     if odd:
         raise TypeError(
             f"Got {type(odd[0]).__name__} objects in column {name!r}, but the argument must be a "
-            "string, a real number, a boolean or a date: turn it into columns of these, or leave "
-            "it out."
+            "string, a real number, a boolean or a date: turn it into columns of these."
         )
     return _checked(Column(name, NAMES, _texts(values)))
 
@@ -217,8 +216,7 @@ def _checked(column: Column) -> Column:
         top = np.nanmax(np.abs(column.values))
         raise ValueError(
             f"Got {f'{top:.3g}' if top < np.inf else 'infinity'} in column {column.name!r}, but "
-            f"expected numbers up to {_MOST:.2g}: leave the cell empty where the number is "
-            "missing, or use a larger unit."
+            f"expected numbers up to {_MOST:.2g}: empty the cell, or use a larger unit."
         )
     return column._replace(kind=NOTHING) if column.gaps.all() else column
 
@@ -249,10 +247,7 @@ def _microseconds(moment: dt.date) -> float:
 
 
 def _of_day(time: dt.time) -> float:
-    span = dt.timedelta(
-        hours=time.hour, minutes=time.minute, seconds=time.second, microseconds=time.microsecond
-    )
-    return span / dt.timedelta(microseconds=1)
+    return _microseconds(dt.datetime.combine(_EPOCH, time.replace(tzinfo=None)))
 
 
 _MOMENTS: tuple[tuple[str, Any, Any], ...] = (

@@ -43,8 +43,6 @@ def open_parts(paths: Iterable[str | Path], part_bytes: int = _PART_BYTES) -> li
         import pyarrow.parquet as pq
     except ImportError as error:
         raise TableError(NO_PYARROW) from error
-    from pyarrow import ArrowInvalid
-
     parts: list[Part] = []
     first: tuple[str, dict[str, str]] | None = None
     for path in _files(paths):
@@ -53,7 +51,7 @@ def open_parts(paths: Iterable[str | Path], part_bytes: int = _PART_BYTES) -> li
                 schema, metadata = file.schema_arrow, file.metadata
         except FileNotFoundError:
             raise TableError(f"There is no file {path}.") from None
-        except (OSError, ArrowInvalid) as error:
+        except (OSError, ValueError) as error:
             raise TableError(f"Cannot read {path} as Parquet: {error}") from error
         kinds = {field.name: _kind(field.type) for field in schema}
         if len(kinds) < len(schema):
@@ -139,8 +137,7 @@ def _require_alike(path: str, kinds: dict[str, str], model: str, wanted: dict[st
             f"{verb} {few(names)}" for verb, names in (("lacks", lacks), ("has", extra)) if names
         ]
         raise TableError(
-            f"Got {path}, which {' and '.join(said)} unlike {model}, but expected the same columns "
-            "in all files."
+            f"Got {path}, which {' and '.join(said)} unlike {model}, but expected the same columns."
         )
     for name, kind in kinds.items():
         if "nothing" not in (kind, wanted[name]) and kind != wanted[name]:

@@ -308,8 +308,7 @@ class TableSchema(TableTransformer):
         unnamed = known == [f"x{j}" for j in range(len(known))]
         if not isinstance(X, np.ndarray) or X.ndim != 2 or not unnamed:
             raise ValueError(
-                f"Got {type(X).__name__}, but expected a table with the columns {few(known)}, as "
-                "in fit: pass a data frame."
+                f"Got {type(X).__name__}, but expected a data frame with the columns {few(known)}."
             )
         if X.shape[1] != len(known):
             raise ValueError(
@@ -321,8 +320,7 @@ class TableSchema(TableTransformer):
         if column.kind in (expected, NOTHING) or {column.kind, expected} == {NAMES, ORDERED}:
             return
         raise ValueError(
-            f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in fit: "
-            "give it the type that it had there."
+            f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in fit."
         )
 
 

@@ -55,8 +55,7 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
         if len(fractions) and not np.isnan(values).any():
             raise TableError(
                 f"The column {label!r} holds numbers with fractions such as {texts[fractions[0]]}, "
-                "but expected classes: try --task regression to predict the numbers, another "
-                "column, or cut them into classes first."
+                "but expected classes: try --task regression, or another column."
             )
     y = np.array([class_name(text) for text in texts])
     classes, counts = np.unique(y, return_counts=True)
@@ -67,8 +66,7 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
     if len(classes) > len(y) / 2:
         raise TableError(
             f"The column {label!r} holds {len(classes)} different values in {len(y)} rows, but "
-            "expected classes of several rows each: is it the right column? Numbers are predicted "
-            "with --task regression."
+            "expected classes of several rows each: try --task regression, or another column."
         )
     notes = _left_out(rows, label)
     if counts.min() == 1:
@@ -115,10 +113,7 @@ def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
             "expected weights: finite numbers that are not negative. Zero leaves a row out."
         )
     if not w.any():
-        raise TableError(
-            f"The column {column!r} holds zero in all rows, but expected some weight: leave "
-            "--weights out, and all rows count alike."
-        )
+        raise TableError(f"The column {column!r} holds zero in all rows: leave --weights out.")
     return w
 
 
@@ -161,8 +156,7 @@ def targets_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray,
     n_values = len(np.unique(y))
     if n_values < 2:
         raise TableError(
-            f"The column {label!r} holds the same number in every row, but expected different "
-            "ones: nothing can be learned from it."
+            f"The column {label!r} holds the same number in every row: nothing can be learned."
         )
     notes = _left_out(rows, label)
     if n_values <= _FEW_VALUES:

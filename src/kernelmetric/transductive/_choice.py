@@ -74,8 +74,7 @@ def candidate_graphs(
         W = as_graph("neighbors" if of_neighbors else graph, points, size or 1)
         if not W.sum():
             raise ValueError(
-                "Got a graph without any weight between points, but expected some: try "
-                "graph='neighbors'."
+                "Got a graph without any weight between points: try graph='neighbors'."
             )
         yield Graph("neighbors" if of_neighbors else name, size, W)
         return
@@ -223,10 +222,10 @@ def check_n_components(n_components: Any, geometry: Geometry, n_samples: int) ->
     if n_components is None:
         return max(1, min(N_COMPONENTS, n_samples - 2, most))
     if n_components > most:
+        reason = "have no more directions" if geometry.basis is None else "in range(K)"
         raise ValueError(
             f"Got n_components={n_components!r}, but expected an integer from 1 to {most}: "
-            f"{n_samples} points "
-            + ("have no more directions." if geometry.basis is None else "in range(K).")
+            f"{n_samples} points {reason}."
         )
     return int(n_components)
 

@@ -118,15 +118,13 @@ def _known_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if str in kinds and len(kinds) > 1:
         others = ", ".join(sorted(kind.__name__ for kind in kinds - {str}))
         raise ValueError(
-            f"Got labels of text mixed with {others}, but expected one kind: try y.astype(str), "
-            "with None where unknown."
+            f"Got labels of text mixed with {others}, but expected one kind: try y.astype(str)."
         )
     made = [value for value in values if value in _TEXT_OF_UNKNOWN]
     if made:
         raise ValueError(
             f"Got the text {made[0]!r} as a label, but expected the number -1, None or NaN where "
-            "unknown: an array of text turns these into text. Try np.array([...], dtype=object); "
-            "if it is the name of a class, rename it."
+            "unknown: try np.array([...], dtype=object), or rename the class."
         )
     return known, np.array(values)
 

@@ -125,8 +125,7 @@ class WarpedPenalty(KernelPenalty):
         M = named(inner, _OF_A_GRAPH, "penalty", "geometry").geometry(X, W)
         if M.basis is not None:
             raise ValueError(
-                f"Got penalty={self.penalty!r} inside WarpedPenalty, but expected one of a graph: "
-                "try GraphLaplacian()."
+                f"Got penalty={self.penalty!r} inside WarpedPenalty, but expected one of a graph."
             )
         U: Any = alone.basis
         inside = U.T @ (M.matrix @ U)  # the basis is centred: no H needed
@@ -179,8 +178,7 @@ class IsomapPenalty(Penalty):
         kept = np.flatnonzero((values > _RELATIVE_CUT * values[-1]) & (values > 0))[::-1]
         if not len(kept):
             raise ValueError(
-                "Got points that are all at no distance along the graph, but Isomap expected some "
-                "apart: rescale the features, e.g. with StandardScaler."
+                "Got points all at no distance along the graph: rescale them with StandardScaler."
             )
         values, U = values[kept], U[:, kept]
         return Geometry(None, None, 1.0 / float(values.mean()), U, values)

@@ -124,10 +124,7 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     """
     given, A, B = A, _pictures(A, shape, sigma), _pictures(B, shape, sigma)
     if len(A) != len(B):
-        raise ValueError(
-            f"Got {len(A)} and {len(B)} images, but expected as many in A as in B: repeat the "
-            "shorter ones for all pairs."
-        )
+        raise ValueError(f"Got {len(A)} and {len(B)} images, but expected as many in A as in B.")
     dtype = np.result_type(A, B)
 
     def squared(rows: slice) -> np.ndarray:
