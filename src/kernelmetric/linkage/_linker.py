@@ -348,7 +348,7 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
     doubted = distinct[(share > 0) & (share < 1)]
     if len(doubted):
         raise ValueError(
-            f"Got {len(doubted)} pairs said to match and not to, such as {doubted[0].tolist()}."
+            f"Got {len(doubted)} pairs both to match and not to, such as {doubted[0].tolist()}."
         )
     return distinct, share > 0.5
 
