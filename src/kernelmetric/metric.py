@@ -206,10 +206,16 @@ def places_of(metric: Any, X: Any) -> Any:
     return getattr(metric, "places", metric.transform)(X)
 
 
-def refuse_signed(metric: Any) -> None:
-    """Refuse a metric whose squared distances may be negative: coordinates cannot hold them."""
+def innermost(metric: Any) -> Any:
+    """The last step of a pipeline, or what a search found best, down to the metric itself."""
     while isinstance(metric, Pipeline) or hasattr(metric, "best_estimator_"):
         metric = metric[-1] if isinstance(metric, Pipeline) else metric.best_estimator_
+    return metric
+
+
+def refuse_signed(metric: Any) -> None:
+    """Refuse a metric whose squared distances may be negative: coordinates cannot hold them."""
+    metric = innermost(metric)
     if _is_signed(metric) or _is_signed(getattr(metric, "learner_", None)):
         raise ValueError(
             f"Got {metric!r}, whose squared distances may be negative, but expected a metric that "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import nearest_neighbors, require_memory, to_numpy
+from kernelmetric.compute import nearest_neighbors, require_memory, to_numpy, warn
 from kernelmetric.learners._checks import check_number
 from kernelmetric.linkage._fields import Key, column_of, texts_of
 from kernelmetric.linkage._ngrams import TextWeights, most_alike
@@ -101,12 +100,10 @@ class EqualKeys(Rule):
         large = n_pairs > self.most
         if large.any():
             names = [key if isinstance(key, str) else "a function" for key in self.keys]
-            warnings.warn(
+            warn(
                 f"Left out {large.sum()} keys of {', '.join(names)} that more than "
                 f"most={self.most} pairs share, {n_pairs[large].sum()} pairs in all: add a "
-                "key, or raise most.",
-                UserWarning,
-                stacklevel=4,
+                "key, or raise most."
             )
         _require_pairs(int((n_own * n_other)[~large].sum()))
         sides = []

@@ -157,9 +157,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Minus the distance to the fifth nearest training point, divided by the median that
-            points which were left out have. The distance is that of the kernel, where the metric
-            has one, so it stops growing where the kernel is zero; otherwise the learned one.
+            Minus the distance to the fifth nearest training point, divided by the median of points
+            left out. The distance is that of the kernel, where the metric has one.
         """
         check_is_fitted(self)
         if has_kernel_distance(self.metric_):
@@ -218,11 +217,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     def _learn(
         self, X: Any, y: np.ndarray, *, classes: bool, sample_weight: np.ndarray | None = None
     ) -> list[Fold]:
-        """Fit the metric on the rows with weight; coordinates of points that metrics have not seen.
-
-        A metric whose space leaves points out gives them by its one fit. Of 500 points or fewer,
-        whose labels a kernel and a map that were chosen with them know, all is fitted in folds.
-        """
+        """Fit the metric on rows with weight; coordinates of points that metrics have not seen."""
         kept = None if self._kept is None else (self._kept, _num_samples(X))
         (X,) = indexable(rows_of(X, self._kept))
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
@@ -230,6 +225,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
+        # A metric whose space leaves points out gives them by its one fit. Of few points, whose
+        # labels a kernel that was chosen with them knows, all is fitted in folds.
         if self._chooses_folds and len(y) > FEW and leaves_out(metric):
             n_classes = int(np.max(y)) + 1 if classes else 0
             own = own_scores(metric, E, y, n_classes, self._mass)

@@ -88,11 +88,6 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
-    See Also
-    --------
-    MetricRegressor : The same for numbers.
-    PairVerifier : Whether two points are the same.
-
     Notes
     -----
     With folds a fit takes about 1 + 4/5 times ``cv`` fits of the metric, with the automatic space

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from kernelmetric.compute import map_rows, namespace, take_rows, to_numpy
 from kernelmetric.kernelized import Kernelized
+from kernelmetric.metric import innermost
 from kernelmetric.selection._ridge_kpca import without_ridge
 
 RANK = 5  # of the neighbour: one odd training point does not make others usual
@@ -22,7 +23,7 @@ _SAMPLE = 1000
 
 def has_kernel_distance(metric: Any) -> bool:
     """Whether a fitted metric has training points, or landmarks, and a kernel to compare with."""
-    inner = _last(metric)
+    inner = innermost(metric)
     if not isinstance(inner, Kernelized) or inner.kernel_.pairwise:
         return False
     return getattr(inner.space_, "anchors_", None) is not None
@@ -30,7 +31,7 @@ def has_kernel_distance(metric: Any) -> bool:
 
 def kernel_distances(metric: Any, X: Any) -> np.ndarray:
     """Distance in the kernel's feature space to the fifth nearest training point, or landmark."""
-    inner = _last(metric)
+    inner = innermost(metric)
     with config_context(transform_output="default"):
         while metric is not inner:
             if isinstance(metric, Pipeline):
@@ -43,17 +44,11 @@ def kernel_distances(metric: Any, X: Any) -> np.ndarray:
 
 def usual_kernel_distance(metric: Any) -> float:
     """Median of that distance over the training points, each of them left out."""
-    inner = _last(metric)
+    inner = innermost(metric)
     anchors = _anchors(inner)
     n = anchors.shape[0]
     some = np.linspace(0, n - 1, min(n, _SAMPLE)).round().astype(np.intp)
     return float(np.median(_to_anchors(inner, take_rows(anchors, some), RANK))) or 1.0
-
-
-def _last(metric: Any) -> Any:
-    while isinstance(metric, Pipeline) or hasattr(metric, "best_estimator_"):
-        metric = metric[-1] if isinstance(metric, Pipeline) else metric.best_estimator_
-    return metric
 
 
 def _anchors(inner: Any) -> Any:

@@ -79,10 +79,6 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
 
-    See Also
-    --------
-    MetricClassifier : The same for classes.
-
     Notes
     -----
     With folds a fit takes about 1 + 4/5 times ``cv`` fits of the metric, above 500 points by
@@ -199,12 +195,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
                 f"Got coverage={coverage!r}, but expected a number between 0 and 1: try 0.9."
             )
         mass = vars(self).get("_residual_mass")
-        if mass is None:
-            place = int(np.ceil((n + 1) * float(coverage) - 1e-9))
-        else:  # a new point counts one, as they do on average
-            ends = np.cumsum(mass)
-            needed = (ends[-1] + 1.0) * float(coverage)
-            place = int(np.searchsorted(ends, needed * (1 - 1e-12))) + 1
+        mass = np.ones(n) if mass is None else mass
+        needed = (np.sum(mass) + 1.0) * float(coverage)  # a new point counts one, as on average
+        place = int(np.searchsorted(np.cumsum(mass), needed * (1 - 1e-12))) + 1
         if place > n:
             raise ValueError(
                 f"Got coverage={coverage!r}, but {n} points held out can promise at most "

@@ -48,10 +48,6 @@ class TableEncoder(TableTransformer):
     columns_ : ColumnTransformer
         The fitted transformer of the columns that are used.
 
-    See Also
-    --------
-    plan_columns : Decides what the columns of a table are.
-
     Examples
     --------
     >>> import pandas as pd

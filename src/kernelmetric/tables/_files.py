@@ -93,10 +93,6 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
         With at least one row and one column, no two columns of one name. In a text file, a column
         is one of numbers if all its cells are, see :func:`typed`; all else is text.
 
-    See Also
-    --------
-    open_table : The cells as text, and sentences on how the file was read.
-
     Examples
     --------
     >>> import tempfile

@@ -7,14 +7,13 @@ its columns; what does not fit is refused, and what was never seen is told.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import FarCellWarning, far_cells
+from kernelmetric.compute import FarCellWarning, far_cells, warn
 from kernelmetric.tables._columns import (
     MOST_NAMES,
     SHOWN,
@@ -88,10 +87,6 @@ class TableSchema(TableTransformer):
     n_features_in_ : int
         Number of columns.
 
-    See Also
-    --------
-    Columns : A kernel on some columns of a table.
-
     Examples
     --------
     >>> import numpy as np
@@ -148,7 +143,7 @@ class TableSchema(TableTransformer):
         if self.notes_:
             far = np.any(self.limits_[:, 0] < self.limits_[:, 1])
             category = FarCellWarning if far else UserWarning
-            warnings.warn(" ".join(self.notes_), category, stacklevel=3)
+            warn(" ".join(self.notes_), category)
 
     def groups(self) -> np.ndarray:
         """The column of each feature, counted among those used.
@@ -194,7 +189,7 @@ class TableSchema(TableTransformer):
     def _features(self, X: Any) -> np.ndarray:
         features, said = self._encoded(X)
         if said:
-            warnings.warn(" ".join(said), UserWarning, stacklevel=4)
+            warn(" ".join(said))
         return features
 
     def _remarks(self, X: Any) -> list[str]:
@@ -219,7 +214,12 @@ class TableSchema(TableTransformer):
         columns = read_columns(X, [known[j] for j in self._used])
         parts = []
         for j, column in zip(self._used, columns, strict=True):
-            self._require_kind(j, column)
+            expected, both = self.kinds_[j], {column.kind, self.kinds_[j]}
+            if column.kind not in (expected, NOTHING) and both != {NAMES, ORDERED}:
+                raise ValueError(
+                    f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in "
+                    "fit: give it the type that it had there."
+                )
             part, more = self._encoded_column(j, column)
             parts.append(part)
             said += more
@@ -314,14 +314,6 @@ class TableSchema(TableTransformer):
             raise ValueError(
                 f"Got {X.shape[1]} columns, but expected {len(known)}, as in fit, in their order."
             )
-
-    def _require_kind(self, j: int, column: Column) -> None:
-        expected = self.kinds_[j]
-        if column.kind in (expected, NOTHING) or {column.kind, expected} == {NAMES, ORDERED}:
-            return
-        raise ValueError(
-            f"Got {column.kind} in column {column.name!r}, but expected {expected}, as in fit."
-        )
 
 
 def _numbers(column: Column, levels: list[str]) -> np.ndarray:

@@ -235,8 +235,7 @@ def warn_of_small_lam(lam: Any, least: float) -> None:
     if lam < least:
         warn(
             f"Got lam={lam!r}, but only from {least:.4g} on labels cannot take the embedding over: "
-            "try a larger lam, or 'auto'.",
-            UserWarning,
+            "try a larger lam, or 'auto'."
         )
 
 
@@ -303,7 +302,6 @@ def label_mass(E: np.ndarray, labelled: np.ndarray) -> np.ndarray:
     if 2 * captured > len(mass) and not labelled.all():  # there are others
         warn(
             f"{captured} of {len(mass)} eigenvectors live on the {int(labelled.sum())} labelled "
-            "points and say little of the others: try a larger lam, or cost='robust'.",
-            UserWarning,
+            "points and say little of the others: try a larger lam, or cost='robust'."
         )
     return mass

@@ -100,8 +100,7 @@ def _partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     if len(single):
         warn(
             f"Got a single label of {len(single)} class(es), such as {single[0]}: such a point "
-            "is only pushed away from others, with nothing to be drawn to.",
-            UserWarning,
+            "is only pushed away from others, with nothing to be drawn to."
         )
     return classes, codes
 

@@ -86,8 +86,8 @@ class KernelPenalty(Penalty):
 class WarpedPenalty(KernelPenalty):
     """Theorem 4: ``K⁺ + HMH``, a kernel warped by another penalty M.
 
-    The norm of the kernel's functions plus M of their values at the points. Eq. (7) of [1]_ is
-    solved in range(K), so that the embedding is a function, defined at new points too.
+    The norm of the kernel's functions plus M of their values at the points. Eq. (7) of Li, Yang
+    and Wang, ICML 2007, is solved in range(K): the embedding is defined at new points too.
 
     Parameters
     ----------
@@ -97,11 +97,6 @@ class WarpedPenalty(KernelPenalty):
         What M is; None is :class:`GraphLaplacian`.
     space : Space, default=None
         As in :class:`KernelPenalty`.
-
-    References
-    ----------
-    .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
-       dimensionality reduction", ICML 2007, section 2.3 and appendix.
 
     Examples
     --------

@@ -179,14 +179,12 @@ def warn_of_gaps(W: Any) -> None:
     if alone:
         warn(
             f"Got a graph in which {alone} point(s) have no neighbour: they are embedded at the "
-            "origin. Try more neighbours, or a wider kernel.",
-            UserWarning,
+            "origin. Try more neighbours, or a wider kernel."
         )
     joined = W if sparse.issparse(W) else sparse.csr_array(W > 0)  # SciPy takes 1e-9 for no edge
     parts = connected_components(joined, directed=False, return_labels=False) - alone
     if parts > 1:
         warn(
             f"Got a graph of {parts} connected components: the first {parts - 1} eigenvectors "
-            "may only tell these apart. Try a larger n_neighbors.",
-            UserWarning,
+            "may only tell these apart. Try a larger n_neighbors."
         )
