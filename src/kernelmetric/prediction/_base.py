@@ -39,17 +39,15 @@ from kernelmetric.prediction._held_out import Choice, Vote, found_in, held_out_s
 from kernelmetric.prediction._neighbors import (
     MOST,
     NUMBERS,
+    RANK,
     TEMPERATURES,
     Neighbors,
     faiss_index,
+    has_kernel_distance,
+    kernel_distances,
     nearest,
     nearest_by_faiss,
     spread,
-)
-from kernelmetric.prediction._novelty import (
-    RANK,
-    has_kernel_distance,
-    kernel_distances,
     usual_kernel_distance,
 )
 from kernelmetric.prediction._scores import (

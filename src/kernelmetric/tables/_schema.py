@@ -308,7 +308,7 @@ class TableSchema(TableTransformer):
         unnamed = known == [f"x{j}" for j in range(len(known))]
         if not isinstance(X, np.ndarray) or X.ndim != 2 or not unnamed:
             raise ValueError(
-                f"Got {type(X).__name__}, but expected a data frame with the columns {few(known)}."
+                f"Got {type(X).__name__}, but expected a table with the columns {few(known)}."
             )
         if X.shape[1] != len(known):
             raise ValueError(
