@@ -55,7 +55,7 @@ def labels_of(frame: pd.DataFrame, label: str) -> tuple[np.ndarray, np.ndarray, 
         if len(fractions) and not np.isnan(values).any():
             raise TableError(
                 f"The column {label!r} holds numbers with fractions such as {texts[fractions[0]]}, "
-                "but expected classes: try --task regression, or another column."
+                "but expected classes: try --task regression to predict the numbers."
             )
     y = np.array([class_name(text) for text in texts])
     classes, counts = np.unique(y, return_counts=True)
@@ -113,7 +113,7 @@ def weights_of(frame: pd.DataFrame, column: str) -> np.ndarray:
             "expected weights: finite numbers that are not negative. Zero leaves a row out."
         )
     if not w.any():
-        raise TableError(f"The column {column!r} holds zero in all rows: leave --weights out.")
+        raise TableError(f"The column {column!r} holds zero in all rows, but expected some weight.")
     return w
 
 
