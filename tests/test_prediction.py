@@ -35,9 +35,7 @@ from kernelmetric import (
     save,
 )
 from kernelmetric.prediction._classifier import _stacked
-from kernelmetric.prediction._combined import Combination, log_odds, sum_of_numbers
 from kernelmetric.prediction._cross_fit import Fold, parts_of, settled, splits_of
-from kernelmetric.prediction._linear import own_scores
 from kernelmetric.prediction._neighbors import (
     FaissIndex,
     Neighbors,
@@ -48,6 +46,7 @@ from kernelmetric.prediction._neighbors import (
     weighted_moments,
 )
 from kernelmetric.prediction._regressor import _HeldOut
+from kernelmetric.prediction._scores import Combination, log_odds, own_scores, sum_of_numbers
 from tested_learners import not_repeated_rows
 
 

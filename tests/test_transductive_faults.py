@@ -22,7 +22,7 @@ from kernelmetric.transductive import (
     _transductive,
 )
 from kernelmetric.transductive._choice import GRID, choose_lam, hidden_folds
-from kernelmetric.transductive._parameters import neighbors_among
+from kernelmetric.transductive._given import neighbors_among
 from kernelmetric.transductive._prior import interpolate
 
 LAM = 1e5  # beyond the floor of every penalty here

@@ -45,10 +45,7 @@ def candidate_pairs(left: Any, right: Any = None, rules: Sequence[Any] | None = 
     codes = np.empty(0, dtype=np.int64)
     for rule in [NearestText()] if rules is None else rules:
         if not hasattr(rule, "pairs"):
-            raise ValueError(
-                f"Got the rule {rule!r}, but expected one with pairs(left, right), such as "
-                "EqualKeys('name')."
-            )
+            raise ValueError(f"Got the rule {rule!r}, but expected one with pairs(left, right).")
         pairs = np.asarray(rule.pairs(left, right), dtype=np.int64)
         codes = np.union1d(codes, pairs[:, 0] * width + pairs[:, 1])
     return np.column_stack(np.divmod(codes, max(width, 1))).astype(np.intp)

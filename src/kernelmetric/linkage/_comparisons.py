@@ -91,8 +91,7 @@ class RecordComparison:
             raise ValueError(f"Got kinds {wrong}, but expected each one of {', '.join(KINDS)}.")
         if not kinds:
             raise ValueError(
-                "Got no column to compare, but expected at least one that both tables have and "
-                "that is not empty: name them in kinds=."
+                "Got no column to compare, but expected one that both tables have, not empty."
             )
         scales = {
             name: _scale(np.concatenate([_numbers(table, name) for table in (left, right)]))
@@ -255,8 +254,7 @@ def _numbers(table: Any, name: str) -> np.ndarray:
     lost = int(np.sum(np.isnan(numbers) & column.notna().to_numpy()))
     if len(numbers) - lost < _MOSTLY * len(numbers):
         raise ValueError(
-            f"Got {lost} values that are no numbers in the column {name!r} of kind 'number': try "
-            "'text' or 'code'."
+            f"Got {lost} values that are no numbers in the column {name!r} of kind 'number'."
         )
     return np.where(np.isinf(numbers), np.nan, numbers)
 
@@ -279,26 +277,26 @@ def _guessed(left: Any, right: Any) -> dict[str, str]:
         both = pd.concat([column_of(table, name).head(_LOOKED_AT) for table in (left, right)])
         if both.dtype.kind == "M":
             kinds[name] = "date"
-            continue
-        if both.dtype.kind == "f" and not is_whole(both):
+        elif both.dtype.kind == "f" and not is_whole(both):
             kinds[name] = "number"
-            continue
-        texts = [text for text in texts_of(both) if text is not None]
-        if texts:
+        elif texts := [text for text in texts_of(both) if text is not None]:
             kinds[name] = _kind_of(texts)
     return kinds
 
 
 def _kind_of(texts: list[str]) -> str:
-    n = len(texts)
-    if sum(map(bool, map(_DATE.fullmatch, texts))) > _MOSTLY * n:
+    n, distinct = len(texts), len(set(texts))
+
+    def mostly(test: Any) -> bool:
+        return sum(bool(test(text)) for text in texts) > _MOSTLY * n
+
+    if mostly(_DATE.fullmatch):
         return "date"
-    if sum("." in text and _is_number(text) for text in texts) > _MOSTLY * n:
+    if mostly(lambda text: "." in text and _is_number(text)):
         return "number"
-    distinct = len(set(texts))
     if distinct <= _FEW and n >= _RETURNS * distinct:
         return "category"
-    if sum(map(bool, map(_CODE.fullmatch, texts))) > _MOSTLY * n:
+    if mostly(_CODE.fullmatch):
         return "code"
     return "long_text" if sum(map(len, texts)) > _LONG * n else "text"
 

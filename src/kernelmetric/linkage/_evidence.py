@@ -144,8 +144,8 @@ def _with_weights(
     total, alike = evidence.sum(axis=1) + constant, _filled(S, doubt.alike)
     b, scale, w, v, g = corrected(total, evidence - doubt.evidence, alike, Z, same, offset)
     b += scale * constant - w @ doubt.evidence - share
-    g = g if space is not None else None
-    return MatchModel(found, doubt, found.match_share, float(b), scale + w, v, space, g)
+    expansion = (space, g) if space is not None else ()
+    return MatchModel(found, doubt, found.match_share, float(b), scale + w, v, *expansion)
 
 
 def _share_of(odds: np.ndarray, share: float) -> float:

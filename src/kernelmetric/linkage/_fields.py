@@ -22,8 +22,7 @@ def as_table(records: Any) -> Any:
         except UnicodeEncodeError:  # half of a surrogate pair: pandas keeps it as an object alone
             return pd.DataFrame(records, dtype=object).apply(_inferred)
     raise ValueError(
-        f"Got records of type {type(records).__name__}, but expected a data frame, or a list of "
-        "dictionaries: try read_table for a file."
+        f"Got records of type {type(records).__name__}, but expected a data frame or dictionaries."
     )
 
 

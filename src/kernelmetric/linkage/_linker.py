@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import map_rows
+from kernelmetric.compute import map_rows, warn
 from kernelmetric.graphs import Pairs
 from kernelmetric.linkage._candidates import candidate_pairs
 from kernelmetric.linkage._comparisons import RecordComparison, checked_pairs
@@ -74,11 +73,6 @@ class RecordLinker(BaseEstimator):
     labelled_probability_ : ndarray of shape (n_labelled,), or None
         For each labelled pair the probability from others that share no record with it, for
         thresholds. None where the labels are too few.
-
-    See Also
-    --------
-    kernelmetric.evaluation.threshold_for : Thresholds with intervals.
-    kernelmetric.evaluation.cluster_scores : Clusters beside the truth.
 
     References
     ----------
@@ -165,11 +159,9 @@ class RecordLinker(BaseEstimator):
                     f"the column {comparison.fields_[0]!r} alone cannot tell copies from values "
                     "that different records share"
                 )
-            warnings.warn(
+            warn(
                 f"Of {len(candidates)} candidates none is a match with a probability of 0.5: "
-                f"{cause}. Try more columns, or label pairs.",
-                UserWarning,
-                stacklevel=2,
+                f"{cause}. Try more columns, or label pairs."
             )
         return self
 
@@ -339,8 +331,7 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
     answers = np.asarray([] if same is None else same)
     if answers.shape != (len(rows),) or not np.all(np.isin(answers, (-1, 0, 1))):
         raise ValueError(
-            f"Got same={same!r} for {len(rows)} pairs, but expected for each 1 where it is a "
-            "match, 0 or -1 where it is not."
+            f"Got same={same!r} for {len(rows)} pairs, but expected 1, 0 or -1 for each of them."
         )
     answers = answers > 0
     ordered = rows if right is not None else np.sort(rows, axis=1)
@@ -349,8 +340,7 @@ def _labelled(pairs: Any, same: Any, left: Any, right: Any) -> tuple[np.ndarray,
     doubted = distinct[(share > 0) & (share < 1)]
     if len(doubted):
         raise ValueError(
-            f"Got {len(doubted)} pairs that are said both to match and not to, such as "
-            f"{doubted[0].tolist()}: correct one."
+            f"Got {len(doubted)} pairs both to match and not to, such as {doubted[0].tolist()}."
         )
     return distinct, share > 0.5
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import nearest_neighbors, require_memory, to_numpy
+from kernelmetric.compute import nearest_neighbors, require_memory, to_numpy, warn
 from kernelmetric.learners._checks import check_number
 from kernelmetric.linkage._fields import Key, column_of, texts_of
 from kernelmetric.linkage._ngrams import TextWeights, most_alike
 
 
 class Rule:
-    """Which records are worth a comparison; classes define ``_pairs``."""
+    """Which records are worth a comparison; classes define ``_pairs(left, right)``."""
+
+    _pairs: Any
 
     def pairs(self, left: Any, right: Any = None) -> np.ndarray:
         """The pairs of two tables, or of one.
@@ -33,14 +34,16 @@ class Rule:
         """
         return self._pairs(left, right)
 
-    def _pairs(self, left: Any, right: Any) -> np.ndarray:
-        raise NotImplementedError
-
 
 class NearestRule(Rule):
-    """For every record those nearest; classes define ``_points`` and ``_nearest``."""
+    """For every record those nearest.
 
-    n_neighbors: int
+    Classes define ``_points(left, right)``, the records of both tables as points, those of one
+    table twice, and ``_nearest(A, B, one=...)``: pairs of every point of A and the nearest of B.
+    """
+
+    _points: Any
+    _nearest: Any
 
     def _pairs(self, left: Any, right: Any) -> np.ndarray:
         A, B = self._points(left, right)
@@ -51,14 +54,6 @@ class NearestRule(Rule):
             asked = self._nearest(B, A, one=False)[:, ::-1]
             pairs = np.concatenate([self._nearest(A, B, one=False), asked])
         return np.unique(pairs, axis=0)
-
-    def _points(self, left: Any, right: Any) -> tuple[Any, Any]:
-        """The records of both tables as points; those of one table twice."""
-        raise NotImplementedError
-
-    def _nearest(self, A: Any, B: Any, *, one: bool) -> np.ndarray:
-        """Pairs of every point of A and the nearest of B, which is A itself where they are one."""
-        raise NotImplementedError
 
 
 class EqualKeys(Rule):
@@ -105,12 +100,10 @@ class EqualKeys(Rule):
         large = n_pairs > self.most
         if large.any():
             names = [key if isinstance(key, str) else "a function" for key in self.keys]
-            warnings.warn(
+            warn(
                 f"Left out {large.sum()} keys of {', '.join(names)} that more than "
                 f"most={self.most} pairs share, {n_pairs[large].sum()} pairs in all: add a "
-                "key, or raise most.",
-                UserWarning,
-                stacklevel=4,
+                "key, or raise most."
             )
         _require_pairs(int((n_own * n_other)[~large].sum()))
         sides = []

@@ -11,10 +11,8 @@ chosen on points that a metric has not seen::
     _base.py         what the two share: the fit, neighbours, novelty
     _held_out.py     what every choice says of the points held out
     _cross_fit.py    metrics that have not seen the points held out
-    _neighbors.py    neighbours among learned coordinates, exact or by faiss, and their weights
-    _linear.py       ridge regression on learned coordinates
-    _combined.py     how much each score counts
-    _novelty.py      how far a point is from all training points
+    _neighbors.py    neighbours among learned coordinates, exact or by faiss; novelty
+    _scores.py       ridge regression on learned coordinates; how much each score counts
 """
 
 from kernelmetric.prediction._classifier import MetricClassifier

@@ -24,7 +24,6 @@ from kernelmetric.compute import (
 from kernelmetric.kernelized._delegation import attribute_of
 from kernelmetric.kernelized._parts import check_estimator, tags_of
 from kernelmetric.metric import refuse_signed
-from kernelmetric.prediction._combined import Combination
 from kernelmetric.prediction._cross_fit import (
     Fold,
     cross_fitted,
@@ -37,22 +36,27 @@ from kernelmetric.prediction._cross_fit import (
     unsettled,
 )
 from kernelmetric.prediction._held_out import Choice, Vote, found_in, held_out_scores
-from kernelmetric.prediction._linear import OWN, RIDGES, LinearScores, linear_scores, own_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     NUMBERS,
+    RANK,
     TEMPERATURES,
     Neighbors,
     faiss_index,
+    has_kernel_distance,
+    kernel_distances,
     nearest,
     nearest_by_faiss,
     spread,
-)
-from kernelmetric.prediction._novelty import (
-    RANK,
-    has_kernel_distance,
-    kernel_distances,
     usual_kernel_distance,
+)
+from kernelmetric.prediction._scores import (
+    OWN,
+    RIDGES,
+    Combination,
+    LinearScores,
+    linear_scores,
+    own_scores,
 )
 
 FEW = 500  # points: with so few, a kernel that was chosen with a point knows its label
@@ -62,9 +66,13 @@ _FOLDS = 5
 class MetricPredictor(CollectionsMixin, BaseEstimator):
     """A metric, its training points in learned coordinates, and what neighbours there say.
 
-    Classes that mix it in define ``_default_metric()``, ``_fit`` and ``_votes``.
+    Classes that mix it in define ``_default_metric()``, ``_fit(X, y, sample_weight)`` and
+    ``_votes(found, k, width, rows)``: what the first k neighbours, of some training points, say.
     """
 
+    _default_metric: Any
+    _fit: Any
+    _votes: Any
     _target: str  # what y has for every row
     _kept: np.ndarray | None
     _mass: np.ndarray | None
@@ -129,8 +137,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
         if not whole or not 1 <= k <= len(self.embedding_):
             raise ValueError(
-                f"Got n_neighbors={k!r}, but expected an integer from 1 to "
-                f"{len(self.embedding_)}, the number of training points: try 5."
+                f"Got n_neighbors={k!r}, but expected an integer from 1 to {len(self.embedding_)}."
             )
         found = self._neighbors(embedded(self.metric_, X), int(k))
         kept = vars(self).get("_kept")  # where rows without weight were left out
@@ -148,9 +155,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Minus the distance to the fifth nearest training point, divided by the median that
-            points which were left out have. The distance is that of the kernel, where the metric
-            has one, so it stops growing where the kernel is zero; otherwise the learned one.
+            Minus the distance to the fifth nearest training point, divided by the median of points
+            left out. The distance is that of the kernel, where the metric has one.
         """
         check_is_fitted(self)
         if has_kernel_distance(self.metric_):
@@ -175,9 +181,6 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_faiss"}
 
-    def _default_metric(self) -> Any:
-        raise NotImplementedError
-
     def _given_metric(self) -> Any:
         return self._default_metric() if self.metric is None else self.metric
 
@@ -186,26 +189,17 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             check_estimator(self, "metric", "Kernelized(LMNN())")
             if not hasattr(self.metric, "transform"):
                 raise ValueError(
-                    f"Got metric={self.metric!r}, which has no transform, but expected a metric: "
-                    "try Kernelized(LMNN())."
+                    f"Got metric={self.metric!r}, which has no transform: try Kernelized(LMNN())."
                 )
         if isinstance(self.cv, str) and not self._chooses_folds:
             raise ValueError(
-                f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter of "
-                "scikit-learn's: try 'auto'."
+                f"Got cv={self.cv!r}, but expected 'auto', a number of folds, or a splitter."
             )
         if self.index is not None and not isinstance(self.index, str):
             raise ValueError(
                 f"Got index={self.index!r}, but expected None for an exact search, or what "
                 "faiss.index_factory makes: try 'HNSW32'."
             )
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        raise NotImplementedError
-
-    def _votes(self, found: Neighbors, k: int, width: float, rows: Any = slice(None)) -> np.ndarray:
-        """What the first k neighbours, among some of the training points, say of each point."""
-        raise NotImplementedError
 
     def _weighed(
         self, X: Any, sample_weight: Any
@@ -221,11 +215,7 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
     def _learn(
         self, X: Any, y: np.ndarray, *, classes: bool, sample_weight: np.ndarray | None = None
     ) -> list[Fold]:
-        """Fit the metric on the rows with weight; coordinates of points that metrics have not seen.
-
-        A metric whose space leaves points out gives them by its one fit. Of 500 points or fewer,
-        whose labels a kernel and a map that were chosen with them know, all is fitted in folds.
-        """
+        """Fit the metric on rows with weight; coordinates of points that metrics have not seen."""
         kept = None if self._kept is None else (self._kept, _num_samples(X))
         (X,) = indexable(rows_of(X, self._kept))
         if get_tags(self).input_tags.pairwise and not is_array_api_obj(X):
@@ -233,6 +223,8 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         metric = clone(self._given_metric())
         E = learned_coordinates(metric, X, y, sample_weight)
         refuse_signed(metric)
+        # A metric whose space leaves points out gives them by its one fit. Of few points, whose
+        # labels a kernel that was chosen with them knows, all is fitted in folds.
         if self._chooses_folds and len(y) > FEW and leaves_out(metric):
             n_classes = int(np.max(y)) + 1 if classes else 0
             own = own_scores(metric, E, y, n_classes, self._mass)

@@ -16,10 +16,10 @@ from kernelmetric.compute import check_labels, to_numpy, with_classes
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import NCA
 from kernelmetric.prediction._base import MetricPredictor
-from kernelmetric.prediction._combined import log_odds
 from kernelmetric.prediction._cross_fit import parts_of
 from kernelmetric.prediction._held_out import HeldOut
 from kernelmetric.prediction._neighbors import Neighbors, class_shares
+from kernelmetric.prediction._scores import log_odds
 
 _USUAL = np.array([0.3, 1.2])  # weights of log-votes and of linear scores, before any point spoke
 _LEAST_SHARE = 1e-12  # of a class without weight, or of a file that was altered
@@ -87,11 +87,6 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
-
-    See Also
-    --------
-    MetricRegressor : The same for numbers.
-    PairVerifier : Whether two points are the same.
 
     Notes
     -----

@@ -22,7 +22,7 @@ from kernelmetric.compute import take_rows, to_numpy
 from kernelmetric.kernelized import Kernelized, KernelizedCV, Recipe
 from kernelmetric.kernelized._candidates import checked_folds
 from kernelmetric.metric import Metric
-from kernelmetric.prediction._linear import LinearScores, own_scores
+from kernelmetric.prediction._scores import LinearScores, own_scores
 from kernelmetric.transductive import TransductiveDistance
 
 ENOUGH = 1000  # points held out: a handful of numbers is chosen on them

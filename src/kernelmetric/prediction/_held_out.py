@@ -8,10 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kernelmetric.prediction._combined import Combination
 from kernelmetric.prediction._cross_fit import Fold
-from kernelmetric.prediction._linear import OWN, left_out_scores, linear_scores
 from kernelmetric.prediction._neighbors import MOST, Neighbors, nearest, nearest_others
+from kernelmetric.prediction._scores import OWN, Combination, left_out_scores, linear_scores
 
 Vote = tuple[int, float]  # how many neighbours, and their width as a multiple of the spread
 
@@ -32,6 +31,7 @@ class HeldOut:
     """
 
     combine: ClassVar[Callable[..., Combination]]
+    stacked: ClassVar[Callable[..., np.ndarray]]
     truth: np.ndarray
     votes: Callable[[Vote], np.ndarray]
     gains: dict[Vote, np.ndarray]  # how good each vote is, point by point
@@ -59,10 +59,6 @@ class HeldOut:
     def mass_of(self, rows: Any) -> np.ndarray | None:
         """What some of the points count; None where all count alike."""
         return None if self.mass is None else self.mass[rows]
-
-    def stacked(self, votes: np.ndarray, lines: np.ndarray) -> np.ndarray:
-        """Votes beside linear scores."""
-        raise NotImplementedError
 
 
 def found_in(folds: list[Fold]) -> list[Neighbors]:

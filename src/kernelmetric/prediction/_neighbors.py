@@ -1,17 +1,28 @@
-"""Neighbours among learned coordinates, and what their distances make them weigh."""
+"""Neighbours among learned coordinates, what their distances make them weigh, and novelty.
+
+Learned coordinates of a kernel cannot say how far a point is from all others: far from them an RBF
+kernel is zero, and all such points lie at one place. The kernel's own distance can.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import config_context
+from sklearn.pipeline import Pipeline
 
-from kernelmetric.compute import nearest_neighbors
+from kernelmetric.compute import map_rows, namespace, nearest_neighbors, take_rows, to_numpy
+from kernelmetric.kernelized import Kernelized
 from kernelmetric.kernelized._places import other_neighbors
+from kernelmetric.metric import innermost
+from kernelmetric.selection._ridge_kpca import without_ridge
 
 MOST = 100  # neighbours that may vote
 NUMBERS = (5, 10, 20, 50, MOST)
 TEMPERATURES = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 3.0)
+RANK = 5  # of the neighbour: one odd training point does not make others usual
+_SAMPLE = 1000
 _ROUNDING = 2 * float(np.finfo(np.float32).eps)  # of sums of squares in float32, relative
 # Ties and near ties: what is nothing beside a squared distance, and beside the narrowest width.
 _NO_MATTER, _NO_VOTE = 1e-4, 1e-5
@@ -142,3 +153,55 @@ def weighted_moments(
     mean = np.sum(weights * values, axis=1) / total
     variance = np.sum(weights * (values - mean[:, None]) ** 2, axis=1) / total
     return mean, np.sqrt(variance)
+
+
+def has_kernel_distance(metric: Any) -> bool:
+    """Whether a fitted metric has training points, or landmarks, and a kernel to compare with."""
+    inner = innermost(metric)
+    if not isinstance(inner, Kernelized) or inner.kernel_.pairwise:
+        return False
+    return getattr(inner.space_, "anchors_", None) is not None
+
+
+def kernel_distances(metric: Any, X: Any) -> np.ndarray:
+    """Distance in the kernel's feature space to the fifth nearest training point, or landmark."""
+    inner = innermost(metric)
+    with config_context(transform_output="default"):
+        while metric is not inner:
+            if isinstance(metric, Pipeline):
+                X = metric[:-1].transform(X) if len(metric.steps) > 1 else X
+                metric = metric[-1]
+            else:
+                metric = metric.best_estimator_
+        return _to_anchors(inner, inner._checked(X), RANK - 1)
+
+
+def usual_kernel_distance(metric: Any) -> float:
+    """Median of that distance over the training points, each of them left out."""
+    inner = innermost(metric)
+    anchors = _anchors(inner)
+    n = anchors.shape[0]
+    some = np.linspace(0, n - 1, min(n, _SAMPLE)).round().astype(np.intp)
+    return float(np.median(_to_anchors(inner, take_rows(anchors, some), RANK))) or 1.0
+
+
+def _anchors(inner: Any) -> Any:
+    """Training points; of many, the landmarks."""
+    anchors = inner.space_.anchors_
+    return anchors[: getattr(inner.space_, "n_landmarks_", 0) or anchors.shape[0], :]
+
+
+def _to_anchors(inner: Any, X: Any, rank: int) -> np.ndarray:
+    kernel, _, _ = without_ridge(inner.kernel_)
+    anchors = _anchors(inner)
+    own = kernel.diag(anchors)
+    place = min(rank, anchors.shape[0] - 1)
+
+    def work(rows: slice) -> np.ndarray:
+        block = X[rows, :]
+        xp = namespace(own)
+        squares = xp.reshape(kernel.diag(block), (-1, 1)) + own - 2.0 * kernel(block, anchors)
+        return np.partition(to_numpy(squares), place, axis=1)[:, place]
+
+    squares = map_rows(work, X.shape[0], 4 * 8 * anchors.shape[0])
+    return np.sqrt(np.maximum(squares, 0.0)).astype(np.float64)

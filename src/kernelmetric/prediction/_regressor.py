@@ -16,11 +16,10 @@ from kernelmetric.compute import refuse_text, refuse_unsaid, to_numpy, weighted_
 from kernelmetric.kernelized import Kernelized
 from kernelmetric.learners import MLKR
 from kernelmetric.prediction._base import MetricPredictor
-from kernelmetric.prediction._combined import sum_of_numbers
 from kernelmetric.prediction._cross_fit import parts_of
 from kernelmetric.prediction._held_out import Choice, HeldOut
-from kernelmetric.prediction._linear import RIDGES
 from kernelmetric.prediction._neighbors import Neighbors, weighted_moments
+from kernelmetric.prediction._scores import RIDGES, sum_of_numbers
 
 _LARGEST = 1e150  # of a target: sums of squares of larger ones overflow
 _USUAL = np.array([0.5, 0.5])  # weights of neighbours and of linear scores, before any point spoke
@@ -79,10 +78,6 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         Number of features seen in fit.
     feature_names_in_ : ndarray of str
         Names of the features seen in fit, where X had any.
-
-    See Also
-    --------
-    MetricClassifier : The same for classes.
 
     Notes
     -----
@@ -200,12 +195,9 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
                 f"Got coverage={coverage!r}, but expected a number between 0 and 1: try 0.9."
             )
         mass = vars(self).get("_residual_mass")
-        if mass is None:
-            place = int(np.ceil((n + 1) * float(coverage) - 1e-9))
-        else:  # a new point counts one, as they do on average
-            ends = np.cumsum(mass)
-            needed = (ends[-1] + 1.0) * float(coverage)
-            place = int(np.searchsorted(ends, needed * (1 - 1e-12))) + 1
+        mass = np.ones(n) if mass is None else mass
+        needed = (np.sum(mass) + 1.0) * float(coverage)  # a new point counts one, as on average
+        place = int(np.searchsorted(np.cumsum(mass), needed * (1 - 1e-12))) + 1
         if place > n:
             raise ValueError(
                 f"Got coverage={coverage!r}, but {n} points held out can promise at most "

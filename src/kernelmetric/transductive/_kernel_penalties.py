@@ -86,8 +86,8 @@ class KernelPenalty(Penalty):
 class WarpedPenalty(KernelPenalty):
     """Theorem 4: ``K⁺ + HMH``, a kernel warped by another penalty M.
 
-    The norm of the kernel's functions plus M of their values at the points. Eq. (7) of [1]_ is
-    solved in range(K), so that the embedding is a function, defined at new points too.
+    The norm of the kernel's functions plus M of their values at the points. Eq. (7) of Li, Yang
+    and Wang, ICML 2007, is solved in range(K): the embedding is defined at new points too.
 
     Parameters
     ----------
@@ -97,11 +97,6 @@ class WarpedPenalty(KernelPenalty):
         What M is; None is :class:`GraphLaplacian`.
     space : Space, default=None
         As in :class:`KernelPenalty`.
-
-    References
-    ----------
-    .. [1] Li, Yang and Wang, "A transductive framework of distance metric learning by spectral
-       dimensionality reduction", ICML 2007, section 2.3 and appendix.
 
     Examples
     --------
@@ -125,8 +120,7 @@ class WarpedPenalty(KernelPenalty):
         M = named(inner, _OF_A_GRAPH, "penalty", "geometry").geometry(X, W)
         if M.basis is not None:
             raise ValueError(
-                f"Got penalty={self.penalty!r} inside WarpedPenalty, but expected one of a graph: "
-                "try GraphLaplacian()."
+                f"Got penalty={self.penalty!r} inside WarpedPenalty, but expected one of a graph."
             )
         U: Any = alone.basis
         inside = U.T @ (M.matrix @ U)  # the basis is centred: no H needed
@@ -179,8 +173,7 @@ class IsomapPenalty(Penalty):
         kept = np.flatnonzero((values > _RELATIVE_CUT * values[-1]) & (values > 0))[::-1]
         if not len(kept):
             raise ValueError(
-                "Got points that are all at no distance along the graph, but Isomap expected some "
-                "apart: rescale the features, e.g. with StandardScaler."
+                "Got points all at no distance along the graph: rescale them with StandardScaler."
             )
         values, U = values[kept], U[:, kept]
         return Geometry(None, None, 1.0 / float(values.mean()), U, values)

@@ -50,6 +50,7 @@ class Penalty(BaseEstimator):
     """What turns points, or a graph over them, into a Geometry; classes define ``_geometry``."""
 
     uses_graph = False
+    _geometry: Any
 
     def geometry(self, X: Any, W: Any) -> Geometry:
         """The penalty of points and of a graph over them.
@@ -67,9 +68,6 @@ class Penalty(BaseEstimator):
             Sparse where the graph is; of a kernel, in a basis of its range.
         """
         return self._geometry(X, W)
-
-    def _geometry(self, X: Any, W: Any) -> Geometry:
-        raise NotImplementedError
 
 
 class GraphLaplacian(Penalty):
@@ -181,14 +179,12 @@ def warn_of_gaps(W: Any) -> None:
     if alone:
         warn(
             f"Got a graph in which {alone} point(s) have no neighbour: they are embedded at the "
-            "origin. Try more neighbours, or a wider kernel.",
-            UserWarning,
+            "origin. Try more neighbours, or a wider kernel."
         )
     joined = W if sparse.issparse(W) else sparse.csr_array(W > 0)  # SciPy takes 1e-9 for no edge
     parts = connected_components(joined, directed=False, return_labels=False) - alone
     if parts > 1:
         warn(
             f"Got a graph of {parts} connected components: the first {parts - 1} eigenvectors "
-            "may only tell these apart. Try a larger n_neighbors.",
-            UserWarning,
+            "may only tell these apart. Try a larger n_neighbors."
         )

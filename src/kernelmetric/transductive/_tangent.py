@@ -106,10 +106,6 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
         Symmetric in A and B, never above the Euclidean distance of the smoothed images, zero
         between equal images.
 
-    See Also
-    --------
-    tangent_neighbors : The nearest images by this distance.
-
     Examples
     --------
     >>> import numpy as np
@@ -124,10 +120,7 @@ def tangent_distance(A: Any, B: Any, *, shape: tuple[int, int], sigma: float = 0
     """
     given, A, B = A, _pictures(A, shape, sigma), _pictures(B, shape, sigma)
     if len(A) != len(B):
-        raise ValueError(
-            f"Got {len(A)} and {len(B)} images, but expected as many in A as in B: repeat the "
-            "shorter ones for all pairs."
-        )
+        raise ValueError(f"Got {len(A)} and {len(B)} images, but expected as many in A as in B.")
     dtype = np.result_type(A, B)
 
     def squared(rows: slice) -> np.ndarray:
@@ -172,10 +165,6 @@ def tangent_neighbors(
         Tangent distances, ascending; inf where there are too few images.
     indices : ndarray of shape (n, n_neighbors)
         The neighbours; -1 where there are too few images.
-
-    See Also
-    --------
-    kernelmetric.graphs.neighbor_graph : A graph from these neighbours.
 
     Notes
     -----

@@ -24,15 +24,13 @@ from kernelmetric.compute import (
 from kernelmetric.learners._checks import check_spread
 from kernelmetric.metric import Metric
 from kernelmetric.solvers import column_signs
-from kernelmetric.transductive._choice import label_mass, vote
+from kernelmetric.transductive._choice import POINTS, label_mass, vote
 from kernelmetric.transductive._costs import as_cost
-from kernelmetric.transductive._geometry import POINTS
+from kernelmetric.transductive._given import check_parameters, counted_rows, read_source
 from kernelmetric.transductive._kernel_penalties import as_penalty
 from kernelmetric.transductive._learn import learn, peak_bytes
-from kernelmetric.transductive._parameters import check_parameters
 from kernelmetric.transductive._penalties import Geometry
 from kernelmetric.transductive._prior import interpolate, prior_points
-from kernelmetric.transductive._source import counted_rows, read_source
 
 
 class TransductiveDistance(Metric, BaseEstimator):

@@ -1,8 +1,8 @@
-"""Where the cost comes from: labels of which some are missing, pairs, or weights."""
+"""What a user gives, checked: parameters, labels of which some are missing, pairs, weights."""
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import rows_of, take_rows, warn, weigh
 from kernelmetric.graphs import as_pairs, check_graph, label_graphs, pair_graphs
+from kernelmetric.learners._checks import LARGEST, check_flags, check_number
 from kernelmetric.tables._cells import is_gap
 
+_NEIGHBORS = 5  # unless the user, or labels, ask for others
 _TEXT_OF_UNKNOWN = ("-1", "-1.0", "nan", b"-1", b"-1.0", b"nan")
 
 
@@ -28,6 +30,7 @@ class Source(NamedTuple):
         """Similar and dissimilar weights of the cost graph, symmetric and non-negative."""
         if self.weights is not None:
             return self.weights
+        assert self.codes is not None  # there are labels where no weights were given
         return label_graphs(points, self.codes, min(n_neighbors, len(points)))
 
 
@@ -97,8 +100,7 @@ def _partial_labels(y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
     if len(single):
         warn(
             f"Got a single label of {len(single)} class(es), such as {single[0]}: such a point "
-            "is only pushed away from others, with nothing to be drawn to.",
-            UserWarning,
+            "is only pushed away from others, with nothing to be drawn to."
         )
     return classes, codes
 
@@ -115,14 +117,37 @@ def _known_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if str in kinds and len(kinds) > 1:
         others = ", ".join(sorted(kind.__name__ for kind in kinds - {str}))
         raise ValueError(
-            f"Got labels of text mixed with {others}, but expected one kind: try y.astype(str), "
-            "with None where unknown."
+            f"Got labels of text mixed with {others}, but expected one kind: try y.astype(str)."
         )
     made = [value for value in values if value in _TEXT_OF_UNKNOWN]
     if made:
         raise ValueError(
             f"Got the text {made[0]!r} as a label, but expected the number -1, None or NaN where "
-            "unknown: an array of text turns these into text. Try np.array([...], dtype=object); "
-            "if it is the name of a class, rename it."
+            "unknown: try np.array([...], dtype=object), or rename the class."
         )
     return known, np.array(values)
+
+
+def check_parameters(metric: Any) -> None:
+    """Refuse parameters of a TransductiveDistance that mean nothing."""
+    check_flags(metric)
+    check_number(metric, "n_votes", Integral, low=1)
+    check_number(metric, "cv", Integral, low=2)
+    check_number(metric, "tol", Real, low=0, high=LARGEST, above=True)
+    if not is_auto(metric.n_neighbors):
+        check_number(metric, "n_neighbors", Integral, low=1)
+    if not is_auto(metric.lam) and not (isinstance(metric.lam, Real) and metric.lam == np.inf):
+        check_number(metric, "lam", Real, low=0, high=LARGEST, above=True)
+    if metric.n_components is not None:
+        check_number(metric, "n_components", Integral, low=1)
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left open."""
+    return isinstance(value, str) and value == "auto"
+
+
+def neighbors_among(n_neighbors: Any, n_samples: int) -> int:
+    """How many neighbours a point has among so many ('auto' is 5): from one to all others."""
+    wanted = _NEIGHBORS if is_auto(n_neighbors) else n_neighbors
+    return int(max(1, min(wanted, n_samples - 1)))
