@@ -127,9 +127,9 @@ def test_a_part_that_takes_more_makes_the_whole_take_more():
 def test_distances_count_where_they_are_held():
     shape = 200, 10, 100
     with memory_budget("100MB"):
-        held = search_bytes([RBF()], KPCA(), Greedy(50), *shape)
+        held = search_bytes(RBF(), KPCA(), Greedy(50), *shape)
     with memory_budget("100KB"):
-        computed_anew = search_bytes([RBF()], KPCA(), Greedy(50), *shape)
+        computed_anew = search_bytes(RBF(), KPCA(), Greedy(50), *shape)
     assert held - computed_anew == 8 * 200 * (200 + 100)
 
 

@@ -48,7 +48,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.spaces._base import own
 
 
-class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
+class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
     The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),
@@ -263,59 +263,6 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         if can_fold(self.space_, self.learner_) and not are_tuples(X):
             return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
-
-    def places(self, X: Any) -> Any:
-        """Where the rows of a table lie among each other.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            Of the table that the metric was fitted to, ``embedding_``, where it has one; of any
-            other, what :meth:`transform` gives.
-        """
-        check_is_fitted(self)
-        E, known = (vars(self).get(name) for name in ("embedding_", "_training_table"))
-        if E is None or are_tuples(X) or _num_samples(X) != len(E):
-            return self.transform(X)
-        return own(E) if fingerprint(self._checked(X)) == known else self.transform(X)
-
-    def get_mahalanobis_matrix(self) -> Any:
-        """The matrix M of the learned metric, on the coordinates of the space.
-
-        Returns
-        -------
-        array of shape (rank, rank)
-            ``LᵀL``, or what the learner says itself: that of an indefinite metric has negative
-            eigenvalues.
-        """
-        check_is_fitted(self)
-        if hasattr(self.learner_, "get_mahalanobis_matrix"):
-            return self.learner_.get_mahalanobis_matrix()
-        return super().get_mahalanobis_matrix()
-
-    @available_if(inner_has("score"))
-    @anywhere
-    def score(self, X: Any, y: Any = None) -> float:
-        """Score of the wrapped estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points; tuples of them for a learner from tuples.
-        y : array-like of shape (n_samples,), default=None
-            Labels or targets.
-
-        Returns
-        -------
-        float
-            The score.
-        """
-        return self.learner_.score(self._coordinates(X), *(() if y is None else (y,)))
 
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.

@@ -92,11 +92,7 @@ def check_learner(owner: Any) -> None:
 
 
 def check_parts(metric: Any, y: Any = None, *, compared: bool | None = None) -> Kernel:
-    """The kernel of a metric, not bound, once all its parts are in order.
-
-    ``compared`` says that there are tuples to learn from instead of labels; where it is None,
-    nobody is about to fit, and y is not asked for.
-    """
+    """The kernel of a metric, not bound, once all its parts are in order."""
     check_learner(metric)
     kernel = automatic_kernel(metric.kernel)
     if not isinstance(metric.neighbors, str) or metric.neighbors not in ("feature", "input"):

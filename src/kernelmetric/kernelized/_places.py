@@ -37,11 +37,7 @@ def other_neighbors(E: np.ndarray, rows: np.ndarray, k: int) -> tuple[np.ndarray
 
 
 def chosen_voters(E: Any, y: Any, weights: Weights | None = None) -> int | None:
-    """How many neighbours predict rows best that are left out; None of too few rows.
-
-    Of numbers whose votes are wrong about as rarely, the one whose shares are the best
-    probabilities.
-    """
+    """How many neighbours predict rows best that are left out; None of too few rows."""
     E = to_numpy(E)
     n = len(E)
     numbers = [k for k in VOTERS if k < n]

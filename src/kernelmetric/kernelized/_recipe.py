@@ -247,16 +247,13 @@ def given_space(space: Any, kernel: Any) -> Any:
 
 
 def _learner(learner: Any, space: Any, known: Recipe | None) -> tuple[Any, str]:
-    """A learner for the coordinates of a space: what is "auto" goes by them, the rest stays.
-
-    Where the coordinates of training points know their labels, points held out are no judges: a
-    learner that would stop early by itself does not.
-    """
+    """A learner for the coordinates of a space: what is "auto" goes by them, the rest stays."""
     fresh = clone(learner)
     params = fresh.get_params(deep=False)
     open_ = [name for name, value in params.items() if is_auto(value)]
     meant: dict[str, Any] = {}
     if getattr(space, "knows_labels", False):
+        # Points held out are no judges where coordinates of training points know their labels.
         meant = {"early_stopping": False} | getattr(learner, "_where_labels_are_known", {})
     if known is not None and type(known.learner) is type(learner):
         settled = known.learner.get_params(deep=False)

@@ -21,17 +21,13 @@ from kernelmetric.kernels import (
 
 
 def fit_points(metric: Any, X: Any, kernel: Kernel) -> tuple[Any, TableSchema | None]:
-    """Points to fit to, and the schema of their table, which is left in the metric.
-
-    A frame of numbers without gaps is an array, unless the kernel takes columns, the recipe has a
-    schema, whose features its kernel speaks of, or the automatic kernel would meet cells such as
-    9999 that lie far from all others: a schema reads them as missing, and says so.
-    """
+    """Points to fit to, and the schema of their table, which is left in the metric."""
     vars(metric).pop("schema_", None)
     refuse_objects(kernel, X)
     schema = None if metric.recipe is None else metric.recipe.schema
     if schema is not None:
         X = schema.transform(X)
+    # A schema reads cells such as 9999, far from all others, as missing, and says so.
     elif not kernel.pairwise and (
         is_table(X)
         or (is_frame(X) and reads_columns(kernel))

@@ -138,8 +138,10 @@ class Kernel(BaseEstimator):
         Returns
         -------
         array of shape (m, d)
-            The chosen points themselves.
+            The chosen points themselves; of a precomputed kernel, the numbers of their columns.
         """
+        if self.pairwise:
+            return np.arange(X.shape[1]) if indices is None else np.asarray(indices)
         if is_frame(X) or is_table(X):
             X = as_block(X, self)
         return X if indices is None else take_rows(X, indices)

@@ -21,11 +21,7 @@ def reads_columns(kernel: Any) -> bool:
 
 
 def with_schema(kernel: Any, schema: TableSchema) -> Any:
-    """An unbound copy of a kernel for the features that a fitted schema makes of a table.
-
-    Kernels of columns in it know the schema, and those that learn scales which features are of one
-    column.
-    """
+    """An unbound copy of a kernel for the features that a fitted schema makes of a table."""
     given = {"schema": schema, "groups": schema.groups_}
     kernel = clone(kernel, safe=False)
     names = [name for name in kernel.get_params(deep=True) if name.split("__")[-1] in given]

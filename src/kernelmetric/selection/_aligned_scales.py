@@ -124,10 +124,7 @@ def aligned_scales(
     groups: np.ndarray | None = None,
     weights: Weights | None = None,
 ) -> np.ndarray:
-    """Scales s > 0 of features for which exp(-‖s∘(x - y)‖²) aligns best with an ideal kernel.
-
-    ``ideal`` gives a block for two slices; features of one group have one scale.
-    """
+    """Scales s > 0 of features for which exp(-‖s∘(x - y)‖²) aligns best with an ideal kernel."""
     n, d = X.shape
     given = None if weights is None else Weighed(None, weights)
     gamma = RBF(gamma="median").bind(X, given)._gamma()
@@ -179,11 +176,7 @@ def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:
 def u_alignment(
     logs: np.ndarray, X: np.ndarray, target: Rows, mass: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """Cosine between a U-centred Gaussian and a target of :func:`u_centred`, and its gradient.
-
-    ``K_ij = exp(-Σ_f w_f (x_if - x_jf)²)``, and ``logs`` are the logarithms of w. One pass over
-    blocks of rows, O(n² d) time. Zero where centring leaves nothing of K.
-    """
+    """Cosine between a U-centred Gaussian and a target of :func:`u_centred`, and its gradient."""
     n, d = X.shape
     w = np.ones(n) if mass is None else mass
     S = X * np.exp(0.5 * logs)

@@ -241,12 +241,7 @@ class KernelAlignment(Kernel):
 
 
 def aligned_weights(S: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Non-negative weights of the most aligned sum of kernels of norm one.
-
-    S are products of the kernels, b their alignments with the target. Up to a factor, the solution
-    of eq. (12) of the paper: fixing γᵀb there only sets the scale, and without it the program is
-    non-negative least squares.
-    """
+    """Non-negative weights of the most aligned sum of kernels of norm one."""
     kept: list[int] = []
     for i in np.argsort(-b, kind="stable"):  # of equal kernels the best stays
         if S[i, i] > 0 and not np.any(S[i, kept] >= 1.0 - _SAME):
@@ -256,6 +251,7 @@ def aligned_weights(S: np.ndarray, b: np.ndarray) -> np.ndarray:
             f"Got base kernels whose alignment with y is at most {b.max():.2g}, but expected one "
             "that sees the labels: try other kernels, or scaled features."
         )
+    # Eq. (12) of the paper up to a factor: fixing γᵀb there only sets the scale.
     v = np.zeros(len(b))
     v[kept] = nonnegative_qp(S[np.ix_(kept, kept)], b[kept])[0]
     return v

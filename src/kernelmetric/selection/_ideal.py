@@ -22,10 +22,7 @@ def ideal_kernel(
     rows: np.ndarray | None = None,
     weights: np.ndarray | None = None,
 ) -> Block:
-    """The kernel that the labels would like, as a function of two slices of ``rows``.
-
-    All labels count for the number of classes and the mean.
-    """
+    """The kernel that the labels would like, as a function of two slices of ``rows``."""
     if not isinstance(target, str) or target not in ("classes", "same", "regression"):
         raise ValueError(f"Got target={target!r}, but expected 'classes', 'same' or 'regression'.")
     if y is None:

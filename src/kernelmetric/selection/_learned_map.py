@@ -43,10 +43,7 @@ class Judged(NamedTuple):
 
     @property
     def is_better(self) -> bool:
-        """Whether it should be used.
-
-        A squared error may fall because classes become surer, and no better.
-        """
+        """Whether it should be used."""
         if np.isnan(self.won):
             return self.gain < _GAIN_OF_NUMBERS
         more, error = self.won - self.lost, np.sqrt(self.won + self.lost)
@@ -62,13 +59,7 @@ def learned_map(
     scales: Sequence[np.ndarray | None],
     roots: np.ndarray | None = None,
 ) -> Judged | None:
-    """A map under which ridge regression may predict others of the points better.
-
-    Thirds of the points are predicted from the others: by regressions on mapped points, whose map
-    was learned from these others, and by the kernel to beat, of ``family`` at ``place`` on its
-    grid. ``scales`` has its scales for each third to look at. None for fewer than 100 points or
-    three a feature, more than 128 features, or no points left to win.
-    """
+    """A map under which ridge regression may predict others of the points better."""
     d = X.shape[1]
     if len(Y) < max(_LEAST_ROWS, _ROWS_A_FEATURE * d) or d > _MOST_FEATURES:
         return None

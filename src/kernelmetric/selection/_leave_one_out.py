@@ -228,11 +228,7 @@ def choose(
     groups: np.ndarray | None = None,
     shares: np.ndarray | None = None,
 ) -> Choice:
-    """The kernel with the smallest error on points left out.
-
-    Few rows say where to look, all of them which is best. ``key`` are class codes or the target;
-    features of one group have one scale; ``shares`` are weights of the errors.
-    """
+    """The kernel with the smallest error on points left out."""
     order, columns = spread_rows(X, key, Y.shape[1])
     X, Y = X[order], Y[np.ix_(order, columns)]
     roots = None if shares is None else np.sqrt(shares / np.mean(shares))[order]
