@@ -33,11 +33,7 @@ from kernelmetric.kernelized._memory import fit_bytes
 from kernelmetric.kernelized._parts import check_parts, metric_tags
 from kernelmetric.kernelized._places import chosen_voters, fingerprint
 from kernelmetric.kernelized._recipe import check_recipe, choose, used
-from kernelmetric.kernelized._supervision import (
-    Supervision,
-    coordinates_of_tuples,
-    is_compared,
-)
+from kernelmetric.kernelized._supervision import Supervision, coordinates_of_tuples, is_compared
 from kernelmetric.kernelized._tables import fit_points, with_columns
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,

@@ -16,16 +16,9 @@ from sklearn.model_selection._validation import _warn_or_raise_about_fit_failure
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_method_params,
-    _num_samples,
-)
+from sklearn.utils.validation import _check_method_params, _num_samples
 
-from kernelmetric.compute import (
-    require_memory,
-    rows_of,
-    to_numpy,
-)
+from kernelmetric.compute import require_memory, rows_of, to_numpy
 from kernelmetric.kernelized._arguments import counted_rows, search_arguments
 from kernelmetric.kernelized._candidates import (
     check_search,
@@ -36,13 +29,7 @@ from kernelmetric.kernelized._candidates import (
     listed_ranks,
 )
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has, placed_among
-from kernelmetric.kernelized._folds import (
-    Fold,
-    Trial,
-    all_outcomes,
-    candidate,
-    elsewhere,
-)
+from kernelmetric.kernelized._folds import Fold, Trial, all_outcomes, candidate, elsewhere
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import is_auto, metric_tags

@@ -119,10 +119,7 @@ class AlignedScales(Kernel):
 
 
 def aligned_scales(
-    X: np.ndarray,
-    ideal: Block,
-    groups: np.ndarray | None = None,
-    weights: Weights | None = None,
+    X: np.ndarray, ideal: Block, groups: np.ndarray | None = None, weights: Weights | None = None
 ) -> np.ndarray:
     """Scales s > 0 of features for which exp(-‖s∘(x - y)‖²) aligns best with an ideal kernel."""
     n, d = X.shape

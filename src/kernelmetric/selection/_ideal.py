@@ -16,11 +16,7 @@ Block = Callable[[slice, slice], np.ndarray]
 
 
 def ideal_kernel(
-    y: Any,
-    X: Any,
-    target: str,
-    rows: np.ndarray | None = None,
-    weights: np.ndarray | None = None,
+    y: Any, X: Any, target: str, rows: np.ndarray | None = None, weights: np.ndarray | None = None
 ) -> Block:
     """The kernel that the labels would like, as a function of two slices of ``rows``."""
     if not isinstance(target, str) or target not in ("classes", "same", "regression"):

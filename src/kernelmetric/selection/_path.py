@@ -66,12 +66,7 @@ class KernelPath:
     """
 
     def __init__(
-        self,
-        X: Any,
-        y: Any,
-        X_new: Any,
-        ranks: Sequence[int | None],
-        space: Space | None = None,
+        self, X: Any, y: Any, X_new: Any, ranks: Sequence[int | None], space: Space | None = None
     ):
         self.X, self.y, self.X_new = X, y, X_new
         self.ranks, self.space = ranks, KPCA() if space is None else space
