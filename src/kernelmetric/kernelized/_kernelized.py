@@ -30,11 +30,10 @@ from kernelmetric.kernelized._arguments import (
 from kernelmetric.kernelized._delegation import NewPoints, in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
-from kernelmetric.kernelized._parts import check_parts, metric_tags
+from kernelmetric.kernelized._parts import check_parts, fit_points, metric_tags, with_columns
 from kernelmetric.kernelized._places import chosen_voters, fingerprint
 from kernelmetric.kernelized._recipe import check_recipe, choose, used
 from kernelmetric.kernelized._supervision import Supervision, coordinates_of_tuples, is_compared
-from kernelmetric.kernelized._tables import fit_points, with_columns
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
     propagated_callbacks,

@@ -15,9 +15,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
-from kernelmetric.kernelized._parts import is_auto, is_estimator
+from kernelmetric.kernelized._parts import is_auto, is_estimator, with_columns
 from kernelmetric.kernelized._supervision import Supervision
-from kernelmetric.kernelized._tables import with_columns
 from kernelmetric.kernels import Kernel, Sum
 from kernelmetric.selection import RidgeKPCA, _ridge_kpca, automatic_kernel, automatic_space
 

@@ -11,8 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from kernelmetric.compute import added, all_finite, map_rows, multiplied, namespace, take_rows
-from kernelmetric.kernels._points import as_block, check_number, largest_entry, same_dtype
-from kernelmetric.kernels._tables import reads_columns, schema_of, with_schema
+from kernelmetric.kernels._points import (
+    as_block,
+    check_number,
+    largest_entry,
+    reads_columns,
+    same_dtype,
+    schema_of,
+    with_schema,
+)
 from kernelmetric.kernels._terms import Terms, check_terms, values_of
 from kernelmetric.tables import TableSchema, is_frame, is_table
 

@@ -20,9 +20,8 @@ from kernelmetric.compute import (
     unweighed,
 )
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
-from kernelmetric.selection._alignment import sample_rows
+from kernelmetric.selection._alignment import Block, ideal_kernel, sample_rows
 from kernelmetric.selection._far_columns import without_gaps
-from kernelmetric.selection._ideal import Block, ideal_kernel
 from kernelmetric.selection._relevance import checked_groups, descend
 
 Rows = Callable[[slice], np.ndarray]

@@ -7,18 +7,47 @@ distance, and no width removes them. A scale for each feature can.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, optimize
 
-from kernelmetric.solvers import FARTHEST, cholesky_factor, inverse_of, with_intercept
+from kernelmetric.kernels import rescaled
+from kernelmetric.solvers import (
+    FARTHEST,
+    Family,
+    Grid,
+    cholesky_factor,
+    inverse_of,
+    with_intercept,
+)
 
 _PRIOR = 1.0  # weight of a squared log-relevance; it is one sample against n
 _LOG_BOUNDS = (-8.0, 4.0)  # of a relevance, around the common one
 _LOG_RIDGE_BOUNDS = (np.log(1e-3), np.log(30.0))  # a smaller one would ask for float64
 _ROWS_OF_FLOAT32 = 1000  # of more, the smallest ridge is lost in its rounding
 _SQUARE_OF_FLOAT32 = 1e4  # likewise of larger ones: distances are differences of squares
+
+
+class Sample(NamedTuple):
+    """Points, a column of targets for each class, and roots of the weights where there are any."""
+
+    X: Any
+    Y: np.ndarray
+    roots: np.ndarray | None = None
+
+    def take(self, rows: Any) -> Sample:
+        """Some rows of it."""
+        roots = None if self.roots is None else self.roots[rows]
+        return Sample(self.X[rows], self.Y[rows], roots)
+
+    def mapped(self, scales: np.ndarray | None) -> Sample:
+        """The same of rescaled, or mapped points; of the points themselves where None."""
+        return self if scales is None else self._replace(X=rescaled(self.X, scales))
+
+    def grid(self, family: Family, judged: int | None = None) -> Grid:
+        """Errors of a family of kernels, on some of the points."""
+        return Grid(self.X, self.Y, family, judged, self.roots)
 
 
 def relevance_loss(
