@@ -274,7 +274,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
         """
         check_parts(self)
         check_recipe(self.recipe)
-        return _bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
+        return fit_bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata reach the learner.
@@ -305,7 +305,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
             supervision = supervision.for_learner(self.learner, X.shape[0])
             recipe = choose(self, X.shape[0], supervision)
             require_memory(
-                0 if streamed(X) else _bytes(recipe, *X.shape),
+                0 if streamed(X) else fit_bytes(recipe, *X.shape),
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
@@ -360,11 +360,6 @@ class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
-
-
-def _bytes(recipe: Any, n_samples: int, n_features: int) -> int:
-    """What a fit by a recipe takes at its peak."""
-    return fit_bytes(recipe.kernel, recipe.space, recipe.learner, n_samples, n_features)
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.

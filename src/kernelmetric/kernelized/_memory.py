@@ -33,26 +33,25 @@ def coordinates_rank(space: Any, kernel: Kernel, n_samples: int, n_features: int
     return max(1, int(min(bounds)))
 
 
-def fit_bytes(kernel: Kernel, space: Any, learner: Any, n_samples: int, n_features: int) -> int:
+def fit_bytes(recipe: Any, n_samples: int, n_features: int) -> int:
     """Bytes that a fit of :class:`Kernelized` takes at its peak, besides the data."""
-    choosing = bytes_of(kernel, n_samples, n_features)
-    spanning = bytes_of(space, n_samples, n_features)
-    rank = coordinates_rank(space, kernel, n_samples, n_features)
+    choosing, spanning = (
+        _bytes_of(part, n_samples, n_features) for part in (recipe.kernel, recipe.space)
+    )
+    rank = coordinates_rank(recipe.space, recipe.kernel, n_samples, n_features)
     held = 8 * n_samples * (2 * rank + n_features)  # coordinates, projection, anchors
-    return max(choosing, spanning, held + bytes_of(learner, n_samples, rank))
+    return max(choosing, spanning, held + _bytes_of(recipe.learner, n_samples, rank))
 
 
-def bytes_of(part: Any, n_samples: int, n_features: int) -> int:
+def _bytes_of(part: Any, n_samples: int, n_features: int) -> int:
     """What a part says it takes for points of this shape; nothing where it says nothing."""
     estimate = getattr(part, "estimate_memory", None)
     return 0 if estimate is None else int(estimate(n_samples, n_features))
 
 
-def search_bytes(
-    kernel: Kernel, space: Any, learner: Any, n_samples: int, n_features: int, n_test: int
-) -> int:
+def search_bytes(recipe: Any, n_samples: int, n_features: int, n_test: int) -> int:
     """Bytes that a candidate takes in a fold at its peak, besides the points."""
     block = 8 * n_samples * (n_samples + n_test)
     distances = block if worth_keeping(2 * block + 16 * n_samples**2) else 0
-    scored = 16 * n_test * coordinates_rank(space, kernel, n_samples, n_features)
-    return distances + scored + fit_bytes(kernel, space, learner, n_samples, n_features)
+    scored = 16 * n_test * coordinates_rank(recipe.space, recipe.kernel, n_samples, n_features)
+    return distances + scored + fit_bytes(recipe, n_samples, n_features)

@@ -296,10 +296,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         shape = n_samples - n_test, n_features, n_test
         n_jobs = min(effective_n_jobs(self.n_jobs), n_folds * len(kernels))
         rows = 8 * n_jobs * n_samples * n_features
-        each = [
-            search_bytes(k, self._candidate(k, highest, shape[0]).space, self.learner, *shape)
-            for k in kernels
-        ]
+        each = [search_bytes(self._candidate(k, highest, shape[0]), *shape) for k in kernels]
         folds = rows + n_jobs * max(each)
         if elsewhere():  # the machines that share the folds have memory of their own
             rows = folds = 0
