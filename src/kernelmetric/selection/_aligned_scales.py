@@ -62,15 +62,10 @@ class AlignedScales(Kernel):
         The group of each feature, from 0 on: those of one group have one scale. None: each has its
         own.
 
-    See Also
-    --------
-    KernelAlignment : Weights of base kernels, on features as they are.
-
     Notes
     -----
-    O(n² d) time for each of some 30 steps on n rows, a block of rows and n × d numbers in memory.
-    This is an answer to the open problem of [1]_, section 5.1: alignment for classes of several
-    clusters.
+    O(n² d) time for each of some 30 steps on n rows. This is an answer to the open problem of
+    [1]_, section 5.1: alignment for classes of several clusters.
 
     References
     ----------

@@ -122,10 +122,6 @@ class KernelAlignment(Kernel):
     verbose : bool, default=False
         Say on standard error when the choice begins, and how well the sum is aligned.
 
-    See Also
-    --------
-    AlignedScales : Scales of features too, where some are noise.
-
     Notes
     -----
     O(m n² (d + m)) time for m kernels, n points and d features; one tile of all Gram matrices is in

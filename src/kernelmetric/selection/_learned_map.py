@@ -1,8 +1,4 @@
-"""Directions that matter: a map of the features, from the gradients of ridge regression.
-
-A scale for each feature cannot turn up a direction that is no feature. The average gradient outer
-product can, where there are points enough.
-"""
+"""Directions that matter: a map of the features, from the gradients of ridge regression."""
 
 from __future__ import annotations
 

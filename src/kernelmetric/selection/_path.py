@@ -46,11 +46,6 @@ class KernelPath:
     space : Space, default=None
         Where coordinates come from; cloned for every kernel. None is :class:`KPCA`.
 
-    Notes
-    -----
-    The distances take n × (n + m) numbers. Where they and the arrays made from them do not fit
-    the memory budget, each kernel is evaluated on its own, as :class:`Kernelized` would.
-
     Examples
     --------
     >>> import numpy as np

@@ -1,8 +1,4 @@
-"""Relevance of features: the scales under which ridge regression predicts best.
-
-One width for all features cannot tell signal from noise: a few irrelevant features fill the
-distance, and no width removes them. A scale for each feature can.
-"""
+"""Relevance of features: the scales under which ridge regression predicts best."""
 
 from __future__ import annotations
 
