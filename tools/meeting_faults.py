@@ -152,13 +152,13 @@ FAULTS = [
     ),
     Fault(
         "table x recipe",
-        "kernelized/_tables.py",
+        "kernelized/_parts.py",
         "schema = None if metric.recipe is None else metric.recipe.schema",
         "schema = None",
     ),
     Fault(
         "table x kernel of columns",
-        "kernelized/_tables.py",
+        "kernelized/_parts.py",
         "return clone(kernel) if schema is None else with_schema(kernel, schema)",
         "return clone(kernel)",
     ),

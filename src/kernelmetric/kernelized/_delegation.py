@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernelmetric.compute import (
     anywhere,
@@ -23,16 +23,15 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import are_tuples, points_of_tuples
 from kernelmetric.kernelized._folded import coordinates
+from kernelmetric.kernelized._places import fingerprint
 from kernelmetric.kernelized._supervision import coordinates_of_tuples
 from kernelmetric.kernels import is_frame
 from kernelmetric.metric import Metric
+from kernelmetric.spaces._base import own
 
 
 def in_dtype_of(Z: Any, E: Any) -> Any:
-    """Learned coordinates in the precision and library of those they were made from.
-
-    Some learners widen, and those of others answer in NumPy's arrays.
-    """
+    """Learned coordinates in the precision and library of those they were made from."""
     dtype = getattr(E, "dtype", Z.dtype)  # a frame has none, and stays as it is
     if dtype == Z.dtype or (not hasattr(E, "__array__") and not hasattr(E, "__array_namespace__")):
         return E
@@ -123,7 +122,7 @@ class Predictions:
     offset_ = attribute_of("_inner", "offset_", "What an outlier detector takes from its scores.")
 
 
-class NewPoints(Predictions):
+class NewPoints(Predictions, Metric):
     """Points, or tuples of them, through ``space_`` and a method of ``learner_``."""
 
     learner: Any
@@ -148,6 +147,59 @@ class NewPoints(Predictions):
         if hasattr(self.learner_, "_n_features_out"):
             return self.learner_._n_features_out
         return len(self.learner_.get_feature_names_out())
+
+    def places(self, X: Any) -> Any:
+        """Where the rows of a table lie among each other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Of the table that the metric was fitted to, ``embedding_``, where it has one; of any
+            other, what :meth:`transform` gives.
+        """
+        check_is_fitted(self)
+        E, known = (vars(self).get(name) for name in ("embedding_", "_training_table"))
+        if E is None or are_tuples(X) or _num_samples(X) != len(E):
+            return self.transform(X)
+        return own(E) if fingerprint(self._checked(X)) == known else self.transform(X)
+
+    def get_mahalanobis_matrix(self) -> Any:
+        """The matrix M of the learned metric, on the coordinates of the space.
+
+        Returns
+        -------
+        array of shape (rank, rank)
+            ``LᵀL``, or what the learner says itself: that of an indefinite metric has negative
+            eigenvalues.
+        """
+        check_is_fitted(self)
+        if hasattr(self.learner_, "get_mahalanobis_matrix"):
+            return self.learner_.get_mahalanobis_matrix()
+        return super().get_mahalanobis_matrix()
+
+    @available_if(inner_has("score"))
+    @anywhere
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score of the wrapped estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Points; tuples of them for a learner from tuples.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        return self.learner_.score(self._coordinates(X), *(() if y is None else (y,)))
 
     def _checked(self, X: Any) -> Any:
         """Other points, which must be like those of the fit."""

@@ -18,10 +18,7 @@ from kernelmetric.spaces import KernelTrick, Space
 
 
 class FoldedMap:
-    """The one matrix of a metric, made when it is first needed and again when its parts change.
-
-    L and o are compared by their entries, P by being the same array.
-    """
+    """The one matrix of a metric, made when it is first needed and again when its parts change."""
 
     _made: tuple[Any, ...] = (None,) * 5  # of P, o and L, then A and b
 

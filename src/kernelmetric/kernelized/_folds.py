@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from kernelmetric.compute import (
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._places import NotBetterWarning
+from kernelmetric.learners._progress import Iterations
 from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
 
@@ -92,11 +94,7 @@ class Trial:
     def run(
         self, fold: Fold, X: Any, y: Any, kernels: Sequence[Any], ranks: Sequence[int | None]
     ) -> Iterator[list[Outcome]]:
-        """Outcomes of one kernel after the other, one outcome for each rank.
-
-        The time for distances and bases is counted with the first candidate that needs them. A
-        rank that the kernel does not reach has the outcome of the rank it reaches.
-        """
+        """Outcomes of one kernel after the other, one outcome for each rank."""
         X, y, X_new, y_new = fold.cut(X, y)
         weights = weighed_fit(self.learner, None, X, y, fold.fit_params)[2]
         target = y if weights is None else Weighed(y, weights)
@@ -177,7 +175,30 @@ def candidate(
     return Kernelized(clone(learner), kernel, space, random_state=random_state)
 
 
-def stream(
+def all_outcomes(
+    trial: Trial,
+    folds: Sequence[Fold],
+    X: Any,
+    y: Any,
+    kernels: Sequence[Any],
+    ranks: Sequence[int | None],
+    n_jobs: int | None,
+    report: Iterations,
+) -> list[dict[str, Any]]:
+    """The outcomes of the first candidate in all folds, then those of the next."""
+    report.start(None)
+    found: list[list[Any]] = [[None] * len(kernels) for _ in folds]
+    best = -np.inf
+    for fold, kernel, outcomes in _stream(trial, folds, X, y, kernels, ranks, n_jobs):
+        found[fold][kernel] = outcomes
+        best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
+        report(None, -best)
+    report.finish()
+    by_candidate = zip(*(chain(*of_fold) for of_fold in found), strict=True)
+    return [outcome._asdict() for outcome in chain(*by_candidate)]
+
+
+def _stream(
     trial: Trial,
     folds: Sequence[Fold],
     X: Any,
@@ -186,10 +207,7 @@ def stream(
     ranks: Sequence[int | None],
     n_jobs: int | None,
 ) -> Iterator[tuple[int, int, list[Outcome]]]:
-    """Number of the fold, number of the kernel and its outcomes, one kernel after the other.
-
-    Processes share the work by folds and kernels; what comes out does not depend on how many.
-    """
+    """Number of the fold, number of the kernel and its outcomes, one kernel after the other."""
     n_jobs = effective_n_jobs(n_jobs)
     if n_jobs == 1 and not elsewhere():
         for number, fold in enumerate(folds):

@@ -31,7 +31,13 @@ from kernelmetric.kernelized._arguments import (
 from kernelmetric.kernelized._delegation import NewPoints, in_dtype_of, inner_has, placed_among
 from kernelmetric.kernelized._folded import FoldedMap, can_fold, fit_coordinates
 from kernelmetric.kernelized._memory import fit_bytes
-from kernelmetric.kernelized._parts import check_parts, is_auto, metric_tags
+from kernelmetric.kernelized._parts import (
+    check_parts,
+    fit_points,
+    is_auto,
+    metric_tags,
+    with_columns,
+)
 from kernelmetric.kernelized._places import (
     NotBetterWarning,
     chosen_voters,
@@ -39,12 +45,7 @@ from kernelmetric.kernelized._places import (
     worse_than_kernel,
 )
 from kernelmetric.kernelized._recipe import check_recipe, choose, used
-from kernelmetric.kernelized._supervision import (
-    Supervision,
-    coordinates_of_tuples,
-    is_compared,
-)
-from kernelmetric.kernelized._tables import fit_points, with_columns
+from kernelmetric.kernelized._supervision import Supervision, coordinates_of_tuples, is_compared
 from kernelmetric.learners._progress import (
     CallbackSupportMixin,
     propagated_callbacks,
@@ -54,7 +55,7 @@ from kernelmetric.metric import Metric
 from kernelmetric.spaces._base import own
 
 
-class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
+class Kernelized(CallbackSupportMixin, NewPoints, BaseEstimator):
     """Any learner, run in the feature space of a kernel.
 
     The points become coordinates of the kernel's feature space (kernel PCA, section 3 of [1]_),
@@ -270,59 +271,6 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             return self._folded(self.space_, self.components_, self._checked(X))
         return self._apply(lambda Z: in_dtype_of(Z, self.learner_.transform(Z)), X)
 
-    def places(self, X: Any) -> Any:
-        """Where the rows of a table lie among each other.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            Of the table that the metric was fitted to, ``embedding_``, where it has one; of any
-            other, what :meth:`transform` gives.
-        """
-        check_is_fitted(self)
-        E, known = (vars(self).get(name) for name in ("embedding_", "_training_table"))
-        if E is None or are_tuples(X) or _num_samples(X) != len(E):
-            return self.transform(X)
-        return own(E) if fingerprint(self._checked(X)) == known else self.transform(X)
-
-    def get_mahalanobis_matrix(self) -> Any:
-        """The matrix M of the learned metric, on the coordinates of the space.
-
-        Returns
-        -------
-        array of shape (rank, rank)
-            ``LᵀL``, or what the learner says itself: that of an indefinite metric has negative
-            eigenvalues.
-        """
-        check_is_fitted(self)
-        if hasattr(self.learner_, "get_mahalanobis_matrix"):
-            return self.learner_.get_mahalanobis_matrix()
-        return super().get_mahalanobis_matrix()
-
-    @available_if(inner_has("score"))
-    @anywhere
-    def score(self, X: Any, y: Any = None) -> float:
-        """Score of the wrapped estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points; tuples of them for a learner from tuples.
-        y : array-like of shape (n_samples,), default=None
-            Labels or targets.
-
-        Returns
-        -------
-        float
-            The score.
-        """
-        return self.learner_.score(self._coordinates(X), *(() if y is None else (y,)))
-
     def estimate_memory(self, n_samples: int, n_features: int) -> int:
         """Bytes that a fit takes at its peak, besides the data.
 
@@ -338,7 +286,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
         """
         check_parts(self)
         check_recipe(self.recipe)
-        return _bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
+        return fit_bytes(choose(self, n_samples, Supervision()), n_samples, n_features)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """How metadata reach the learner.
@@ -369,7 +317,7 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
             supervision = supervision.for_learner(self.learner, X.shape[0])
             recipe = choose(self, X.shape[0], supervision)
             require_memory(
-                0 if streamed(X) else _bytes(recipe, *X.shape),
+                0 if streamed(X) else fit_bytes(recipe, *X.shape),
                 f"Kernelized({type(self.learner).__name__}) on {X.shape[0]} points",
                 "try a space of lower rank, such as KPCA(50) or Nystroem(500, n_components=50).",
             )
@@ -429,11 +377,6 @@ class Kernelized(CallbackSupportMixin, NewPoints, Metric, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in super().__getstate__().items() if name != "_folded"}
-
-
-def _bytes(recipe: Any, n_samples: int, n_features: int) -> int:
-    """What a fit by a recipe takes at its peak."""
-    return fit_bytes(recipe.kernel, recipe.space, recipe.learner, n_samples, n_features)
 
 
 # scikit-learn wraps these two when the class is made, and the wrapper would hide the condition.

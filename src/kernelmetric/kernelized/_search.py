@@ -3,60 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from joblib import effective_n_jobs
 from sklearn import config_context
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import GridSearchCV, check_cv
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    _check_method_params,
-    _num_samples,
-    check_array,
-    check_consistent_length,
-    column_or_1d,
-)
+from sklearn.utils.validation import _check_method_params, _num_samples
 
-from kernelmetric.compute import (
-    check_labels,
-    check_points,
-    refuse_text,
-    refuse_unsaid,
-    require_memory,
-    rows_of,
-    to_numpy,
-)
+from kernelmetric.compute import require_memory, rows_of, to_numpy
 from kernelmetric.kernelized._arguments import counted_rows, search_arguments
 from kernelmetric.kernelized._candidates import (
     check_search,
+    checked_data,
+    judge_of,
     listed_folds,
     listed_kernels,
     listed_ranks,
 )
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has, placed_among
-from kernelmetric.kernelized._folds import (
-    Fold,
-    Outcome,
-    Trial,
-    candidate,
-    elsewhere,
-    stream,
-)
+from kernelmetric.kernelized._folds import Fold, Trial, all_outcomes, candidate, elsewhere
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
-from kernelmetric.kernelized._parts import is_auto, is_estimator, metric_tags
+from kernelmetric.kernelized._parts import is_auto, metric_tags
 from kernelmetric.kernelized._recipe import given_space, space_for
-from kernelmetric.kernels import is_frame, is_table
 from kernelmetric.learners._progress import CallbackSupportMixin, Iterations, with_callbacks
 from kernelmetric.selection import LeaveOneOutRidge, automatic_kernel
 
@@ -236,10 +213,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def _search(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[Any, Any]:
         """Search; the rows that have weight, None for all, and their coordinates after a refit."""
-        judge = self._judge(y)
+        judge = judge_of(self, y)
         scorer = check_search(self, judge)
         kernels, ranks = listed_kernels(self.kernels), listed_ranks(self.n_components)
-        points, labels = self._check_data(X, y, judge)
+        points, labels = checked_data(self, X, y, judge)
         require_memory(
             self.estimate_memory(*points.shape),
             f"KernelizedCV({type(self.learner).__name__}) on {points.shape[0]} points",
@@ -257,8 +234,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         ]
         trial = Trial(self.learner, judge, scorer, self.error_score, self.estimator is None)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
-        work = stream(trial, folds, points, labels, kernels, ranks, self.n_jobs)
-        outcomes = _collected(work, len(folds), len(kernels), report)
+        outcomes = all_outcomes(trial, folds, points, labels, kernels, ranks, self.n_jobs, report)
         _warn_or_raise_about_fit_failures(outcomes, self.error_score)
         candidates = [{"kernel": k, "n_components": r} for k in kernels for r in ranks]
         results = GridSearchCV(None, {})._format_results(candidates, len(folds), outcomes)
@@ -320,10 +296,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         shape = n_samples - n_test, n_features, n_test
         n_jobs = min(effective_n_jobs(self.n_jobs), n_folds * len(kernels))
         rows = 8 * n_jobs * n_samples * n_features
-        each = [
-            search_bytes([k], self._candidate(k, highest, shape[0]).space, self.learner, *shape)
-            for k in kernels
-        ]
+        each = [search_bytes(self._candidate(k, highest, shape[0]), *shape) for k in kernels]
         folds = rows + n_jobs * max(each)
         if elsewhere():  # the machines that share the folds have memory of their own
             rows = folds = 0
@@ -341,7 +314,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         MetadataRouter
             ``fit`` of this class to ``fit`` of the learner and ``split`` of the splitter.
         """
-        splitter = check_cv(self.cv, classifier=is_classifier(self._judge()))
+        splitter = check_cv(self.cv, classifier=is_classifier(judge_of(self)))
         to_fit, to_split = MethodMapping(), MethodMapping()
         for caller in ("fit", "fit_transform"):  # which is what a pipeline calls
             to_fit.add(caller=caller, callee="fit")
@@ -352,7 +325,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     def __sklearn_tags__(self) -> Any:
         kernels = partial(listed_kernels, self.kernels)
-        tags = metric_tags(super().__sklearn_tags__(), self.learner, self._judge(), kernels)
+        tags = metric_tags(super().__sklearn_tags__(), self.learner, judge_of(self), kernels)
         tags.target_tags.required = True
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False  # learners know one label for each point
@@ -365,52 +338,12 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
 
     # --- what there is to search ----------------------------------------------------------------
 
-    def _judge(self, y: Any = None) -> Any:
-        """What is fitted on learned coordinates: a regressor for learners from numbers.
-
-        A learner that takes both, as RFM does, is judged by what y holds.
-        """
-        if self.estimator is not None:
-            return self.estimator
-        numbers = getattr(self.learner, "learns_from", "labels") == "targets"
-        if not numbers and y is not None and is_estimator(self.learner):
-            values = np.asarray(to_numpy(y) if is_array_api_obj(y) else y)
-            takes_both = get_tags(self.learner).target_tags.multi_output
-            fractions = values.dtype.kind == "f" and np.any(values != np.round(values))
-            numbers = takes_both and bool(fractions or values.ndim > 1)
-        return KNeighborsRegressor(1) if numbers else KNeighborsClassifier(1)
-
     @property
     def _inner(self) -> Any:
-        return vars(self).get("estimator_", self._judge())
+        return vars(self).get("estimator_", judge_of(self))
 
     def _through(self, method: str, X: Any) -> Any:
         return getattr(self._inner, method)(to_numpy(self._embed(X)))
-
-    def _check_data(self, X: Any, y: Any, judge: Any) -> tuple[Any, Any]:
-        """Points that folds can be cut from, and labels; nothing is written into this object."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: "
-                "candidates are scored by it."
-            )
-        if is_frame(X) and is_table(X):  # of arrays of objects scikit-learn says what is wrong
-            raise ValueError(
-                f"Got a table with names, dates or gaps, but {type(self).__name__} expected "
-                "numbers: put TableSchema() before it in a Pipeline, or search over Kernelized "
-                "with GridSearchCV."
-            )
-        probe, sparse = Kernelized(self.learner), get_tags(self).input_tags.sparse
-        points = check_points(probe, X, reset=True, accept_sparse=sparse, ensure_min_samples=2)
-        check_consistent_length(X, y)
-        if is_classifier(judge):
-            check_labels(y, points)
-            y = column_or_1d(y)
-        elif is_regressor(judge):
-            refuse_unsaid(y, "y")
-            refuse_text(y)
-            y = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
-        return points, y
 
     def _candidate(self, kernel: Any, rank: int | None, n_samples: int) -> Kernelized:
         """The candidate as an estimator, for a training set of this size."""
@@ -458,20 +391,3 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         estimator = trial.fitted_judge(metric, to_numpy(E), y, weights)
         spent = time.perf_counter() - started
         return {"best_estimator_": metric, "estimator_": estimator, "refit_time_": spent}, E
-
-
-def _collected(
-    work: Iterable[tuple[int, int, list[Outcome]]], n_folds: int, n_kernels: int, report: Iterations
-) -> list[dict[str, Any]]:
-    """The outcomes of the first candidate in all folds, then those of the next."""
-    report.start(None)
-    found: list[list[Any]] = [[None] * n_kernels for _ in range(n_folds)]
-    best = -np.inf
-    for fold, kernel, outcomes in work:
-        found[fold][kernel] = outcomes
-        best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
-        report(None, -best)
-    report.finish()
-    of_folds = [[outcome for outcomes in row for outcome in outcomes] for row in found]
-    by_candidate = zip(*of_folds, strict=True)
-    return [outcome._asdict() for outcomes in by_candidate for outcome in outcomes]

@@ -57,7 +57,9 @@ class Supervision(NamedTuple):
             given |= learner.from_rows(tuples, y, n_samples)
             tuples = y = None
         pairs, similar, dissimilar = (given.get(name) for name in _PAIRS)
-        if tuples is None and _takes_pairs_of_points(learner):
+        # metric-learn's learners from pairs of points say so, ``fit(pairs, y)``
+        first = next(iter(inspect.signature(learner.fit).parameters), None)
+        if tuples is None and first == "pairs":
             known = as_pairs(pairs, similar, dissimilar, y, n_samples)
             tuples, y = known.rows, np.where(known.is_similar, 1, -1)
             given = {name: value for name, value in given.items() if name not in _PAIRS}
@@ -80,11 +82,6 @@ def is_compared(X: Any, tuples: Any, given: dict[str, Any]) -> bool:
     return (
         tuples is not None or are_tuples(X) or any(given.get(name) is not None for name in _TUPLES)
     )
-
-
-def _takes_pairs_of_points(learner: Any) -> bool:
-    """Whether a learner fits on pairs of points: metric-learn's say so, ``fit(pairs, y)``."""
-    return next(iter(inspect.signature(learner.fit).parameters), None) == "pairs"
 
 
 def coordinates_of_tuples(Z: Any, tuples: Any) -> Any:

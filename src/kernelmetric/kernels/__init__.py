@@ -25,11 +25,11 @@ from kernelmetric.kernels._idealized_gram import (
     idealized_gram,
 )
 from kernelmetric.kernels._names import as_kernel
+from kernelmetric.kernels._points import reads_columns, with_schema
 from kernelmetric.kernels._radial import RadialKernel, rbf_widths
 from kernelmetric.kernels._registry import *  # noqa: F403
 from kernelmetric.kernels._registry import KERNELS
 from kernelmetric.kernels._rescaled import Rescaled, pulled_back, rescaled
-from kernelmetric.kernels._tables import reads_columns, with_schema
 from kernelmetric.kernels._terms import values_of
 from kernelmetric.tables import TableSchema, is_frame, is_table
 

@@ -11,8 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from kernelmetric.compute import all_finite, backend_of, map_rows, namespace, take_rows
-from kernelmetric.kernels._points import as_block, check_number, largest_entry, same_dtype
-from kernelmetric.kernels._tables import reads_columns, schema_of, with_schema
+from kernelmetric.kernels._points import (
+    as_block,
+    check_number,
+    largest_entry,
+    reads_columns,
+    same_dtype,
+    schema_of,
+    with_schema,
+)
 from kernelmetric.kernels._terms import Terms, check_terms, values_of
 from kernelmetric.tables import TableSchema, is_frame, is_table
 
@@ -138,8 +145,10 @@ class Kernel(BaseEstimator):
         Returns
         -------
         array of shape (m, d)
-            The chosen points themselves.
+            The chosen points themselves; of a precomputed kernel, the numbers of their columns.
         """
+        if self.pairwise:
+            return np.arange(X.shape[1]) if indices is None else np.asarray(indices)
         if is_frame(X) or is_table(X):
             X = as_block(X, self)
         return X if indices is None else take_rows(X, indices)

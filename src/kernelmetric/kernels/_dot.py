@@ -6,8 +6,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
-from sklearn.utils.sparsefuncs import min_max_axis
 
 from kernelmetric.compute import device_of, is_sparse, namespace
 from kernelmetric.kernels._base import Kernel
@@ -209,19 +209,10 @@ def unit_rows(A: Any) -> Any:
     """Rows of A scaled to norm one; rows of zeros stay."""
     # The largest entry goes first, so that squares of huge or tiny features stay in range.
     if is_sparse(A):
-        largest = np.max(np.abs(min_max_axis(A, axis=1)), axis=0)
-        A = _divided_rows(A, largest)
-        return _divided_rows(A, row_norms(A))
+        return normalize(normalize(A, "max"))
     xp = namespace(A)
     one = xp.ones((), dtype=A.dtype, device=device_of(A))
     largest = xp.max(xp.abs(A), axis=1, keepdims=True)
     A = A / xp.where(largest > 0, largest, one)
     norms = xp.sqrt(xp.sum(A * A, axis=1, keepdims=True))
     return A / xp.where(norms > 0, norms, one)
-
-
-def _divided_rows(A: Any, by: np.ndarray) -> Any:
-    """Rows of a sparse A divided by numbers; by zero is left out."""
-    A = A.copy()
-    A.data /= np.repeat(np.where(by > 0, by, 1), np.diff(A.indptr))
-    return A

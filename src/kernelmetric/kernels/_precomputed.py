@@ -60,23 +60,6 @@ class Precomputed(Kernel):
             )
         return {}
 
-    def anchors(self, X: Any, indices: Any = None) -> Any:
-        """Return the columns of training points: their indices.
-
-        Parameters
-        ----------
-        X : array of shape (n, n)
-            Gram matrix of the training points.
-        indices : array of int of shape (m,), default=None
-            Which of them; None means all.
-
-        Returns
-        -------
-        ndarray of int of shape (m,)
-            Indices into the columns of X.
-        """
-        return np.arange(X.shape[1]) if indices is None else np.asarray(indices)
-
     def _check_blocks(self, A: Any, B: Any) -> tuple[Any, Any]:
         A = as_block(A, self)
         if B is None:

@@ -33,8 +33,7 @@ _LEAST_SPREAD = 1e-290  # one over a squared distance below this overflows, or n
 class RadialKernel(Kernel):
     """Base class of kernels exp(-γ ‖x - y‖²), which share one block of squared distances.
 
-    A subclass says what γ is (``_gamma``); ``Sum`` computes the distances once for all its
-    radial terms.
+    A subclass says what γ is (``_gamma``).
     """
 
     accepts_sparse = True

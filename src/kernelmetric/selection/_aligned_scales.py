@@ -20,9 +20,8 @@ from kernelmetric.compute import (
     unweighed,
 )
 from kernelmetric.kernels import RBF, Delta, Kernel, Rescaled, as_kernel
-from kernelmetric.selection._alignment import sample_rows
+from kernelmetric.selection._alignment import Block, ideal_kernel, sample_rows
 from kernelmetric.selection._far_columns import without_gaps
-from kernelmetric.selection._ideal import Block, ideal_kernel
 from kernelmetric.selection._relevance import checked_groups, descend
 
 Rows = Callable[[slice], np.ndarray]
@@ -63,15 +62,10 @@ class AlignedScales(Kernel):
         The group of each feature, from 0 on: those of one group have one scale. None: each has its
         own.
 
-    See Also
-    --------
-    KernelAlignment : Weights of base kernels, on features as they are.
-
     Notes
     -----
-    O(n² d) time for each of some 30 steps on n rows, a block of rows and n × d numbers in memory.
-    This is an answer to the open problem of [1]_, section 5.1: alignment for classes of several
-    clusters.
+    O(n² d) time for each of some 30 steps on n rows. This is an answer to the open problem of
+    [1]_, section 5.1: alignment for classes of several clusters.
 
     References
     ----------
@@ -119,15 +113,9 @@ class AlignedScales(Kernel):
 
 
 def aligned_scales(
-    X: np.ndarray,
-    ideal: Block,
-    groups: np.ndarray | None = None,
-    weights: Weights | None = None,
+    X: np.ndarray, ideal: Block, groups: np.ndarray | None = None, weights: Weights | None = None
 ) -> np.ndarray:
-    """Scales s > 0 of features for which exp(-‖s∘(x - y)‖²) aligns best with an ideal kernel.
-
-    ``ideal`` gives a block for two slices; features of one group have one scale.
-    """
+    """Scales s > 0 of features for which exp(-‖s∘(x - y)‖²) aligns best with an ideal kernel."""
     n, d = X.shape
     given = None if weights is None else Weighed(None, weights)
     gamma = RBF(gamma="median").bind(X, given)._gamma()
@@ -179,11 +167,7 @@ def u_centred(ideal: Block, n: int, mass: np.ndarray | None = None) -> Rows:
 def u_alignment(
     logs: np.ndarray, X: np.ndarray, target: Rows, mass: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """Cosine between a U-centred Gaussian and a target of :func:`u_centred`, and its gradient.
-
-    ``K_ij = exp(-Σ_f w_f (x_if - x_jf)²)``, and ``logs`` are the logarithms of w. One pass over
-    blocks of rows, O(n² d) time. Zero where centring leaves nothing of K.
-    """
+    """Cosine between a U-centred Gaussian and a target of :func:`u_centred`, and its gradient."""
     n, d = X.shape
     w = np.ones(n) if mass is None else mass
     S = X * np.exp(0.5 * logs)

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from kernelmetric.compute import (
     GramProducts,
+    check_labels,
     gram_products,
     is_single,
+    label_column,
     like,
     row_products,
     streamed,
     take_rows,
+    to_numpy,
     unweighed,
 )
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.learners._checks import check_flags
 from kernelmetric.learners._progress import told
-from kernelmetric.selection._ideal import Block, ideal_kernel, weighted_by
 from kernelmetric.solvers import nonnegative_qp
+
+Block = Callable[[slice, slice], np.ndarray]
 
 _SAME = 1e-10  # two kernels at a cosine of one less this are one kernel
 _UNALIGNED = 1e-12  # an alignment below this is rounding
@@ -114,10 +121,6 @@ class KernelAlignment(Kernel):
         For the choice of the rows.
     verbose : bool, default=False
         Say on standard error when the choice begins, and how well the sum is aligned.
-
-    See Also
-    --------
-    AlignedScales : Scales of features too, where some are noise.
 
     Notes
     -----
@@ -241,12 +244,7 @@ class KernelAlignment(Kernel):
 
 
 def aligned_weights(S: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Non-negative weights of the most aligned sum of kernels of norm one.
-
-    S are products of the kernels, b their alignments with the target. Up to a factor, the solution
-    of eq. (12) of the paper: fixing γᵀb there only sets the scale, and without it the program is
-    non-negative least squares.
-    """
+    """Non-negative weights of the most aligned sum of kernels of norm one."""
     kept: list[int] = []
     for i in np.argsort(-b, kind="stable"):  # of equal kernels the best stays
         if S[i, i] > 0 and not np.any(S[i, kept] >= 1.0 - _SAME):
@@ -256,6 +254,7 @@ def aligned_weights(S: np.ndarray, b: np.ndarray) -> np.ndarray:
             f"Got base kernels whose alignment with y is at most {b.max():.2g}, but expected one "
             "that sees the labels: try other kernels, or scaled features."
         )
+    # Eq. (12) of the paper up to a factor: fixing γᵀb there only sets the scale.
     v = np.zeros(len(b))
     v[kept] = nonnegative_qp(S[np.ix_(kept, kept)], b[kept])[0]
     return v
@@ -325,3 +324,48 @@ def _total_variance(weights: np.ndarray, sums: GramProducts, n: float) -> float:
     trace = weights @ sums.traces[:-1] / n
     variance = trace - weights @ sums.totals[:-1] / n**2
     return float(variance if variance > _SAME * trace else trace)
+
+
+def ideal_kernel(
+    y: Any, X: Any, target: str, rows: np.ndarray | None = None, weights: np.ndarray | None = None
+) -> Block:
+    """The kernel that the labels would like, as a function of two slices of ``rows``."""
+    if not isinstance(target, str) or target not in ("classes", "same", "regression"):
+        raise ValueError(f"Got target={target!r}, but expected 'classes', 'same' or 'regression'.")
+    if y is None:
+        raise ValueError(
+            "Got y=None, but KernelAlignment requires y to be passed, as it learns the kernel from "
+            "labels: try kernel='rbf' where there are none."
+        )
+    chosen: Any = slice(None) if rows is None else rows
+    if target == "regression":
+        t = _centred_numbers(y, X, weights)[chosen]
+        return lambda i, j: np.outer(t[i], t[j])
+    labels = label_column(y)
+    unknown = labels.dtype.kind == "f" and not np.all(np.isfinite(labels))  # check_labels says so
+    if not unknown and type_of_target(labels) == "continuous":
+        raise ValueError(
+            f"Got continuous y, but target={target!r} expected class labels: try "
+            "target='regression'."
+        )
+    codes = check_labels(y, X)
+    between = 0.0 if target == "same" else -1.0 / codes.max()  # p - 1 is the last code
+    codes = codes[chosen]
+    return lambda i, j: np.where(codes[i, None] == codes[None, j], 1.0, between)
+
+
+def weighted_by(kernel: Any, X: Any, ideal: Block) -> Block:
+    """An ideal kernel that asks only near points to be alike: the product with a bound kernel."""
+    return lambda i, j: ideal(i, j) * to_numpy(kernel(X[i, :], None if i == j else X[j, :]))
+
+
+def _centred_numbers(y: Any, X: Any, weights: np.ndarray | None) -> np.ndarray:
+    t = np.asarray(column_or_1d(to_numpy(y) if is_array_api_obj(y) else np.asarray(y)))
+    check_consistent_length(X, t)
+    if t.dtype.kind not in "fiub" or not np.all(np.isfinite(t)) or np.all(t == t[:1]):
+        raise ValueError(
+            "Got y that is constant, not finite or not numeric, but target='regression' expected "
+            "numbers that differ: try target='classes' for labels."
+        )
+    t = t.astype(np.float64)
+    return t - np.average(t, weights=weights)

@@ -46,11 +46,6 @@ class KernelPath:
     space : Space, default=None
         Where coordinates come from; cloned for every kernel. None is :class:`KPCA`.
 
-    Notes
-    -----
-    The distances take n × (n + m) numbers. Where they and the arrays made from them do not fit
-    the memory budget, each kernel is evaluated on its own, as :class:`Kernelized` would.
-
     Examples
     --------
     >>> import numpy as np
@@ -66,12 +61,7 @@ class KernelPath:
     """
 
     def __init__(
-        self,
-        X: Any,
-        y: Any,
-        X_new: Any,
-        ranks: Sequence[int | None],
-        space: Space | None = None,
+        self, X: Any, y: Any, X_new: Any, ranks: Sequence[int | None], space: Space | None = None
     ):
         self.X, self.y, self.X_new = X, y, X_new
         self.ranks, self.space = ranks, KPCA() if space is None else space

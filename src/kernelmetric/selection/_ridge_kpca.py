@@ -214,7 +214,9 @@ class RidgeKPCA(Space):
         Y = targets.columns()
         self.classes_ = _classes_of(y, targets)
         few_classes = targets.values is None and LEAST_OF_CLASS * Y.shape[1] <= EASY_ROWS[0]
-        Y = _few_columns(Y)
+        if Y.shape[1] > _MOST_DIRECTIONS:  # fewer columns still tell all classes apart
+            drawn = np.random.RandomState(0).standard_normal((Y.shape[1], _MOST_DIRECTIONS))
+            Y = Y @ drawn
         with np.errstate(over="ignore"):
             norms = np.sum(to_numpy(self.kernel_.diag(X)), dtype=np.float64)
             refuse_large(X.shape[0] * norms)
@@ -338,15 +340,17 @@ class RidgeKPCA(Space):
             return super()._affine(X, P, offset)
         # A model of version 0.1 has landmarks, then all training points with offsets of their own.
         smooth, _, delta = without_ridge(self.kernel_)
-        assert delta is not None
         landmarks, known = self.anchors_[:m, :], widened(self.anchors_[m:, :])
         own_offsets = to_numpy(P[m:, :])
 
         def embed(block: Any) -> Any:
             Z = times(smooth(block, in_library_of(landmarks, block)), P[:m, :])
+            Z = Z - in_library_of(offset, Z)
+            if delta is None:  # all points are new to it
+                return Z
             near = to_numpy(delta(widened(block), in_library_of(known, block)))
             moved = (near.max(axis=1) >= _SAME_POINT)[:, None] * own_offsets[near.argmax(axis=1)]
-            return Z - in_library_of(offset, Z) + like(moved, Z)
+            return Z + like(moved, Z)
 
         return embedded(embed, X, P.shape[0])
 
@@ -379,13 +383,6 @@ def _classes_of(y: Any, targets: Targets) -> np.ndarray | None:
         return None
     labels = np.asarray(to_numpy(y) if is_array_api_obj(y) else y).reshape(-1)
     return labels[np.unique(targets.key, return_index=True)[1]]
-
-
-def _few_columns(Y: np.ndarray) -> np.ndarray:
-    """Columns that still tell all classes apart, where there would be too many."""
-    if Y.shape[1] <= _MOST_DIRECTIONS:
-        return Y
-    return Y @ np.random.RandomState(0).standard_normal((Y.shape[1], _MOST_DIRECTIONS))
 
 
 def _is_auto(value: Any) -> bool:

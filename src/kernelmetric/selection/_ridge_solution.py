@@ -132,10 +132,7 @@ def _leading(gram: CentredGram, rank: int, random_state: Any) -> np.ndarray:
 def _regression(
     gram: CentredGram, Y: np.ndarray, ridge: float, roots: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of the rows, as ``gram`` has them, and predictions of left-out rows less the mean.
-
-    K, which is overwritten where it is in float32, is no more.
-    """
+    """Weights of the rows, as ``gram`` has them, and predictions of left-out rows less the mean."""
     q = roots / linalg.norm(roots)
     scaled = roots[:, None] * Y
     scaled -= q[:, None] * (q @ scaled)
@@ -238,10 +235,7 @@ def solved_by_landmarks(
 
 
 def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tuple[float, float]]:
-    """The ridge that predicts left-out rows of a given kernel best, and the ends of its spectrum.
-
-    ``K`` are kernel values of some rows, ``roots`` those of their weights, 1 on average.
-    """
+    """The ridge that predicts left-out rows of a kernel best, and the ends of its spectrum."""
     q = roots / linalg.norm(roots)
     K = roots[:, None] * K * roots
     K = K - np.multiply.outer(q, q @ K)
@@ -265,11 +259,7 @@ def ridge_of(K: np.ndarray, Y: np.ndarray, roots: np.ndarray) -> tuple[float, tu
 def boundary_rows(
     smooth: Kernel, ridge: float, X: Any, Y: np.ndarray, n_evenly: int, n_nearest: int
 ) -> np.ndarray:
-    """Rows that ridge regression needs where classes are easily told apart, ascending.
-
-    Rows that resemble all are taken first, ten or more of each class that has them. Those of the
-    others that a regression of the first predicts worst, or least surely, come beside them.
-    """
+    """Rows that ridge regression needs where classes are easily told apart, ascending."""
     n = len(Y)
     order = np.lexsort(Y.T)  # by class; within one, in the order of the rows
     begins = np.append(True, np.any(np.diff(Y[order], axis=0), axis=1))
@@ -290,11 +280,8 @@ def boundary_rows(
 
 
 def mean_of_copies(F: np.ndarray, X: Any, counts: np.ndarray) -> np.ndarray:
-    """Predictions of left-out rows; those of copies of a point are their mean.
-
-    A row's own label is what is missing from its prediction. Among copies, which share all the
-    rest, the difference would tell it. Two random combinations of the features tell copies.
-    """
+    """Predictions of left-out rows; those of copies of a point are their mean."""
+    # Copies share all but their own labels, which differences of left-out predictions would tell.
     drawn = np.random.RandomState(0).standard_normal((X.shape[1], 2))
     if not is_sparse(X):
         X = to_numpy(X).astype(np.float64)
