@@ -35,8 +35,7 @@ class DLA(SignedEmbedding):
     beta : float, default=1.0
         Weight β of those outside.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------

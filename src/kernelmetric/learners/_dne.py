@@ -68,11 +68,9 @@ class DNE(SignedEmbedding):
     n_neighbors : int, default=3
         Neighbours of each point inside its class, and outside it.
     reg : float, default=0.0
-        Weight of ``tr(L Lᵀ)``. As the rows are orthonormal it shifts all eigenvalues alike, and
-        so only makes the automatic dimension smaller.
+        Weight of ``tr(L Lᵀ)``, which shifts all eigenvalues: the automatic dimension is smaller.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------

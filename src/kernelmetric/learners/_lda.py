@@ -34,8 +34,7 @@ class LDA(SpectralLearner):
         Ledoit and Wolf, or less where that hides features of smaller scale. With 0, directions in
         which no class varies are left out.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------
@@ -50,8 +49,7 @@ class LDA(SpectralLearner):
 
     Notes
     -----
-    O(n d² + d³) time. In more dimensions than points, as on the coordinates of a kernel, the
-    covariance inside classes is singular, and shrinkage decides the result.
+    O(n d² + d³) time.
 
     References
     ----------

@@ -244,17 +244,17 @@ class LMNN(LargeMargin):
     ``Σ_ij w_ij d_ij + c Σ_ijl w_ij [y_l ≠ y_i] [1 + d_ij - d_il]_+ (+ reg tr M)``, where ``d`` are
     squared distances and ``w_ij`` marks the ``n_neighbors`` target neighbours of each point.
 
-    From triplets and quadruplets it is the same over what is given: near pairs are drawn together,
-    each once, and a margin of one parts them from the far ones.
+    Of triplets and quadruplets, near pairs are drawn together, each once, and a margin of one parts
+    them from the far ones.
 
     Parameters
     ----------
     n_components : int, default=None
         Rank to which the optimal M is truncated afterwards, as in [2]_; None keeps it whole. To
-        *optimise* a map of low rank, which is another algorithm, use :class:`LMCA`.
+        *optimise* a map of low rank, use :class:`LMCA`.
     solver : {'lbfgs', 'projected'}, default='lbfgs'
-        'lbfgs' descends on a square factor L, fast; 'projected' is accelerated projected gradient
-        on M, convex all the way: the reference.
+        'lbfgs' descends on a square factor L, fast; 'projected' by gradients on M, convex all the
+        way.
     n_neighbors : int, default=3
         Target neighbours of each point; points of smaller classes use those they have.
     c : float, default=1.0
@@ -266,14 +266,12 @@ class LMNN(LargeMargin):
     max_iter : int, default=500
         The most iterations.
     tol : float, default=1e-3
-        Stop when the objective changes by less than this share of itself, or of the number of
-        target pairs if that is larger. The margin is one, so much smaller costs do not matter.
+        Tolerance on the objective, relative to it or to the number of target pairs, whichever is
+        larger.
     warm_start : bool, default=False
-        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
-        the number of features has changed.
+        Start at the ``components_`` of the last fit, of as many features.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count, in their own part of the objective; 'balanced' lets all
-        classes count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False
@@ -296,8 +294,7 @@ class LMNN(LargeMargin):
 
     Notes
     -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory. From 6,000 points on, the
-    descent begins where one on some 4,000 of them ended.
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
 
     References
     ----------

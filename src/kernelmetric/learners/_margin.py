@@ -84,7 +84,6 @@ class MarginProblem:
         self.most_pairs = _DENSE_ABOVE * len(codes) ** 2
         self.there = in_library_of(targets, points), in_library_of(codes, points)
         self.xp = namespace(points)
-        self._looked: tuple[np.ndarray | None, float] = None, np.nan  # at which map, what it costs
 
     def on(self, points: Any) -> MarginProblem:
         """The same problem, its points in another precision, if that is another one."""
@@ -108,11 +107,8 @@ class MarginProblem:
 
     def value(self, L: np.ndarray) -> float:
         """The objective with the plain hinge, over all impostors."""
-        looked, value = self._looked
-        if looked is None or not np.array_equal(looked, L):
-            value = self._at_lengths(self._embedded(L), np.ones(1), every=1)[0]
-            value = float(value + self.reg * frobenius(L, None)[0])
-        return value
+        value = self._at_lengths(self._embedded(L), np.ones(1), every=1)[0]
+        return float(value + self.reg * frobenius(L, None)[0])
 
     def mine(self, L: np.ndarray, **which: float) -> tuple[float, np.ndarray]:
         """The objective, and the impostor pairs worth watching near L."""
@@ -130,7 +126,6 @@ class MarginProblem:
         exact, nearby = self._mined(E, **which)
         seen = exact if self.few else self._on_list(L, pairs, 0.0)[0]
         penalty = self.reg * frobenius(L, None)[0] if self.reg else 0.0
-        self._looked = np.array(L), float(exact + penalty)
         return exact + penalty, seen + penalty, nearby
 
     def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
@@ -338,12 +333,7 @@ def _lifted(L: np.ndarray) -> np.ndarray:
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
     """All pairs of both lists, once each, sorted."""
     keys = np.concatenate([p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)])
-    keys.sort()
-    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
-    union = np.empty((len(keys), 2), dtype=np.int32)
-    np.floor_divide(keys, n, out=union[:, 0], casting="unsafe")
-    np.remainder(keys, n, out=union[:, 1], casting="unsafe")
-    return kept(union)
+    return kept(np.stack(np.divmod(np.unique(keys), n), axis=1).astype(np.int32))
 
 
 def descend_convex(

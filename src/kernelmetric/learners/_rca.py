@@ -41,8 +41,7 @@ class RCA(SpectralLearner):
     shrinkage_ : float
         The share that was used.
     loss_ : float
-        Minus half the sum of the logarithms of the ratios kept: the information about
-        Gaussian points that the embedding keeps when chunks are merged.
+        Minus half the sum of the logarithms of the ratios kept.
     n_features_in_ : int
         Number of features seen in fit.
 
