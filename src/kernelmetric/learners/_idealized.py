@@ -145,7 +145,7 @@ class IdealizedKernel(SpaceLearner):
     True
     """
 
-    _advice = "standardize the features, or take a smaller C"
+    _advice = "take a smaller C, or standardize the features"
     _allowed: ClassVar = {
         "C": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=("auto",)),
         "C_similar": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=(None,)),

@@ -84,6 +84,7 @@ class MarginProblem:
         self.most_pairs = _DENSE_ABOVE * len(codes) ** 2
         self.there = in_library_of(targets, points), in_library_of(codes, points)
         self.xp = namespace(points)
+        self._looked: tuple[np.ndarray | None, float] = None, np.nan  # at which map, what it costs
 
     def on(self, points: Any) -> MarginProblem:
         """The same problem, its points in another precision, if that is another one."""
@@ -107,8 +108,11 @@ class MarginProblem:
 
     def value(self, L: np.ndarray) -> float:
         """The objective with the plain hinge, over all impostors."""
-        value = self._at_lengths(self._embedded(L), np.ones(1), every=1)[0]
-        return float(value + self.reg * frobenius(L, None)[0])
+        looked, value = self._looked
+        if looked is None or not np.array_equal(looked, L):
+            value = self._at_lengths(self._embedded(L), np.ones(1), every=1)[0]
+            value = float(value + self.reg * frobenius(L, None)[0])
+        return value
 
     def mine(self, L: np.ndarray, **which: float) -> tuple[float, np.ndarray]:
         """The objective, and the impostor pairs worth watching near L."""
@@ -126,6 +130,7 @@ class MarginProblem:
         exact, nearby = self._mined(E, **which)
         seen = exact if self.few else self._on_list(L, pairs, 0.0)[0]
         penalty = self.reg * frobenius(L, None)[0] if self.reg else 0.0
+        self._looked = np.array(L), float(exact + penalty)
         return exact + penalty, seen + penalty, nearby
 
     def of_map(self, L: np.ndarray, pairs: np.ndarray, corner: float) -> tuple[float, np.ndarray]:
