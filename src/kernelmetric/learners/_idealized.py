@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -191,9 +192,9 @@ class IdealizedKernel(SpaceLearner):
 
     def _learn(self, points: Spanned, counts: PairCounts) -> None:
         X, y, Z, _ = points
-        prior = self._check_prior(points)
+        make = partial(self._problem, prior=self._check_prior(points), counts=counts)
         known = vars(self).get("tuples_", vars(self).get("pairs_"))
-        squares = self._problem(Z, known, 1.0, prior, counts, psd=False).reach
+        squares = make(Z, known, 1.0, psd=False).reach
         if isinstance(known, IndexTuples):
             self.scale_ = float(np.mean(squares)) / 2
         else:
@@ -204,8 +205,14 @@ class IdealizedKernel(SpaceLearner):
                 "points: no distance can be learned from them."
             )
         unit = Z / np.sqrt(self.scale_)
-        self.C_ = self._choose_C(unit, known, prior, counts)
-        problem = self._problem(unit, known, self.C_, prior, counts, psd=self.psd == "solve")
+        if isinstance(self.C, str):
+            # Without the constraint a solution is cheaper, and C is of the same order.
+            how: Any = {"clip": self.psd != "none", "random_state": self.random_state}
+            found_C = choose_C(unit, known, partial(make, psd=False), counts=counts.of, **how)
+            self.C_, self.C_scores_ = found_C
+        else:
+            self.C_ = float(self.C)
+        problem = make(unit, known, self.C_, psd=self.psd == "solve")
 
         def attributes(M: np.ndarray) -> dict[str, Any]:
             L, signature = self._map_of(M, points)
@@ -284,26 +291,6 @@ class IdealizedKernel(SpaceLearner):
         price = np.where(pairs.is_similar, C_S / max(similar, 1e-300), C_D / dissimilar)
         upper = price * counts.of(pairs)
         return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
-
-    def _choose_C(
-        self,
-        Z: np.ndarray,
-        known: Pairs | IndexTuples,
-        prior: np.ndarray | None,
-        counts: PairCounts,
-    ) -> float:
-        if not isinstance(self.C, str):
-            return float(self.C)
-        C, self.C_scores_ = choose_C(
-            Z,
-            known,
-            # Without the constraint a solution is cheaper, and C is of the same order.
-            lambda Z, pairs, C: self._problem(Z, pairs, C, prior, counts, psd=False),
-            clip=self.psd != "none",
-            counts=counts.of,
-            random_state=self.random_state,
-        )
-        return C
 
     def _store_solution(self, found: PairSolution) -> None:
         self.alpha_ = found.alpha / self.scale_

@@ -272,19 +272,13 @@ class NCA(GradientLearner):
 
     def _solve(self, problem: NCAProblem, L: np.ndarray, report: Iterations, renewed: Any) -> Found:
         tol = self._resolved().get("tol", self.tol)
+        how = problem, L, report, self.max_iter
         if self.solver == "lbfgs":
-            return descend_exactly(problem, L, report, self.max_iter, tol)
+            return descend_exactly(*how, tol)
         if self.solver == "truncated":
-            return descend_truncated(problem, L, report, self.max_iter, tol, eps=self.eps)
-        return descend_batches(
-            problem,
-            L,
-            report,
-            self.max_iter,
-            batch_size=self.batch_size,
-            random_state=self.random_state,
-            renewed=renewed,
-        )
+            return descend_truncated(*how, tol, eps=self.eps)
+        batches = {"batch_size": self.batch_size, "random_state": self.random_state}
+        return descend_batches(*how, renewed=renewed, **batches)
 
 
 def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
@@ -298,20 +292,17 @@ def shrinking(reg: Any, X: Any, weights: Weights | None) -> float:
 def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.ndarray:
     """The multiple of L at which a descent on softmax neighbours should start."""
     X = widened(X)
-    xp = namespace(X)
-    if weights is None:
-        E = product(X - xp.mean(X, axis=0, keepdims=True), like(L, X).T)
-        length = float(xp.mean(xp.sum(E * E, axis=1)))
-    else:
-        share = like(weights.shares / weights.total, X)[:, None]
-        E = product(X - xp.sum(share * X, axis=0, keepdims=True), like(L, X).T)
-        length = float(xp.sum(share * E * E))
+    xp, one = namespace(X), np.ones(X.shape[0])
+    weights = Weights(one, one) if weights is None else weights
+    share = like(weights.shares / weights.total, X)[:, None]
+    E = product(X - xp.sum(share * X, axis=0, keepdims=True), like(L, X).T)
+    length = float(xp.sum(share * E * E))
     if not length > 0:
         return L
     rows = np.unique(np.linspace(0, E.shape[0] - 1, _PERPLEXITY_ROWS).astype(int))
     D2 = to_numpy(squared_distances(take_rows(E, rows), E) / length).astype(np.float32)
     D2[np.arange(len(rows)), rows] = np.inf
-    masses = None if weights is None else weights.masses
+    masses = weights.masses
     low = high = _START_SQUARED_NORM
     while high < _LONGEST_START and _perplexity(high * D2, masses) > _START_PERPLEXITY:
         low, high = high, 2.0 * high
@@ -322,10 +313,10 @@ def softmax_start(L: np.ndarray, X: Any, weights: Weights | None = None) -> np.n
     return L * np.sqrt(high / length)
 
 
-def _perplexity(D2: np.ndarray, masses: np.ndarray | None = None) -> float:
+def _perplexity(D2: np.ndarray, masses: np.ndarray) -> float:
     """Number of neighbours that the softmax of every row is worth, typically."""
     farther = np.minimum(D2 - np.min(D2, axis=1, keepdims=True), 80.0)
-    P = np.exp(-farther) if masses is None else masses * np.exp(-farther)
+    P = masses * np.exp(-farther)
     total = np.sum(P, axis=1)
     entropy = np.log(total) + np.einsum("ij,ij->i", P, farther) / total
     return float(np.exp(np.mean(entropy)))
