@@ -667,7 +667,7 @@ class Watched:
 
 def test_iterations_keep_a_curve_and_the_last_state():
     record = Iterations(Watched(), 5, lambda state: {"components_": state}, None, None)
-    record.begin(np.zeros(2))
+    record.start(np.zeros(2))
     state = np.ones(2)
     assert record(state, 3) is False
     state[:] = 7.0
@@ -681,7 +681,7 @@ def test_a_progress_bar_is_shown_where_it_is_asked_for(capsys, monkeypatch):
     watched = Watched()
     watched.verbose = True
     record = Iterations(watched, 4, lambda state: {}, None, None)
-    record.begin(None)
+    record.start(None)
     for loss in (4.0, 2.0):
         record(np.zeros(1), loss)
     record.finish()

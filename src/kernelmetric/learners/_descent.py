@@ -56,7 +56,7 @@ class IterativeLearner(CallbackSupportMixin, Learner):
     ) -> Iterator[Iterations]:
         """The record of iterations while they run; ``attributes`` makes fitted ones of a state."""
         report = Iterations(self, self.max_iter, attributes, X, y)
-        report.begin(start)
+        report.start(start)
         with report.kept():
             yield report
         self.loss_curve_ = report.loss_curve

@@ -60,7 +60,7 @@ class Iterations:
                     **self._data,
                 )
             )
-            self.begin(state)
+            self.start(state)
         if self.held_out is not None and self.held_out(state):
             self.stopped = True
         return self.stopped
@@ -90,7 +90,7 @@ class Iterations:
         if self._bar is not None:
             self._bar.close()
 
-    def begin(self, state: Any) -> None:
+    def start(self, state: Any) -> None:
         """Begin an iteration from a state."""
         if self._root is not None:
             self._open = self._root.subcontext(task_name="iteration")
