@@ -61,6 +61,8 @@ class DNE(SignedEmbedding):
     [1]_: near points of one class are squeezed, near points of different classes pulled apart.
     One eigenproblem; the rows of L are its eigenvectors with the most negative eigenvalues.
 
+    O(n² d) time for the neighbours and O(d³) for the eigenproblem.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -82,10 +84,6 @@ class DNE(SignedEmbedding):
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem.
 
     References
     ----------

@@ -24,6 +24,8 @@ class LDA(SpectralLearner):
     :math:`L S_w L^\top = I`. The distance is that of Mahalanobis with the covariance inside
     classes, in the at most c - 1 dimensions in which c classes differ.
 
+    O(n d² + d³) time.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -46,10 +48,6 @@ class LDA(SpectralLearner):
         Minus the variance between classes in units of that inside them.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n d² + d³) time.
 
     References
     ----------

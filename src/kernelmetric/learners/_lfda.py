@@ -41,6 +41,8 @@ class LFDA(LocalLearner):
 
     each of them multiplied by :math:`\sqrt\lambda`.
 
+    O(n_c² d) time for each class and O(d³) for the eigenproblem.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -65,10 +67,6 @@ class LFDA(LocalLearner):
         Minus the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n_c² d) time for each class and O(d³) for the eigenproblem.
 
     References
     ----------

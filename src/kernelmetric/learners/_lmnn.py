@@ -223,6 +223,8 @@ class LMNN(LargeMargin):
     Of triplets and quadruplets, near pairs are drawn together, each once, and a margin of one parts
     them from the far ones.
 
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -267,10 +269,6 @@ class LMNN(LargeMargin):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
 
     References
     ----------

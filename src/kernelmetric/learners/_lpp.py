@@ -27,6 +27,8 @@ class LPP(SpectralLearner):
     and points Z about their mean in the weights D. Labels are not needed; with them, neighbours are
     of the same class.
 
+    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -50,10 +52,6 @@ class LPP(SpectralLearner):
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
 
     References
     ----------

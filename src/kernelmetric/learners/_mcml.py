@@ -27,6 +27,8 @@ class MCML(GradientLearner):
 
     by L-BFGS on a square factor of M. A point alone in its class only repels.
 
+    O(n² d) time an evaluation; one block of rows × n in memory.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -59,10 +61,6 @@ class MCML(GradientLearner):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time an evaluation; one block of rows × n in memory.
 
     References
     ----------

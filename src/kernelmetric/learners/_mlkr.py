@@ -36,6 +36,8 @@ class MLKR(GradientLearner):
               \hat y_i = \frac{\sum_{j \ne i} k_{ij} y_j}{\sum_{j \ne i} k_{ij}}, \qquad
               k_{ij} = e^{-\|L x_i - L x_j\|^2}
 
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory. Not convex.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -73,10 +75,6 @@ class MLKR(GradientLearner):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory. Not convex.
 
     References
     ----------

@@ -62,6 +62,9 @@ class NCA(GradientLearner):
     ``p_ij ∝ exp(-|L x_i - L x_j|²)``, belongs to their own class; with ``reg`` > 0, minus
     ``reg |L|²`` (the regularized form of Theorem 3 of [1]_).
 
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
+    the softmax (see :func:`kernelmetric.memory_budget`). Many points start at a fit of some.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -118,11 +121,6 @@ class NCA(GradientLearner):
         iteration and after every one; None where no points were held out.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory, and at most half a GB of
-    the softmax (see :func:`kernelmetric.memory_budget`). Many points start at a fit of some.
 
     References
     ----------

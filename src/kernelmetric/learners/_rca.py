@@ -22,6 +22,8 @@ class RCA(SpectralLearner):
     fewer dimensions it keeps the directions with the largest ratio of the total variance to the
     variance inside chunks.
 
+    O(n d² + d³) time.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -44,10 +46,6 @@ class RCA(SpectralLearner):
         Minus half the sum of the logarithms of the ratios kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n d² + d³) time.
 
     References
     ----------

@@ -42,6 +42,8 @@ class SCML(ComparisonLearner):
     with δ and ε the differences of near and far pairs, whose mean square along every b is one. The
     problem is convex, and the answer is certified by the duality gap.
 
+    O(N k) time an iteration and memory, for N comparisons and k directions.
+
     Parameters
     ----------
     beta : float, default=1e-2
@@ -85,10 +87,6 @@ class SCML(ComparisonLearner):
         Whether ``tol`` was reached; a ConvergenceWarning says so too.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(N k) time an iteration and memory, for N comparisons and k directions.
 
     References
     ----------
