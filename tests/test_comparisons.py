@@ -180,21 +180,6 @@ def test_newton_ends_where_lbfgs_does_after_fewer_steps(told, monkeypatch):
     assert 3 * found.n_iter_ < slow.n_iter_
 
 
-def test_many_comparisons_begin_with_a_part_and_end_at_the_optimum_of_all(told, monkeypatch):
-    X, _ = told
-    triplets = Triplets.from_labels(X[:, 0] > 0, per_point=80, random_state=0)
-    assert len(triplets) >= _lsml_solvers._MANY
-    part, parts = ComparedPairs.part, []
-    monkeypatch.setattr(ComparedPairs, "part", lambda *args: parts.append(part(*args)) or parts[-1])
-    again = LSML(tol=1e-10).fit(X, triplets=triplets)
-    assert [len(some.near) for some in parts] == [-(-len(triplets) // _lsml_solvers._PART)]
-    monkeypatch.setattr(_lsml_solvers, "_MANY", len(triplets) + 1)
-    found = LSML(tol=1e-10).fit(X, triplets=triplets)
-    assert len(parts) == 1
-    M = found.get_mahalanobis_matrix()
-    np.testing.assert_allclose(again.get_mahalanobis_matrix(), M, atol=1e-5 * np.abs(M).max())
-
-
 def test_a_start_that_is_drawn_in_is_lower_and_ends_at_the_same_optimum(told, monkeypatch):
     X, triplets = told
     found = LSML(tol=1e-10).fit(X, triplets=triplets)

@@ -24,6 +24,8 @@ class DLA(SignedEmbedding):
     One eigenproblem. :class:`DNE` is the like with β = 1, one number for both kinds of neighbours,
     and pairs that two patches share counted once.
 
+    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -35,8 +37,7 @@ class DLA(SignedEmbedding):
     beta : float, default=1.0
         Weight β of those outside.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------
@@ -48,10 +49,6 @@ class DLA(SignedEmbedding):
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
 
     References
     ----------

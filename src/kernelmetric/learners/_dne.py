@@ -61,6 +61,8 @@ class DNE(SignedEmbedding):
     [1]_: near points of one class are squeezed, near points of different classes pulled apart.
     One eigenproblem; the rows of L are its eigenvectors with the most negative eigenvalues.
 
+    O(n² d) time for the neighbours and O(d³) for the eigenproblem.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -68,11 +70,9 @@ class DNE(SignedEmbedding):
     n_neighbors : int, default=3
         Neighbours of each point inside its class, and outside it.
     reg : float, default=0.0
-        Weight of ``tr(L Lᵀ)``. As the rows are orthonormal it shifts all eigenvalues alike, and
-        so only makes the automatic dimension smaller.
+        Weight of ``tr(L Lᵀ)``, which shifts all eigenvalues: the automatic dimension is smaller.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------
@@ -84,10 +84,6 @@ class DNE(SignedEmbedding):
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem.
 
     References
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -15,13 +16,7 @@ from kernelmetric.learners._factors import factor, signed_factor
 from kernelmetric.learners._idealized_choice import MOST_PAIRS, choose_C
 from kernelmetric.learners._space_learner import SpaceLearner
 from kernelmetric.learners._tuple_learner import SAMPLED_BYTES, PairCounts, Spanned
-from kernelmetric.solvers import (
-    ComparisonDual,
-    PairDual,
-    PairSolution,
-    pair_bytes,
-    solve_pairs,
-)
+from kernelmetric.solvers import ComparisonDual, PairDual, PairSolution, pair_bytes, solve_pairs
 
 _AT_BOUND = 1e-6  # of the upper bound: what is nearer to a bound is at it
 
@@ -37,49 +32,41 @@ class IdealizedKernel(SpaceLearner):
 
     Its dual (14)-(16) has a multiplier α for every pair, and the metric is
     :math:`M = \sum_D \alpha\delta\delta^\top - \sum_S \alpha\delta\delta^\top` with the
-    differences δ of pairs. The answer is certified by the duality gap. Distances are measured in
-    units of the mean squared distance of the pairs, so that C means the same for all data.
-
-    Of triplets and quadruplets, what should exceed its value in the prior metric by γ is the
-    squared distance of the far pair minus that of the near one. With their differences ε and δ,
-    :math:`\epsilon\epsilon^\top - \delta\delta^\top` stands for δδᵀ of a dissimilar pair.
+    differences δ of pairs. The answer is certified by the duality gap. Of triplets and quadruplets,
+    with near differences δ and far ones ε, :math:`\epsilon\epsilon^\top - \delta\delta^\top`
+    stands for δδᵀ of a dissimilar pair.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default='linear'
         'linear' learns on X as given. Any other kernel learns on the coordinates of its automatic
-        space, as ``Kernelized(IdealizedKernel(), kernel)``: all of them up to 2,000 points, 256
-        beyond; from pairs of 101 to 2,000 points, the 24 of :class:`~kernelmetric.spaces.PairKPCA`.
+        space, as ``Kernelized(IdealizedKernel(), kernel)``.
     C : float or 'auto', default='auto'
-        Weight of the slacks, C_S and C_D, without units. 'auto' tries powers of ten from 10 to 10⁸
-        and judges them by pairs of left-out points. It takes the largest one within a standard
-        error of the best.
+        Weight of the slacks, in units of the mean squared distance of the pairs. 'auto' tries
+        powers of ten from 10 to 10⁸ on left-out points, and takes the largest one within a
+        standard error of the best.
     C_similar, C_dissimilar : float, default=None
         C_S and C_D, if they differ from C.
     nu : float, default=0.2
         ν in (0, 1]. If γ > 0, at most this fraction of dissimilar pairs is in error, and at least
-        this fraction has α > 0 (Proposition 3). If γ is zero, a large C gives back the prior
-        metric. Then try a larger ν.
+        this fraction has α > 0 (Proposition 3). If γ is zero, try a larger ν.
     psd : {'solve', 'clip', 'none'}, default='solve'
         The dual of [1]_ leaves out that M must be positive semi-definite. 'solve' keeps the
-        constraint; 'clip' sets negative eigenvalues of the solution to zero; 'none' leaves them,
-        see Notes. On data of [1]_ 'solve' has the fewest errors from C = 10⁴ on (see the guide).
+        constraint; 'clip' sets negative eigenvalues to zero; 'none' leaves them, see Notes.
     n_neighbors : int, default=5
         From labels, every point pairs with so many nearest points of its class, and of others.
-        Pairs that are given are all used; ``Pairs.select`` picks the near ones.
     radius : float, 'median' or None, default='median'
         From labels, the longest distance of a pair; 'median' is that of all pairs.
     prior : array of shape (n_features, n_features), default=None
-        Matrix of the prior metric, positive semi-definite; None is the kernel's own, the identity.
-        For a kernel that is not linear, in the coordinates of its space.
+        Matrix of the prior metric, positive semi-definite, in the coordinates of the space; None
+        is the identity.
     tol : float, default=1e-3
         Relative duality gap to reach. Small problems are solved to about 1e-9 anyway.
     max_iter : int, default=2000
         The most steps of the solver.
     warm_start : bool, default=False
-        Whether a fit begins at the metric of the last one: for more pairs, or more points with the
-        same features. The optimum is the same. C='auto' is chosen anew; a number is not. Only for
-        the linear kernel: the space of another one has other coordinates in every fit.
+        Whether a fit begins at the metric of the last one, for the linear kernel alone. The
+        optimum is the same.
     random_state : int, RandomState or None, default=0
         For the folds of C='auto'.
     verbose : bool, default=False
@@ -88,8 +75,7 @@ class IdealizedKernel(SpaceLearner):
     Attributes
     ----------
     components_ : array of shape (rank, n_features)
-        The map L with LᵀL = M, of its positive part for 'clip'; on the coordinates of ``space_``
-        where there is one.
+        The map L with LᵀL = M, on the coordinates of ``space_`` where there is one.
     signature_ : ndarray of shape (rank,) or None
         For psd='none', the signs s with M = Lᵀ diag(s) L: +1, and -1 from some row on.
     pairs_ : Pairs
@@ -101,7 +87,7 @@ class IdealizedKernel(SpaceLearner):
     upper_ : ndarray of shape (n_pairs,)
         Their upper bounds, C_S / N_S and C_D / N_D in the units of X.
     gamma_ : float
-        The margin γ, in squared units of X; of little meaning at ν = 1, where any larger one does.
+        The margin γ, in squared units of X.
     support_pairs_ : Pairs
         Pairs with α > 0: the solution depends on them alone.
     error_pairs_ : Pairs
@@ -109,8 +95,8 @@ class IdealizedKernel(SpaceLearner):
     C_ : float
         The C that was used.
     C_scores_ : ndarray of shape (n_tried,)
-        For C='auto', the areas under the curve for the powers of ten from 10 on, up to the first
-        beyond which C only scales the metric; of comparisons, the shares that hold.
+        For C='auto', the areas under the curve for the powers of ten from 10 on; of comparisons,
+        the shares that hold.
     duality_gap_ : float
         The relative gap reached, a bound on the distance to the optimum.
     loss_ : float
@@ -137,13 +123,9 @@ class IdealizedKernel(SpaceLearner):
 
     Notes
     -----
-    With psd='none' squared distances may be negative. Then :meth:`pairwise_distances` and
-    :meth:`pair_distance` return the square root of the absolute value with the sign of the
-    square, which keeps the order; :meth:`pairwise_kernels` is indefinite; and Euclidean distances
-    of :meth:`transform` are another metric, because there a -1 of ``signature_`` counts as +1. Its
-    columns of sign +1 alone are coordinates of the positive part.
-
-    O(N r²) a step for N pairs in r dimensions; a block of pairs in memory.
+    With psd='none' squared distances may be negative: distances are then roots of absolute values
+    with the sign of the square, :meth:`pairwise_kernels` is indefinite, and Euclidean distances of
+    :meth:`transform` are another metric. O(N r²) a step for N pairs in r dimensions.
 
     References
     ----------
@@ -164,7 +146,7 @@ class IdealizedKernel(SpaceLearner):
     True
     """
 
-    _advice = "standardize the features, or take a smaller C"
+    _advice = "take a smaller C, or standardize the features"
     _allowed: ClassVar = {
         "C": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=("auto",)),
         "C_similar": Numbers(Real, low=1 / LARGEST, high=LARGEST, words=(None,)),
@@ -210,9 +192,9 @@ class IdealizedKernel(SpaceLearner):
 
     def _learn(self, points: Spanned, counts: PairCounts) -> None:
         X, y, Z, _ = points
-        prior = self._check_prior(points)
+        make = partial(self._problem, prior=self._check_prior(points), counts=counts)
         known = vars(self).get("tuples_", vars(self).get("pairs_"))
-        squares = self._problem(Z, known, 1.0, prior, counts, psd=False).reach
+        squares = make(Z, known, 1.0, psd=False).reach
         if isinstance(known, IndexTuples):
             self.scale_ = float(np.mean(squares)) / 2
         else:
@@ -223,8 +205,14 @@ class IdealizedKernel(SpaceLearner):
                 "points: no distance can be learned from them."
             )
         unit = Z / np.sqrt(self.scale_)
-        self.C_ = self._choose_C(unit, known, prior, counts)
-        problem = self._problem(unit, known, self.C_, prior, counts, psd=self.psd == "solve")
+        if isinstance(self.C, str):
+            # Without the constraint a solution is cheaper, and C is of the same order.
+            how: Any = {"clip": self.psd != "none", "random_state": self.random_state}
+            found_C = choose_C(unit, known, partial(make, psd=False), counts=counts.of, **how)
+            self.C_, self.C_scores_ = found_C
+        else:
+            self.C_ = float(self.C)
+        problem = make(unit, known, self.C_, psd=self.psd == "solve")
 
         def attributes(M: np.ndarray) -> dict[str, Any]:
             L, signature = self._map_of(M, points)
@@ -303,26 +291,6 @@ class IdealizedKernel(SpaceLearner):
         price = np.where(pairs.is_similar, C_S / max(similar, 1e-300), C_D / dissimilar)
         upper = price * counts.of(pairs)
         return PairDual(Z, pairs.rows, signs, upper, self.nu * C_D, prior=prior, psd=psd)
-
-    def _choose_C(
-        self,
-        Z: np.ndarray,
-        known: Pairs | IndexTuples,
-        prior: np.ndarray | None,
-        counts: PairCounts,
-    ) -> float:
-        if not isinstance(self.C, str):
-            return float(self.C)
-        C, self.C_scores_ = choose_C(
-            Z,
-            known,
-            # Without the constraint a solution is cheaper, and C is of the same order.
-            lambda Z, pairs, C: self._problem(Z, pairs, C, prior, counts, psd=False),
-            clip=self.psd != "none",
-            counts=counts.of,
-            random_state=self.random_state,
-        )
-        return C
 
     def _store_solution(self, found: PairSolution) -> None:
         self.alpha_ = found.alpha / self.scale_

@@ -43,6 +43,8 @@ class ITML(LogDetLearner, PairLearner):
     where :math:`D(A, B) = \operatorname{tr} A B^{-1} - \log\det A B^{-1} - r` and ξ⁰ is u or l.
     With the best slacks it is convex in M, and the answer is certified by the duality gap.
 
+    O(N d² + d³) time an iteration with N pairs; a block of pairs in memory.
+
     Parameters
     ----------
     gamma : float, default=1.0
@@ -95,10 +97,6 @@ class ITML(LogDetLearner, PairLearner):
         Whether ``tol`` was reached; a ConvergenceWarning says so too.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(N d² + d³) time an iteration with N pairs; a block of pairs in memory.
 
     References
     ----------

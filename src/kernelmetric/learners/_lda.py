@@ -24,6 +24,8 @@ class LDA(SpectralLearner):
     :math:`L S_w L^\top = I`. The distance is that of Mahalanobis with the covariance inside
     classes, in the at most c - 1 dimensions in which c classes differ.
 
+    O(n d² + d³) time.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -34,8 +36,7 @@ class LDA(SpectralLearner):
         Ledoit and Wolf, or less where that hides features of smaller scale. With 0, directions in
         which no class varies are left out.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------
@@ -47,11 +48,6 @@ class LDA(SpectralLearner):
         Minus the variance between classes in units of that inside them.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n d² + d³) time. In more dimensions than points, as on the coordinates of a kernel, the
-    covariance inside classes is singular, and shrinkage decides the result.
 
     References
     ----------

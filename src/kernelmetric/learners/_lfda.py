@@ -39,8 +39,9 @@ class LFDA(LocalLearner):
               \delta_{ij}\delta_{ij}^\top
               + \tfrac12 \sum_{y_i \ne y_j} \frac1n \delta_{ij}\delta_{ij}^\top
 
-    each of them multiplied by :math:`\sqrt\lambda`, so that directions that separate little also
-    count little.
+    each of them multiplied by :math:`\sqrt\lambda`.
+
+    O(n_c² d) time for each class and O(d³) for the eigenproblem.
 
     Parameters
     ----------
@@ -49,12 +50,10 @@ class LFDA(LocalLearner):
     n_neighbors : int, default=7
         k: the neighbour inside the class whose distance is the local scale.
     shrinkage : 'auto' or float, default='auto'
-        Share of the identity in S_w, between 0 and 1; 'auto' is that of Ledoit and Wolf for the
-        points about the means of their classes, or less where that hides features of smaller
-        scale.
+        Share of the identity in S_w, between 0 and 1; 'auto' is that of Ledoit and Wolf, or less
+        where that hides features of smaller scale.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count beside those of others; 'balanced' lets all classes
-        count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
 
     Attributes
     ----------
@@ -68,11 +67,6 @@ class LFDA(LocalLearner):
         Minus the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n_c² d) time for each class and O(d³) for the eigenproblem; a block of rows of a class in
-    memory.
 
     References
     ----------

@@ -26,14 +26,12 @@ class LMCA(LargeMargin):
     max_iter : int, default=500
         The most L-BFGS iterations.
     tol : float, default=1e-3
-        Tolerance on the objective, relative to it or to one for each target pair, whichever is
-        larger: the margin is one, and costs far below it are as good as none.
+        Tolerance on the objective, relative to it or to the number of target pairs, whichever is
+        larger.
     warm_start : bool, default=False
-        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
-        n_components, the shape of init or the number of features has changed.
+        Start at the ``components_`` of the last fit, of the same shape.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count, in their own part of the objective; 'balanced' lets all
-        classes count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False

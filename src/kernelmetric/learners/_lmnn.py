@@ -117,60 +117,28 @@ class LargeMargin(TakesTuples, GradientLearner):
         weights: Weights | None = None,
     ) -> Descent:
         rank = self._check_n_components(X.shape[1])
-        if isinstance(codes, IndexTuples):
-            basis = orthonormal(X, gram, span=False)
-            reg = self.reg / basis.size**2
-            listed = ListedMargins(basis.Z, codes, self.c, reg)
-            # No classes: as if all points were of one, for the start.
-            return self._from_start(listed, basis, X, np.zeros(X.shape[0], int), gram, rank, None)
-        if self._optimises_matrix and X.shape[1] > X.shape[0]:
-            warn(
-                f"Got {X.shape[1]} features of {X.shape[0]} points: the map can then draw any "
-                "class together, and new points may fare worse than without learning. Try "
-                "sklearn.decomposition.PCA(50) before, or Kernelized(LMNN())."
-            )
-        order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-        targets, parts = self._sorted_targets(X, codes, gram, neighbors, order, weights)
-        weighed = None
-        if weights is not None:
-            sorted_weights = weights.take(order)
-            weighed = Triplets(sorted_weights.shares[:, None] * parts, sorted_weights.masses)
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
         basis = orthonormal(X, gram, span=False)
-        exact = MarginProblem(
-            kept(take_rows(basis.Z, order)),
-            targets,
-            codes[order],
-            self.c,
-            self.reg / basis.size**2,
-            weighed,
-        )
-        return self._from_start(exact, basis, X, codes, gram, rank, weights)
-
-    def _from_start(
-        self,
-        exact: MarginProblem,
-        basis: Any,
-        X: Any,
-        codes: np.ndarray,
-        gram: Gram | None,
-        rank: int,
-        weights: Weights | None,
-    ) -> Descent:
+        reg = self.reg / basis.size**2
+        if isinstance(codes, IndexTuples):
+            exact: MarginProblem = ListedMargins(basis.Z, codes, self.c, reg)
+            codes = np.zeros(X.shape[0], int)  # no classes: as if all points were of one
+        else:
+            order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
+            targets, weighed = self._sorted_targets(X, codes, gram, neighbors, order, weights)
+            points = kept(take_rows(basis.Z, order))
+            exact = MarginProblem(points, targets, codes[order], self.c, reg, weighed)
         if self.solver == "projected":
             problem = exact.on(widened(exact.points))
         else:  # a map is judged in the precision of the data
             single = in_single(exact.points, self.tol)
             problem = exact.on(in_float32(exact.points) if single else exact.points)
-        start = self._start(
-            X,
-            codes,
-            gram,
-            self._start_rank(X.shape[1]),
-            lambda L: L * problem.best_length(basis.enter(L)),
-            weights,
-        )
-        start = basis.enter(start)
+
+        def scale(L: np.ndarray) -> np.ndarray:
+            return L * problem.best_length(basis.enter(L))
+
+        first_rank = self._start_rank(X.shape[1])
+        start = basis.enter(self._start(X, codes, gram, first_rank, scale, weights))
         start = filled(start) if self._optimises_matrix else start
         if not (self.warm_start and hasattr(self, "_corner")):
             self._corner = FIRST_CORNER
@@ -215,8 +183,14 @@ class LargeMargin(TakesTuples, GradientLearner):
         neighbors: Any,
         order: np.ndarray,
         weights: Weights | None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Target neighbours, as row numbers after sorting by class, and what each counts."""
+    ) -> tuple[np.ndarray, Triplets | None]:
+        """Target neighbours, as row numbers after sorting by class, and their weights."""
+        if self._optimises_matrix and X.shape[1] > X.shape[0]:
+            warn(
+                f"Got {X.shape[1]} features of {X.shape[0]} points: the map can then draw any "
+                "class together, and new points may fare worse than without learning. Try "
+                "sklearn.decomposition.PCA(50) before, or Kernelized(LMNN())."
+            )
         if neighbors is None:
             where = X if gram is None else gram.whiten(to_numpy(X))
         else:
@@ -230,11 +204,13 @@ class LargeMargin(TakesTuples, GradientLearner):
                 "Got no class with two members, but expected at least one: LMNN pulls points "
                 "towards neighbours of their own class."
             )
-        parts = np.ones(targets.shape) if weights is None else neighbor_parts(targets, weights)
         position = np.empty(len(order) + 1, dtype=np.intp)
         position[order] = np.arange(len(order))
         position[-1] = -1  # what the index -1, a missing neighbour, maps to
-        return position[targets][order], parts[order]
+        if weights is None:
+            return position[targets][order], None
+        parts, weights = neighbor_parts(targets, weights)[order], weights.take(order)
+        return position[targets][order], Triplets(weights.shares[:, None] * parts, weights.masses)
 
 
 class LMNN(LargeMargin):
@@ -244,17 +220,19 @@ class LMNN(LargeMargin):
     ``Σ_ij w_ij d_ij + c Σ_ijl w_ij [y_l ≠ y_i] [1 + d_ij - d_il]_+ (+ reg tr M)``, where ``d`` are
     squared distances and ``w_ij`` marks the ``n_neighbors`` target neighbours of each point.
 
-    From triplets and quadruplets it is the same over what is given: near pairs are drawn together,
-    each once, and a margin of one parts them from the far ones.
+    Of triplets and quadruplets, near pairs are drawn together, each once, and a margin of one parts
+    them from the far ones.
+
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory.
 
     Parameters
     ----------
     n_components : int, default=None
         Rank to which the optimal M is truncated afterwards, as in [2]_; None keeps it whole. To
-        *optimise* a map of low rank, which is another algorithm, use :class:`LMCA`.
+        *optimise* a map of low rank, use :class:`LMCA`.
     solver : {'lbfgs', 'projected'}, default='lbfgs'
-        'lbfgs' descends on a square factor L, fast; 'projected' is accelerated projected gradient
-        on M, convex all the way: the reference.
+        'lbfgs' descends on a square factor L, fast; 'projected' by gradients on M, convex all the
+        way.
     n_neighbors : int, default=3
         Target neighbours of each point; points of smaller classes use those they have.
     c : float, default=1.0
@@ -266,14 +244,12 @@ class LMNN(LargeMargin):
     max_iter : int, default=500
         The most iterations.
     tol : float, default=1e-3
-        Stop when the objective changes by less than this share of itself, or of the number of
-        target pairs if that is larger. The margin is one, so much smaller costs do not matter.
+        Tolerance on the objective, relative to it or to the number of target pairs, whichever is
+        larger.
     warm_start : bool, default=False
-        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
-        the number of features has changed.
+        Start at the ``components_`` of the last fit, of as many features.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count, in their own part of the objective; 'balanced' lets all
-        classes count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False
@@ -293,11 +269,6 @@ class LMNN(LargeMargin):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory. From 6,000 points on, the
-    descent begins where one on some 4,000 of them ended.
 
     References
     ----------

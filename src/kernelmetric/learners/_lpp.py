@@ -24,9 +24,10 @@ class LPP(SpectralLearner):
               \quad\text{s.t.}\quad L Z^\top D Z L^\top = I
 
     with :math:`w_{ij} = e^{-\|x_i - x_j\|^2 / t}` between neighbours, D the sums of the rows of W,
-    and points Z about their mean in the weights D, which rids the problem of its trivial solution
-    and of the origin. Labels are not needed; with them, neighbours are of the same class. On all
-    coordinates of a kernel, and without shrinkage, these *are* Laplacian eigenmaps.
+    and points Z about their mean in the weights D. Labels are not needed; with them, neighbours are
+    of the same class.
+
+    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
 
     Parameters
     ----------
@@ -51,10 +52,6 @@ class LPP(SpectralLearner):
         The objective: the sum of the eigenvalues kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time for the neighbours and O(d³) for the eigenproblem; a block of rows × n in memory.
 
     References
     ----------

@@ -29,6 +29,8 @@ class LSML(LogDetLearner, ComparisonLearner):
     distances are in units of their mean in the prior metric, so that γ means the same for all data.
     The problem is convex, and the answer is certified by the duality gap.
 
+    O(N d² + d³) time an iteration with N comparisons; a block of them in memory.
+
     Parameters
     ----------
     gamma : float, default=1e4
@@ -67,10 +69,6 @@ class LSML(LogDetLearner, ComparisonLearner):
         Whether ``tol`` was reached; a ConvergenceWarning says so too.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(N d² + d³) time an iteration with N comparisons; a block of them in memory.
 
     References
     ----------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,8 +19,7 @@ _MOST_SOLVED = 1000  # equations of a Newton step: more would take longer than L
 _AT_ONCE = 512  # comparisons whose products of coordinates are summed in the cache
 KEPT = 12  # arrays as large as the differences of near pairs that the steps keep
 _MOST_TRIED = 40  # lengths of a step
-_MANY, _PART = 4000, 8  # comparisons, and of how many one is in the part to begin with
-_MOST_IN_PART, _PART_TOL, _FAR = 20, 1e-2, 0.3  # gaps that are good for it, and that ask for it
+_FAR = 0.3  # gap beyond which a start is drawn in first
 
 
 class ComparedPairs(LogDetDivergence):
@@ -32,12 +30,7 @@ class ComparedPairs(LogDetDivergence):
     ):
         self.Y, self.near, self.far, self.counts = Y, near, far, counts
         self._size = len(near), 6 * 8 * Y.shape[1]
-        self._kept: np.ndarray | None = None
-        if self.worth_newton():
-            self._kept = self._differences(slice(None))
-            total = float(np.tile(counts, 2) @ np.einsum("ij,ij->i", self._kept, self._kept))
-        else:
-            total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
+        total = sum_rows(self._plain, *self._size, most=_MOST_ROWS)
         if not total > 1e-14 * max(float(np.mean(Y * Y)), 1e-300):
             raise ValueError(
                 "Got tuples of points that coincide, but expected at least one pair of different "
@@ -71,15 +64,6 @@ class ComparedPairs(LogDetDivergence):
 
         return sum_rows(sums, *self._size, most=_MOST_ROWS)
 
-    def part(self, n: int) -> ComparedPairs:
-        """One of n comparisons for all."""
-        some = copy(self)
-        some.near, some.far, some.counts = (a[::n] for a in (self.near, self.far, self.counts))
-        some.weight = n * self.weight
-        some._size = len(some.near), self._size[1]
-        some._kept = None if self._kept is None else some._differences(slice(None))
-        return some
-
     def worth_newton(self) -> bool:
         """Whether all differences may be kept."""
         N, d = len(self.near), self.Y.shape[1]
@@ -92,8 +76,7 @@ class ComparedPairs(LogDetDivergence):
 
     def seen_by(self, L: np.ndarray) -> _Seen:
         """Everything as the best multiple of the metric LᵀL sees it."""
-        F = self._differences(slice(None)) if self._kept is None else self._kept
-        F = F @ L.T
+        F = self._differences(slice(None)) @ L.T
         return seen(self, L, F, np.ones(len(L)), self.residuals(np.einsum("ij,ij->i", F, F)))
 
     def residuals(self, squares: np.ndarray) -> Residuals:
@@ -136,32 +119,20 @@ def newton(
     # Where numbers are out of range no step is found, and L-BFGS goes on.
     with calm_if_small(problem.flops_of_step()), np.errstate(all="ignore"):
         here = problem.seen_by(L)
-        if here.gap > _FAR and len(problem.near) >= _MANY:
-            part = problem.part(_PART)
-            near = _steps(part, part.seen_by(L).drawn_in(part), None, _MOST_IN_PART, _PART_TOL)
-            here = problem.seen_by(near.L)
-        elif here.gap > _FAR:
+        if here.gap > _FAR:
             here = here.drawn_in(problem)
-        here = _steps(problem, here, report, max_iter, tol)
+        for _ in range(max_iter):
+            after = here.moved(problem) if here.gap > tol else None
+            if after is None:
+                break
+            here = after
+            if report(here.L, here.value):
+                break
     if here.gap <= tol and not report.loss_curve:
         report(here.L, here.value)  # it began at the optimum
     if here.gap > tol and not report.stopped:
         return descend(problem, here.L, report, max_iter, tol)
     return here.L, here.value, here.gap
-
-
-def _steps(
-    problem: ComparedPairs, here: _Seen, report: Iterations | None, most: int, tol: float
-) -> _Seen:
-    """Where the steps end: at the certificate, after the most, or where none is found."""
-    for _ in range(most):
-        after = here.moved(problem) if here.gap > tol else None
-        if after is None:
-            break
-        here = after
-        if report is not None and report(here.L, here.value):
-            break
-    return here
 
 
 class _Seen(NamedTuple):

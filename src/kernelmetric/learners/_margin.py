@@ -338,12 +338,7 @@ def _lifted(L: np.ndarray) -> np.ndarray:
 def _union(pairs: np.ndarray, others: np.ndarray, n: int) -> np.ndarray:
     """All pairs of both lists, once each, sorted."""
     keys = np.concatenate([p[:, 0].astype(np.int64) * n + p[:, 1] for p in (pairs, others)])
-    keys.sort()
-    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
-    union = np.empty((len(keys), 2), dtype=np.int32)
-    np.floor_divide(keys, n, out=union[:, 0], casting="unsafe")
-    np.remainder(keys, n, out=union[:, 1], casting="unsafe")
-    return kept(union)
+    return kept(np.stack(np.divmod(np.unique(keys), n), axis=1).astype(np.int32))
 
 
 def descend_convex(

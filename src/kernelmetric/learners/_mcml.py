@@ -19,30 +19,29 @@ from kernelmetric.spaces import Gram, orthonormal
 class MCML(GradientLearner):
     r"""Maximally collapsing metric learning: NCA's aim as a convex problem.
 
-    Ideally all points of a class are one point, infinitely far from the other classes. The
-    softmax neighbours :math:`p_{ij} \propto e^{-\delta^\top M \delta}` would then be
-    :math:`p^0_{ij}`, uniform over the class; MCML minimises the divergence from that [1]_,
-    which is convex in M:
+    If all points of a class were one point, infinitely far from the other classes, the softmax
+    neighbours :math:`p_{ij} \propto e^{-\delta^\top M \delta}` would be :math:`p^0_{ij}`, uniform
+    over the class. MCML minimises the divergence from that [1]_, which is convex in M:
 
     .. math:: \min_{M \succeq 0}\; \sum_i \mathrm{KL}(p^0_i \,\|\, p_i) + \rho \operatorname{tr} M
 
-    by L-BFGS on a square factor of M, with a certificate from convexity. A point alone in its class
-    has no ideal neighbours: it only repels.
+    by L-BFGS on a square factor of M. A point alone in its class only repels.
+
+    O(n² d) time an evaluation; one block of rows × n in memory.
 
     Parameters
     ----------
     n_components : int, default=None
         Rank to which the optimal M is truncated afterwards, as in [1]_; None keeps it whole.
     reg : float, default=0.0
-        Weight ρ of the trace of M. Where classes can be collapsed, as in the many dimensions of a
-        kernel, only the regularizer makes the optimum finite.
+        Weight ρ of the trace of M. In many dimensions, as of a kernel, only ρ > 0 makes the
+        optimum finite.
     max_iter : int, default=500
         The most L-BFGS iterations.
     tol : float, default=1e-5
         Relative decrease of the objective in one iteration at which the fit has converged.
     class_weight : dict, 'balanced' or None, default=None
-        What the points of each class count, in their own part of the objective; 'balanced' lets all
-        classes count alike. Only ratios matter.
+        What the points of each class count; 'balanced' lets all classes count alike.
     verbose : bool, default=False
         Show a progress bar on standard error.
 
@@ -62,10 +61,6 @@ class MCML(GradientLearner):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² d) time an evaluation; one block of rows × n in memory.
 
     References
     ----------

@@ -36,8 +36,7 @@ class MLKR(GradientLearner):
               \hat y_i = \frac{\sum_{j \ne i} k_{ij} y_j}{\sum_{j \ne i} k_{ij}}, \qquad
               k_{ij} = e^{-\|L x_i - L x_j\|^2}
 
-    Kernel regression with these weights, or nearest neighbours, then predict in the learned
-    coordinates.
+    O(n² r + n d r) time an evaluation; one block of rows × n in memory. Not convex.
 
     Parameters
     ----------
@@ -53,11 +52,10 @@ class MLKR(GradientLearner):
     max_iter : int, default=200
         The most L-BFGS iterations.
     tol : float, default=1e-5
-        Decrease of the objective in one iteration at which the fit has converged, relative to the
-        objective or to a tenth of what it is without learning, whichever is larger.
+        Decrease of the objective in one iteration at which the fit has converged, relative to it
+        or to a tenth of what it is without learning.
     warm_start : bool, default=False
-        Start at the ``components_`` of the last fit, also of one that Ctrl-C ended. Refused if
-        n_components, the shape of init or the number of features has changed.
+        Start at the ``components_`` of the last fit, of the same shape.
     random_state : int, RandomState or None, default=None
         For ``init='random'``.
     verbose : bool, default=False
@@ -68,8 +66,7 @@ class MLKR(GradientLearner):
     components_ : array of shape (n_components, n_features)
         The learned map L.
     loss_ : float
-        The objective at L, for targets scaled to unit variance: without the regularizer, divided
-        by the number of points, the share of the variance that is not predicted.
+        The objective at L, for targets scaled to unit variance.
     loss_curve_ : list of float
         The objective after every iteration.
     n_iter_ : int
@@ -78,10 +75,6 @@ class MLKR(GradientLearner):
         Whether ``tol`` was reached.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n² r + n d r) time an evaluation; one block of rows × n in memory. Not convex.
 
     References
     ----------

@@ -32,8 +32,7 @@ class MMC(PairLearner):
     diagonal : bool, default=False
         Whether M is diagonal: one weight for each feature.
     reg : float, default=1e-6
-        Added to the covariance of similar pairs, as a fraction of its mean eigenvalue: where they
-        do not vary at all, the metric would be unbounded.
+        Added to the covariance of similar pairs, as a fraction of its mean eigenvalue.
     max_pairs : int, default=200000
         From labels, the most pairs; all n (n - 1) / 2 if these are fewer, else random ones.
     tol : float, default=1e-3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -22,7 +23,7 @@ from kernelmetric.compute import (
     take_rows,
     to_numpy,
 )
-from kernelmetric.learners._base import centered, frobenius
+from kernelmetric.learners._base import frobenius
 from kernelmetric.learners._descent import Found, in_float32, in_single
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import finite_or_none, minimize_lbfgs, refuse_start
@@ -43,39 +44,37 @@ _MOST_HELD_OUT, _SHARE_HELD_OUT = 3_000, 0.1  # of the points, at most
 _PATIENCE = 10  # iterations without a better score
 
 
+@dataclass
 class NCAProblem:
     """Centred points, sorted by class, whose softmax neighbours should be of their own class."""
 
-    def __init__(
-        self,
-        points: Any,
-        codes: np.ndarray,
-        reg: float,
-        gram: Gram | None,
-        weights: Weights | None = None,
-        pull: float = 0.0,
-    ):
-        self.points, self.codes, self.reg, self.gram = points, codes, float(reg), gram
-        self.weights, self.pull = weights, pull
-        self.penalty = self.reg + pull * (len(codes) if weights is None else weights.total)
-        self.there = in_library_of(codes, points)
+    points: Any
+    codes: np.ndarray
+    reg: float
+    gram: Gram | None
+    weights: Weights | None = None
+    pull: float = 0.0  # weight of the squared norm of the map for each point, beside ``reg``
+
+    def __post_init__(self) -> None:
+        counted = len(self.codes) if self.weights is None else self.weights.total
+        self.penalty = float(self.reg) + self.pull * counted
+        self.codes_on_device = in_library_of(self.codes, self.points)
         # Tolerances are of what a row counts on average: to L-BFGS small values are as small as 1.
-        self.unit = 1.0 if weights is None else weights.unit
+        self.unit = 1.0 if self.weights is None else self.weights.unit
 
     def in_single(self) -> NCAProblem:
         """The same in float32."""
-        points = in_float32(self.points)
-        return NCAProblem(points, self.codes, self.reg, self.gram, self.weights, self.pull)
+        return replace(self, points=in_float32(self.points))
 
     def subset(self, rows: np.ndarray) -> NCAProblem:
         """The problem of some of the points."""
-        points, codes = take_rows(self.points, rows), self.codes[rows]
         weights = None if self.weights is None else self.weights.take(rows)
-        return NCAProblem(points, codes, self.reg, self.gram, weights, self.pull)
+        points, codes = take_rows(self.points, rows), self.codes[rows]
+        return replace(self, points=points, codes=codes, weights=weights)
 
     def objective(self, L: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient over all pairs."""
-        found = nca_loss(like(L, self.points), self.points, self.there, self.weights)
+        found = nca_loss(like(L, self.points), self.points, self.codes_on_device, self.weights)
         return self._with_penalty(L, *found)
 
     def per_weight(self, L: np.ndarray) -> tuple[float, np.ndarray]:
@@ -119,21 +118,6 @@ class DrawnPoints:
         return take_rows(self.X, rows), self.codes[rows]
 
 
-def sorted_problem(
-    X: Any,
-    codes: np.ndarray,
-    reg: float,
-    gram: Gram | None,
-    weights: Weights | None = None,
-    pull: float = 0.0,
-) -> NCAProblem:
-    """The problem of labelled points: the block kernel wants rows sorted by class."""
-    order = np.argsort(codes, kind="stable")
-    points = take_rows(centered(X), order)
-    some = None if weights is None else weights.take(order)
-    return NCAProblem(points, codes[order], reg, gram, some, pull)
-
-
 def descend_exactly(
     problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float
 ) -> Found:
@@ -158,13 +142,7 @@ def descend_exactly(
 
 
 def descend_truncated(
-    problem: NCAProblem,
-    L: np.ndarray,
-    report: Iterations,
-    max_iter: int,
-    tol: float,
-    *,
-    eps: float,
+    problem: NCAProblem, L: np.ndarray, report: Iterations, max_iter: int, tol: float, *, eps: float
 ) -> Found:
     """L-BFGS over near pairs, listed anew after every round; the value at the end is exact."""
     rough = problem.in_single() if in_single(problem.points, 1.0) else problem

@@ -22,6 +22,8 @@ class RCA(SpectralLearner):
     fewer dimensions it keeps the directions with the largest ratio of the total variance to the
     variance inside chunks.
 
+    O(n d² + d³) time.
+
     Parameters
     ----------
     n_components : int, default=None
@@ -41,14 +43,9 @@ class RCA(SpectralLearner):
     shrinkage_ : float
         The share that was used.
     loss_ : float
-        Minus half the sum of the logarithms of the ratios kept: the information about
-        Gaussian points that the embedding keeps when chunks are merged.
+        Minus half the sum of the logarithms of the ratios kept.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(n d² + d³) time.
 
     References
     ----------

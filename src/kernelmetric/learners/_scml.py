@@ -39,9 +39,10 @@ class SCML(ComparisonLearner):
     .. math:: \min_{w \ge 0}\; \frac{1}{N} \sum \bigl[1 + \delta^\top M \delta
               - \epsilon^\top M \epsilon\bigr]_+ + \beta \sum_k w_k
 
-    with δ and ε the differences of near and far pairs; the mean square of both along every b is
-    one, so that β means the same for all data. The problem is convex. Its corners are rounded, less
-    and less, until the duality gap is small: the answer is certified.
+    with δ and ε the differences of near and far pairs, whose mean square along every b is one. The
+    problem is convex, and the answer is certified by the duality gap.
+
+    O(N k) time an iteration and memory, for N comparisons and k directions.
 
     Parameters
     ----------
@@ -86,10 +87,6 @@ class SCML(ComparisonLearner):
         Whether ``tol`` was reached; a ConvergenceWarning says so too.
     n_features_in_ : int
         Number of features seen in fit.
-
-    Notes
-    -----
-    O(N k) time an iteration and memory, for N comparisons and k directions.
 
     References
     ----------
@@ -193,11 +190,7 @@ class SCML(ComparisonLearner):
 
 
 def local_directions(
-    Z: np.ndarray,
-    tuples: IndexTuples,
-    n_basis: int,
-    rng: np.random.RandomState,
-    counts: np.ndarray,
+    Z: np.ndarray, tuples: IndexTuples, n_basis: int, rng: np.random.RandomState, counts: np.ndarray
 ) -> np.ndarray:
     """Unit directions (n_basis, r) that part far from near pairs: everywhere, and around points."""
     r, N = Z.shape[1], len(tuples)
@@ -296,11 +289,7 @@ class WeightedHinge:
         return share * float(np.sum(alpha))
 
     def minimise(
-        self,
-        w: np.ndarray,
-        tol: float,
-        max_iter: int,
-        report: Callable[[np.ndarray, float], bool],
+        self, w: np.ndarray, tol: float, max_iter: int, report: Callable[[np.ndarray, float], bool]
     ) -> tuple[np.ndarray, float, float, int]:
         """Weights, the objective there, a bound on its distance from the minimum, iterations."""
         first, factor_, last = _SMOOTH

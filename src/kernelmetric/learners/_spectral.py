@@ -46,13 +46,7 @@ class LocalLearner(SpectralLearner):
     """A spectral learner from labels and neighbours; a class that derives has ``_learn``."""
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        gram: Any = None,
-        neighbors: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any, *, gram: Any = None, neighbors: Any = None, sample_weight: Any = None
     ) -> LocalLearner:
         """Learn the map from labelled points.
 
