@@ -23,7 +23,7 @@ from kernelmetric.cli._parts_study import open_parts_study
 from kernelmetric.cli._study import Study, open_study, telling_columns
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
-from kernelmetric.evaluation import cross_validate_pairs, holdout, is_uneven, run_trials
+from kernelmetric.evaluation import cross_validate_pairs, holdout, is_uneven, measured, run_trials
 from kernelmetric.inspection import feature_columns
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
@@ -186,11 +186,14 @@ def _judged_on_pairs(study: Study, talk: Talk, *, keep: bool) -> Found:
         begin("Euclidean")
         plain = cross_validate_pairs(study.encoder(), study.X, **pairs)
         begin(study.name)
-        learned = _quietly(lambda: cross_validate_pairs(study.model(), study.X, **pairs))
+        learned, _, _, note = measured(
+            lambda: cross_validate_pairs(study.model(), study.X, **pairs)
+        )
         begin(f"all {study.wanted.known}")
         model = _quietly(study.fitted) if keep else None
     scores = {"Euclidean": plain["test_score"], study.name: learned["test_score"]}
-    return Found(scores, float(learned["fit_time"].mean()), model=model)
+    seconds, notes = float(learned["fit_time"].mean()), {study.name: note} if note else {}
+    return Found(scores, seconds, model=model, notes=notes)
 
 
 def _quietly(work: Callable[[], Any]) -> Any:

@@ -20,37 +20,47 @@ from kernelmetric.selection._ridge_kpca import without_ridge
 from kernelmetric.spaces import KernelTrick, Space
 
 
-class LinearMap:
+class SampledMap:
+    """Any map from points (m, d) to coordinates (m, q), known by its values."""
+
+    how = "central differences of transform"
+    ridge_scales: np.ndarray | None = None
+
+    def __init__(self, function: Callable[[np.ndarray], np.ndarray], cost: int):
+        self.values = function
+        self.cost = cost  # operations for a gradient, roughly
+
+    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
+        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
+
+        def coordinate(points: np.ndarray) -> np.ndarray:
+            return self.values(points) @ w
+
+        return coordinate(P), differences(coordinate, P, box)
+
+
+class LinearMap(SampledMap):
     """A linear map: its derivatives are its matrix L, everywhere."""
 
     how = "exact: the metric is linear"
-    ridge_scales = None
 
     def __init__(self, L: np.ndarray):
+        super().__init__(lambda P: P @ L.T, L.size)
         self.L = L
-        self.cost = L.size  # operations for a gradient, roughly
 
     def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
         """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
         slope = w @ self.L
         return P @ slope, np.broadcast_to(slope, P.shape)
 
-    def values(self, P: np.ndarray) -> np.ndarray:
-        """Learned coordinates of points."""
-        return P @ self.L.T
 
-
-class KernelMap:
-    """A map x ↦ k(x, B) A, as kernels and spaces of this library give it.
-
-    A ridge (``Delta``) is left out of k: it moves training points alone, and a formula says what it
-    adds to their distances.
-    """
+class KernelMap(SampledMap):
+    """A map x ↦ k(x, B) A without the ridge of k, which moves training points alone."""
 
     def __init__(self, kernel: Kernel, B: np.ndarray, A: np.ndarray):
+        super().__init__(self._coordinates, B.size + A.size)
         self.kernel, _, delta = without_ridge(kernel)
         self.B, self.A = B, A
-        self.cost = B.size + A.size
         scales = delta.scales if isinstance(delta, Rescaled) else np.ones(B.shape[1])
         self.ridge_scales = None if delta is None else np.asarray(scales, dtype=float)
         exact = has_gradient(self.kernel)
@@ -80,7 +90,7 @@ class KernelMap:
         smooth = None if rest is None else KernelMap(rest, self.B, self.A)
         return shares, float(shares.sum()), smooth
 
-    def values(self, P: np.ndarray) -> np.ndarray:
+    def _coordinates(self, P: np.ndarray) -> np.ndarray:
         """Learned coordinates of points, up to a constant."""
 
         def work(rows: slice) -> np.ndarray:
@@ -89,30 +99,7 @@ class KernelMap:
         return map_rows(work, len(P), 4 * 8 * (self.B.shape[0] + self.B.shape[1]))
 
 
-class SampledMap:
-    """Any map from points (m, d) to coordinates (m, q), known by its values."""
-
-    how = "central differences of transform"
-    ridge_scales = None
-
-    def __init__(self, function: Callable[[np.ndarray], np.ndarray], cost: int):
-        self.function = function
-        self.cost = cost
-
-    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
-        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
-
-        def coordinate(points: np.ndarray) -> np.ndarray:
-            return self.function(points) @ w
-
-        return coordinate(P), differences(coordinate, P, box)
-
-    def values(self, P: np.ndarray) -> np.ndarray:
-        """Learned coordinates of points."""
-        return self.function(P)
-
-
-def map_of(metric: Any) -> LinearMap | KernelMap | SampledMap:
+def map_of(metric: Any) -> SampledMap:
     """The map of a fitted metric."""
     if isinstance(metric, Learner) and type(metric).transform is Learner.transform:
         if getattr(metric, "space_", None) is None:

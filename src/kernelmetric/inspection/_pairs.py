@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.inspection._columns import Reading, as_row, read
+from kernelmetric.inspection._columns import Reading, Shares, as_row, read
 from kernelmetric.inspection._gradients import Box
 from kernelmetric.inspection._maps import KernelMap, embed, map_of, signs_of
 from kernelmetric.kernels import pulled_back, rescaled
@@ -21,7 +21,7 @@ _TOLD = 1e-6  # of the squared distance: a residual that is worth a warning
 
 
 @dataclass(frozen=True)
-class PairExplanation:
+class PairExplanation(Shares):
     """The squared distance of two rows as a sum over features.
 
     Parameters
@@ -41,8 +41,6 @@ class PairExplanation:
         How derivatives were taken.
     """
 
-    names: tuple[str, ...]
-    shares: np.ndarray
     squared_distance: float
     residual: float
     ridge: float
@@ -52,17 +50,6 @@ class PairExplanation:
     def distance(self) -> float:
         """The distance; of an indefinite metric, the root with the sign of the square."""
         return float(np.sign(self.squared_distance) * np.sqrt(abs(self.squared_distance)))
-
-    def ranked(self) -> list[tuple[str, float]]:
-        """Names and shares, the largest first.
-
-        Returns
-        -------
-        list of (str, float)
-            By absolute value, descending.
-        """
-        order = np.argsort(-np.abs(self.shares), kind="stable")
-        return [(self.names[j], float(self.shares[j])) for j in order]
 
 
 def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
@@ -92,8 +79,8 @@ def explain_pair(metric: Any, a: Any, b: Any) -> PairExplanation:
 
     Notes
     -----
-    Panels of eight Gauss-Legendre nodes are halved until each adds up to the change of
-    :math:`\langle w, f \rangle` over it. O(n d) time a node for n anchors of the kernel.
+    Panels of eight Gauss-Legendre nodes are halved until each adds up to the change over it.
+    O(n d) time a node for n anchors of the kernel.
 
     References
     ----------
