@@ -14,7 +14,7 @@ import pandas as pd
 from kernelmetric.cli import _fit
 from kernelmetric.cli._models import unused_columns
 from kernelmetric.cli._neighbors import find_neighbors
-from kernelmetric.cli._options import build_metric, learner_classes, takes
+from kernelmetric.cli._options import LEARNERS, Wanted, takes
 from kernelmetric.cli._study import open_study
 from kernelmetric.cli._transform import coordinates
 from kernelmetric.tables import features_of
@@ -233,11 +233,12 @@ def test_every_help_has_examples(run, command):
 
 
 def test_every_learner_can_be_named_and_built():
-    for name, kind in learner_classes().items():
-        metric = build_metric(name, "none", None, 0)
+    for name, kind in LEARNERS.items():
+        task = "regression" if vars(kind).get("learns_from") == "targets" else None
+        metric = Wanted(learner=name, kernel="none", task=task).metric()
         assert isinstance(metric, kind)
-    assert takes(learner_classes()["idealized"], "pairs")
-    assert not takes(learner_classes()["nca"], "pairs")
+    assert takes(LEARNERS["idealized"], "pairs")
+    assert not takes(LEARNERS["nca"], "pairs")
 
 
 def test_an_interruption_leaves_old_files_as_they_were(run, table, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ pd = pytest.importorskip("pandas", reason="pandas comes with the extra `cli`")
 pytest.importorskip("click", reason="click comes with the extra `cli`")
 pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 
-_fit = pytest.importorskip("kernelmetric.cli._fit")
+_study = pytest.importorskip("kernelmetric.cli._study")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_fold_that_failed_is_told_of(run, folder, monkeypatch):
             warnings.warn("1 folds failed out of a total of 3.", stacklevel=2)
         return found
 
-    monkeypatch.setattr(_fit, "cross_validate_pairs", failing)
+    monkeypatch.setattr(_study, "cross_validate_pairs", failing)
     page = folder / "page.html"
     arguments = (
         "fit",

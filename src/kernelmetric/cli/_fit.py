@@ -20,10 +20,10 @@ from kernelmetric.cli._models import save_model
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._parts_study import open_parts_study
-from kernelmetric.cli._study import Study, open_study, telling_columns
+from kernelmetric.cli._study import Study, judged_on_pairs, open_study, telling_columns
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
-from kernelmetric.evaluation import cross_validate_pairs, holdout, is_uneven, measured, run_trials
+from kernelmetric.evaluation import holdout, is_uneven, run_trials
 from kernelmetric.inspection import feature_columns
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
@@ -180,19 +180,10 @@ def _judged_on_rows(study: Study, talk: Talk, test_size: float, *, keep: bool) -
 
 
 def _judged_on_pairs(study: Study, talk: Talk, *, keep: bool) -> Found:
-    pairs: Any = {"pairs": study.pairs, "by": "pair", "cv": _PAIR_FOLDS}
-    pairs["random_state"] = study.wanted.seed
     with talk.progress(3) as begin:
-        begin("Euclidean")
-        plain = cross_validate_pairs(study.encoder(), study.X, **pairs)
-        begin(study.name)
-        learned, _, _, note = measured(
-            lambda: cross_validate_pairs(study.model(), study.X, **pairs)
-        )
+        scores, seconds, notes = judged_on_pairs(study, _PAIR_FOLDS, begin)
         begin(f"all {study.wanted.known}")
         model = _quietly(study.fitted) if keep else None
-    scores = {"Euclidean": plain["test_score"], study.name: learned["test_score"]}
-    seconds, notes = float(learned["fit_time"].mean()), {study.name: note} if note else {}
     return Found(scores, seconds, model=model, notes=notes)
 
 

@@ -99,7 +99,7 @@ def open_parts_study(client: Any, talk: Talk, data: Sequence[Path], **options: A
     if n_labelled < n_rows:
         notes.append(f"{n_rows - n_labelled} rows have no {label} and are left out.")
     frame, rows = _together(parts, drawn)
-    if wanted.learner in (None, "nca") and n_labelled > MOST_ROWS_EXACT:
+    if wanted.learner_name == "nca" and n_labelled > MOST_ROWS_EXACT:
         if wanted.kernel == "none":
             metric.set_params(solver="minibatch")
         else:  # the space that so many rows get, said now: workers need not hold them together
