@@ -12,6 +12,7 @@ pytest.importorskip("rich", reason="rich comes with the extra `cli`")
 import pandas as pd
 
 from kernelmetric.cli import _fit
+from kernelmetric.cli._application import COMMANDS
 from kernelmetric.cli._models import unused_columns
 from kernelmetric.cli._neighbors import find_neighbors
 from kernelmetric.cli._options import LEARNERS, Wanted, takes
@@ -223,9 +224,7 @@ def test_what_cannot_be_learned_is_refused_in_a_sentence(run, table, arguments, 
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize(
-    "command", ["fit", "evaluate", "transform", "neighbors", "explain", "datasets"]
-)
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "demo"])
 def test_every_help_has_examples(run, command):
     result = run(command, "--help")
     assert result.exit_code == 0

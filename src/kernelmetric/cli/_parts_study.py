@@ -27,15 +27,12 @@ _MOST_LABELS = 1_000_000  # of a column of classes that is looked at as a whole
 
 @dataclass(frozen=True)
 class PartsStudy(Study):
-    """A study of a sample, whose model is learned from all rows on the workers of a cluster.
-
-    ``labelled`` counts the labelled rows of each part; ``classes`` are all labels.
-    """
+    """A study of a sample, whose model is learned from all rows on the workers of a cluster."""
 
     sampled = True
     parts: list[Part] = field(default_factory=list)
-    labelled: list[int] = field(default_factory=list)
-    classes: Any = None
+    labelled: list[int] = field(default_factory=list)  # rows of each part
+    classes: Any = None  # all labels
     client: Any = None
 
     @property

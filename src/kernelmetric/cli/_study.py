@@ -128,7 +128,7 @@ class Study:
         return model
 
 
-def telling_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
+def varying_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
     """The first columns that do not hold the same in every row."""
     return list(islice((name for name in names if frame[name].nunique() > 1), most))
 

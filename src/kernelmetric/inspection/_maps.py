@@ -125,11 +125,5 @@ def embed(metric: Any, X: Any) -> np.ndarray:
     return to_numpy(E.to_numpy() if hasattr(E, "to_numpy") else E).astype(np.float64)
 
 
-def signs_of(metric: Any, n_components: int) -> np.ndarray:
-    """Signs of the learned coordinates in squared distances: all +1, but of indefinite metrics."""
-    signature = getattr(metric, "signature_", None)
-    return np.ones(n_components) if signature is None else to_numpy(signature).astype(np.float64)
-
-
 def _dense(A: Any) -> np.ndarray:
     return np.asarray(A.toarray() if is_sparse(A) else to_numpy(A), dtype=np.float64)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kernelmetric.compute import to_numpy
 from kernelmetric.inspection._columns import Reading, Shares, as_row, read
 from kernelmetric.inspection._gradients import Box
-from kernelmetric.inspection._maps import KernelMap, embed, map_of, signs_of
+from kernelmetric.inspection._maps import KernelMap, embed, map_of
 from kernelmetric.kernels import pulled_back, rescaled
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -108,7 +109,8 @@ def explain_features(reading: Reading, pair: Any) -> PairExplanation:
     rows = np.asarray(pair, dtype=np.float64)
     E = embed(reading.metric, rows)
     difference = E[1] - E[0]
-    w = signs_of(reading.metric, len(difference)) * difference
+    signs = getattr(reading.metric, "signature_", None)  # of an indefinite metric
+    w = difference if signs is None else to_numpy(signs) * difference
     square = float(w @ difference)
     found = map_of(reading.metric)
     rest: Any = found

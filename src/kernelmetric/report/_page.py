@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
@@ -225,9 +226,4 @@ def _read(name: str) -> str:
 
 def _fill(template: str, **values: str) -> str:
     """The template with its ``{{names}}`` filled, in one pass: values may hold braces."""
-    pieces = _read(template).split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        filled += [values[name], rest]
-    return "".join(filled)
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], _read(template))

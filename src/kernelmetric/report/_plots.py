@@ -213,16 +213,11 @@ def _dot(ax: Any, found: Summary, height: float, colour: str, inside: str) -> No
 
 def _in_a_plane(Z: np.ndarray, Z_test: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Two coordinates of every point: its own, or those on the first two principal axes of Z."""
-
-    def plane(points: np.ndarray) -> np.ndarray:
-        if points.shape[1] == 2:
-            return points
-        if points.shape[1] == 1:
-            return np.column_stack([points, np.zeros(len(points))])
-        return (points - mean) @ axes.T
-
     if Z.ndim != 2:
         raise ValueError(f"Got Z of shape {Z.shape}, but expected one row per point.")
-    mean = Z.mean(axis=0)
-    axes = np.linalg.svd(Z - mean, full_matrices=False)[2][:2]
-    return plane(Z), None if Z_test is None else plane(Z_test)
+    d = Z.shape[1]
+    mean, axes = np.zeros(d), np.eye(2, d)
+    if d > 2:
+        mean = Z.mean(axis=0)
+        axes = np.linalg.svd(Z - mean, full_matrices=False)[2][:2]
+    return (Z - mean) @ axes.T, None if Z_test is None else (Z_test - mean) @ axes.T
