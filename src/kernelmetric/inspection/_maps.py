@@ -30,13 +30,9 @@ class SampledMap:
         self.values = function
         self.cost = cost  # operations for a gradient, roughly
 
-    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
-        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
-
-        def coordinate(points: np.ndarray) -> np.ndarray:
-            return self.values(points) @ w
-
-        return coordinate(P), differences(coordinate, P, box)
+    def slopes(self, P: np.ndarray, w: np.ndarray, box: Box) -> np.ndarray:
+        """Gradients of the coordinate ⟨w, f(x)⟩ at points."""
+        return differences(lambda points: self.values(points) @ w, P, box)
 
 
 class LinearMap(SampledMap):
@@ -48,10 +44,9 @@ class LinearMap(SampledMap):
         super().__init__(lambda P: P @ L.T, L.size)
         self.L = L
 
-    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
-        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
-        slope = w @ self.L
-        return P @ slope, np.broadcast_to(slope, P.shape)
+    def slopes(self, P: np.ndarray, w: np.ndarray, box: Box) -> np.ndarray:
+        """Gradients of the coordinate ⟨w, f(x)⟩ at points."""
+        return np.broadcast_to(w @ self.L, P.shape)
 
 
 class KernelMap(SampledMap):
@@ -66,18 +61,15 @@ class KernelMap(SampledMap):
         exact = has_gradient(self.kernel)
         self.how = "gradients of the kernel" if exact else "central differences of the kernel"
 
-    def along(self, P: np.ndarray, w: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray]:
-        """Values and gradients of the coordinate ⟨w, f(x)⟩ at points."""
+    def slopes(self, P: np.ndarray, w: np.ndarray, box: Box) -> np.ndarray:
+        """Gradients of the coordinate ⟨w, f(x)⟩ at points."""
         weights = self.A @ w
 
         def work(rows: slice) -> np.ndarray:
-            here = P[rows]
-            values = np.asarray(self.kernel(here, self.B)) @ weights
-            W = np.broadcast_to(weights, (len(here), len(weights)))
-            return np.column_stack([values, gradients(self.kernel, here, self.B, W, box)])
+            W = np.broadcast_to(weights, (len(P[rows]), len(weights)))
+            return gradients(self.kernel, P[rows], self.B, W, box)
 
-        both = map_rows(work, len(P), 6 * 8 * (self.B.shape[0] + self.B.shape[1]))
-        return both[:, 0], both[:, 1:]
+        return map_rows(work, len(P), 6 * 8 * (self.B.shape[0] + self.B.shape[1]))
 
     def without_kinks(
         self, rows: np.ndarray, w: np.ndarray

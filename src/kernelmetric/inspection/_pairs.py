@@ -148,11 +148,11 @@ def _integrated(
     start, delta = rows[0], rows[1] - rows[0]
     box = Box(rows.min(axis=0), rows.max(axis=0))
 
-    def at(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return found.along(start + times.reshape(-1, 1) * delta, w, box)
+    def at(times: np.ndarray) -> np.ndarray:
+        return start + times.reshape(-1, 1) * delta
 
     edges = np.linspace(0.0, 1.0, _FIRST_PANELS + 1)
-    heights = at(edges)[0]
+    heights = found.values(at(edges)) @ w
     low, high = edges[:-1], edges[1:]
     rise = np.diff(heights)
     shares, n_panels = np.zeros(len(delta)), 0
@@ -160,7 +160,7 @@ def _integrated(
     while len(low):
         n_panels += len(low)
         middle, half = (low + high) / 2, (high - low) / 2
-        slopes = at(middle[:, None] + half[:, None] * _NODES)[1]
+        slopes = found.slopes(at(middle[:, None] + half[:, None] * _NODES), w, box)
         slopes = slopes.reshape(len(low), len(_NODES), -1)
         parts = delta * np.einsum("pnd,n,p->pd", slopes, _NODE_WEIGHTS, half)
         good = np.abs(parts.sum(axis=1) - rise) <= tolerance
@@ -169,7 +169,7 @@ def _integrated(
         shares += parts[good].sum(axis=0)
         low, middle, high, rise = low[~good], middle[~good], high[~good], rise[~good]
         if len(low):
-            ends = at(np.stack([low, middle]))[0].reshape(2, -1)
+            ends = (found.values(at(np.stack([low, middle]))) @ w).reshape(2, -1)
             first = ends[1] - ends[0]
             rise = np.concatenate([first, rise - first])
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
