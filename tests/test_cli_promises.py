@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from kernelmetric import DNE, NCA, cli, load
 from kernelmetric.cli import _application, _fit
-from kernelmetric.cli._options import build_metric, metric_name
+from kernelmetric.cli._options import Wanted, metric_name
 from kernelmetric.cli._study import MOST_CLASSES_FOR_SVM, open_study
 from kernelmetric.cli._talk import Talk
 from kernelmetric.evaluation import holdout, run_trials
@@ -372,15 +372,15 @@ def test_as_many_rows_are_held_out_as_was_asked_for(run, table):
 
 
 def test_the_metric_is_the_one_that_the_options_describe():
-    metric = build_metric("nca", "rbf", 2, 7)
+    metric = Wanted(learner="nca", kernel="rbf", components=2, seed=7).metric()
     assert (metric.kernel, metric.random_state) == ("rbf", 7)
     assert (metric.learner.n_components, metric.learner.random_state) == (2, 7)
-    linear = build_metric("nca", "none", None, 7)
+    linear = Wanted(learner="nca", kernel="none", seed=7).metric()
     assert (type(linear), linear.n_components, linear.random_state) == (NCA, None, 7)
     assert metric_name(metric) == "Kernelized NCA"
     assert metric_name(linear) == "NCA"
     with pytest.raises(ValueError, match="Got --components 2, but itml has no such choice"):
-        build_metric("itml", "none", 2, 0)
+        Wanted(learner="itml", kernel="none", components=2).metric()
 
 
 def test_the_best_score_is_the_one_in_bold(table, capsys, monkeypatch):

@@ -59,8 +59,13 @@ def check(path: str, params: tuple[str, ...], data: Path | None, tol: float, as_
     with sentences(ERROR):
         X, y = (None, None) if data is None else _read(data)
         report = _report(estimator, X, y, tol)
-    said = json_text(_as_json(report)) if as_json else visible(report, keep="\n")
-    click.echo(said)
+    found = {
+        "estimator": " ".join(repr(report.estimator).split()),
+        "kernelizable": report.kernelizable,
+        "verdict": report.verdict,
+        "conditions": [asdict(condition) for condition in report.conditions],
+    }
+    click.echo(json_text(found) if as_json else visible(report, keep="\n"))
     raise SystemExit(YES if report.kernelizable else NO)
 
 
@@ -133,12 +138,3 @@ def _read(path: Path) -> tuple[Any, Any]:
         return X, pd.to_numeric(y).to_numpy()
     except (ValueError, TypeError):  # names of classes
         return X, y.astype(str).to_numpy(dtype=str)
-
-
-def _as_json(report: Any) -> dict[str, Any]:
-    return {
-        "estimator": " ".join(repr(report.estimator).split()),
-        "kernelizable": report.kernelizable,
-        "verdict": report.verdict,
-        "conditions": [asdict(condition) for condition in report.conditions],
-    }

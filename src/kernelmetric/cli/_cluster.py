@@ -32,7 +32,10 @@ cluster_options = together(
 
 @contextmanager
 def cluster(address: str | None, workers: int | None) -> Iterator[Any]:
-    """A Dask client of a scheduler's address, or of new processes, which end with the block."""
+    """A Dask client of an address or of new processes, which end with the block; else None."""
+    if address is None and workers is None:
+        yield None
+        return
     if address is not None and workers is not None:
         raise ValueError(f"Got --dask {address} and --workers {workers}, but expected one of them.")
     try:
@@ -89,10 +92,7 @@ def _connected(client: Any, address: str) -> Any:
 def over_parts(
     client: Any, work: Callable[..., Any], parts: Iterable[Any], *shared: Any
 ) -> Iterator[tuple[int, Any]]:
-    """Number and result of ``work(part, number, *shared)`` for every part, as they are finished.
-
-    Without a client, one after the other in this process. ``work`` is a pure function.
-    """
+    """Number and result of ``work(part, number, *shared)`` of every part; here without a client."""
     parts = list(parts)
     if client is None:
         for number, part in enumerate(parts):

@@ -9,10 +9,10 @@ import click
 import numpy as np
 
 from kernelmetric.cli._options import FILE, data_argument, metric_options, output_options
-from kernelmetric.cli._study import Study, open_study
+from kernelmetric.cli._study import Study, judged_on_pairs, open_study
 from kernelmetric.cli._talk import Talk, count, visible
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
-from kernelmetric.evaluation import Trial, cross_validate_pairs, is_uneven, run_trials
+from kernelmetric.evaluation import Trial, is_uneven, run_trials
 from kernelmetric.report import Cell, rich_table
 from kernelmetric.tables import TableError, features_of, labels_of, open_table, weights_of
 
@@ -44,11 +44,12 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
     trials: list[Trial] = []
     said: list[str] = []
     if study.pairs is not None:
-        scores = _pair_scores(study, talk, folds)
+        with talk.progress(2) as begin:
+            scores, _, notes = judged_on_pairs(study, folds, begin)
         what = f"{study.pair_score} in %, mean±std over {folds} folds"
     else:
         trials, said = _trials(study, talk, test, folds)
-        scores = _by_method(trials)
+        scores, notes = _by_method(trials, "accuracy"), trial_notes(trials)
         how = f"mean±std over {folds} folds" if test is None else f"on {test.name}"
         what = f"Accuracy in %, {how}"
     cells = [
@@ -57,12 +58,9 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
         for split, value in enumerate(values)
     ]
     talk.show(rich_table(cells, title=visible(what)))
-    judged: dict[str, list[Any]] = {}
-    for trial in trials:
-        judged.setdefault(trial.method, []).append(trial.scores)
+    judged, seconds = _by_method(trials, "scores"), _by_method(trials, "seconds")
     if trials and is_uneven(study.y):
         tell_uneven(talk, judged, study.name)
-    notes = trial_notes(trials)
     talk.listed(f"{name}: {note}" for name, note in notes.items())
     talk.answer(
         {
@@ -70,10 +68,7 @@ def evaluate(talk: Talk, data: Path, test: Path | None, folds: int, **options: A
             "score": what,
             "scores": scores,
             **uneven_summary(judged, study.name),
-            "seconds": {
-                name: round(sum(t.seconds for t in trials if t.method == name), 3)
-                for name in scores
-            },
+            "seconds": {name: round(sum(seconds.get(name, [])), 3) for name in scores},
             "warnings": notes,
             "notes": [*study.notes, *said],
         }
@@ -118,21 +113,8 @@ def _trials(
     return trials, notes
 
 
-def _by_method(trials: list[Trial]) -> dict[str, list[float]]:
-    scores: dict[str, list[float]] = {}
+def _by_method(trials: list[Trial], what: str) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
     for trial in trials:
-        scores.setdefault(trial.method, []).append(trial.accuracy)
-    return scores
-
-
-def _pair_scores(study: Study, talk: Talk, n_folds: int) -> dict[str, list[float]]:
-    methods = {"Euclidean": study.encoder(), study.name: study.model()}
-    scores = {}
-    with talk.progress(len(methods)) as begin:
-        for name, method in methods.items():
-            begin(name)
-            found = cross_validate_pairs(
-                method, study.X, study.pairs, cv=n_folds, by="pair", random_state=study.wanted.seed
-            )
-            scores[name] = found["test_score"].tolist()
-    return scores
+        found.setdefault(trial.method, []).append(getattr(trial, what))
+    return found

@@ -10,7 +10,7 @@ import click
 
 from kernelmetric.cli._models import load_model, remarks_on
 from kernelmetric.cli._options import data_argument, model_argument, output_options
-from kernelmetric.cli._talk import Talk, count
+from kernelmetric.cli._talk import Talk, count, percent, short
 from kernelmetric.inspection import explain_pair, feature_importance
 from kernelmetric.tables import TableError, features_of, open_table
 
@@ -52,8 +52,7 @@ def explain(talk: Talk, model: Path, data: Path, rows: tuple[int, int] | None) -
 
 
 def _columns(talk: Talk, model: Any, X: Any) -> dict[str, Any]:
-    found = feature_importance(model, X)
-    ranked = found.ranked()
+    ranked = feature_importance(model, X).ranked()
     _bars(talk, "How much each column counts", [], [([name], share) for name, share in ranked])
     return {"columns": [{"column": name, "share": share} for name, share in ranked]}
 
@@ -63,7 +62,7 @@ def _pair(talk: Talk, model: Any, X: Any, rows: tuple[int, int]) -> dict[str, An
         raise TableError(f"Got --rows {rows[0]} {rows[1]}, but expected at most {len(X) - 1}.")
     why = explain_pair(model, X.iloc[[rows[0]]], X.iloc[[rows[1]]])
     square = why.squared_distance
-    cells = {name: [_short(X[name].iloc[row]) for row in rows] for name in why.names}
+    cells = {name: [short(X[name].iloc[row]) for row in rows] for name in why.names}
     _bars(
         talk,
         f"Rows {rows[0]} and {rows[1]}: distance {why.distance:.4g}, squared {square:.4g}",
@@ -94,10 +93,10 @@ def _bars(talk: Talk, title: str, columns: list[str], rows: list[tuple[list[str]
     """A table whose last column is a bar list; of very many rows, the rest in one line."""
     shown, rest = rows[:_LISTED], rows[_LISTED:]
     largest = max((abs(share) for _, share in rows), default=0.0) or 1.0
-    lines = [[*cells, _percent(s), _bar(s / largest)] for cells, s in shown]
+    lines = [[*cells, percent(s), _bar(s / largest)] for cells, s in shown]
     if rest:
         others = count(len(rest), "other column")
-        lines.append([others, *[""] * len(columns), _percent(sum(s for _, s in rest)), ""])
+        lines.append([others, *[""] * len(columns), percent(sum(s for _, s in rest)), ""])
     head: list[tuple[str, Any]] = [("column", "left"), *((name, "right") for name in columns)]
     talk.table(title, [*head, ("share", "right"), ("", "left")], lines)
 
@@ -109,13 +108,3 @@ def _bar(part: float) -> str:
     except UnicodeEncodeError:
         mark = "#" if part > 0 else "-"
     return mark * round(_BAR * abs(part))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if value != value else f"{value:.4g}"
-    return str(value)

@@ -20,10 +20,10 @@ from kernelmetric.cli._models import save_model
 from kernelmetric.cli._options import FILE, KNOWN, metric_options, output_options, several_data
 from kernelmetric.cli._outputs import require_outputs
 from kernelmetric.cli._parts_study import open_parts_study
-from kernelmetric.cli._study import Study, open_study, telling_columns
+from kernelmetric.cli._study import Study, judged_on_pairs, open_study, varying_columns
 from kernelmetric.cli._talk import Talk, count
 from kernelmetric.cli._uneven import tell_uneven, trial_notes, uneven_summary
-from kernelmetric.evaluation import cross_validate_pairs, holdout, is_uneven, run_trials
+from kernelmetric.evaluation import holdout, is_uneven, run_trials
 from kernelmetric.inspection import feature_columns
 from kernelmetric.kernelized._recipe import described
 from kernelmetric.report import report_page, write_atomically
@@ -92,18 +92,15 @@ def fit(
     inputs = {f"DATA {path}": path for path in data}
     inputs |= {f"--{name}": options[f"{name}_file"] for name in (*KNOWN, "recipe")}
     require_outputs({"--out": out, "--report": report}, inputs)
-    wanted: Any = {"keep": out is not None, "page": report is not None}
-    if address is None and workers is None:
-        study = open_study(_only(data), **options)
-        shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
-        talk.say(f"Read {study.path}: {shape}.")
-        talk.listed(study.notes)
-        found = _learn(study, talk, test_size, **wanted)
-    else:
-        with cluster(address, workers) as client:
+    with cluster(address, workers) as client:
+        if client is None:
+            study = open_study(_only(data), **options)
+            shape = f"{count(len(study.rows), 'row')}, {count(study.frame.shape[1], 'column')}"
+            talk.say(f"Read {study.path}: {shape}.")
+        else:
             study = open_parts_study(client, talk, data, **options)
-            talk.listed(study.notes)
-            found = _learn(study, talk, test_size, **wanted)
+        talk.listed(study.notes)
+        found = _learn(study, talk, test_size, keep=out is not None, page=report is not None)
     _show(talk, study, found)
     files = _write(study, found, out, report)
     talk.answer(_summary(study, found, files))
@@ -180,17 +177,11 @@ def _judged_on_rows(study: Study, talk: Talk, test_size: float, *, keep: bool) -
 
 
 def _judged_on_pairs(study: Study, talk: Talk, *, keep: bool) -> Found:
-    pairs: Any = {"pairs": study.pairs, "by": "pair", "cv": _PAIR_FOLDS}
-    pairs["random_state"] = study.wanted.seed
     with talk.progress(3) as begin:
-        begin("Euclidean")
-        plain = cross_validate_pairs(study.encoder(), study.X, **pairs)
-        begin(study.name)
-        learned = _quietly(lambda: cross_validate_pairs(study.model(), study.X, **pairs))
+        scores, seconds, notes = judged_on_pairs(study, _PAIR_FOLDS, begin)
         begin(f"all {study.wanted.known}")
         model = _quietly(study.fitted) if keep else None
-    scores = {"Euclidean": plain["test_score"], study.name: learned["test_score"]}
-    return Found(scores, float(learned["fit_time"].mean()), model=model)
+    return Found(scores, seconds, model=model, notes=notes)
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
@@ -201,12 +192,12 @@ def _quietly(work: Callable[[], Any]) -> Any:
 
 
 def _show(talk: Talk, study: Study, found: Found) -> None:
-    what = f"{study.pair_score}, {_PAIR_FOLDS} folds" if study.pairs is not None else ""
     if study.pairs is None:
         score = "R²" if study.wanted.regression else "Accuracy"
         where = "of the sample, held out" if study.sampled else "held out"
-        what = f"{score} on {count(len(found.test), 'row')} {where}"
-    talk.say(f"{what}:")
+        talk.say(f"{score} on {count(len(found.test), 'row')} {where}:")
+    else:
+        talk.say(f"{study.pair_score}, {_PAIR_FOLDS} folds:")
     width = max(map(len, found.scores))
     means = {name: float(np.mean(values)) for name, values in found.scores.items()}
     for name, mean in means.items():
@@ -257,7 +248,7 @@ def _page(study: Study, found: Found) -> str:
         parts = {"y": y, "pairs": pairs, "score_name": study.pair_score}
         X = encoder.transform(X)
     columns = [*study.plan.left_out, *study.plan.categories, *study.plan.numbers]
-    shown = telling_columns(study.frame, columns, _SHOWN_COLUMNS)
+    shown = varying_columns(study.frame, columns, _SHOWN_COLUMNS)
     sample = f" of {study.n_rows:,}" if study.sampled else ""
     return report_page(
         metric,

@@ -1,4 +1,4 @@
-"""``kernelmetric label``: asks which pairs of records mean the same, the most telling first."""
+"""``kernelmetric label``: asks which pairs of records mean the same, those in doubt first."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from kernelmetric.cli._options import (
     model_argument,
     output_options,
 )
-from kernelmetric.cli._study import telling_columns
-from kernelmetric.cli._talk import Talk
+from kernelmetric.cli._study import varying_columns
+from kernelmetric.cli._talk import Talk, short
 from kernelmetric.compute import nearest_neighbors
 from kernelmetric.metric import places_of, refuse_signed
 from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed
@@ -98,7 +98,7 @@ def find_neighbors(
     frame = table.frame if isinstance(table, Table) else table
     require_columns(frame, show)
     X = features_of(table, model["table"])
-    shown = list(show) or telling_columns(frame, unused_columns(model, frame), _SHOWN_COLUMNS)
+    shown = list(show) or varying_columns(frame, unused_columns(model, frame), _SHOWN_COLUMNS)
     frame = typed(frame[shown])
     if queries is None:
         # one more, since the query itself is among them
@@ -157,11 +157,7 @@ def _tell(talk: Talk, answer: dict[str, Any], what: str) -> None:
         f"Nearest to {what} {answer['query']}",
         [("row", "right"), ("distance", "right"), *((name, "left") for name in shown)],
         [
-            [_short(value) for value in (n["row"], n["distance"], *n["columns"].values())]
+            [short(value) for value in (n["row"], n["distance"], *n["columns"].values())]
             for n in found
         ],
     )
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -11,34 +11,24 @@ from typing import Any
 
 import click
 
-from kernelmetric import learners
 from kernelmetric.cli._talk import Talk
 from kernelmetric.compute import use_device
 from kernelmetric.graphs import Pairs, Quadruplets, Triplets
 from kernelmetric.kernelized import Kernelized
+from kernelmetric.learners import _registry
 
 KERNELS = ("auto", "aligned", "none", "rbf", "laplacian", "poly", "linear", "cosine")
 KNOWN = {"pairs": Pairs, "triplets": Triplets, "quadruplets": Quadruplets}  # beside labels
 LARGEST_SEED = 4_000_000
 FILE: Any = click.Path(dir_okay=False, path_type=Path)
-_LEFT_OUT = ("Learner", "GradientLearner", "SpectralLearner")  # abstract
+LEARNERS = {  # nca, lmnn, idealized, ...
+    kind.__name__.lower().removesuffix("kernel"): kind
+    for kind in vars(_registry).values()
+    if isinstance(kind, type)
+}
 _OF_NUMBERS = ("mlkr", "rfm")  # what predicts them, the default first
 
 Decorator = Callable[[Callable], Callable]
-
-
-def learner_classes() -> dict[str, type]:
-    """The learners by the names of the command line: ``nca``, ``lmnn``, ``idealized``, ..."""
-    classes = {
-        name.lower().removesuffix("kernel"): getattr(learners, name)
-        for name in learners.__all__
-        if name not in _LEFT_OUT
-    }
-    return {
-        name: kind
-        for name, kind in sorted(classes.items())
-        if isinstance(kind, type) and issubclass(kind, learners.Learner)
-    }
 
 
 def takes(kind: type, known: str) -> bool:
@@ -50,13 +40,13 @@ def takes(kind: type, known: str) -> bool:
 class Wanted:
     """What the options of a command ask for: what to learn, from what, and how."""
 
-    label: str | None
-    learner: str | None
-    kernel: str
-    components: int | None
-    use: tuple[str, ...]
-    ignore: tuple[str, ...]
-    seed: int
+    label: str | None = None
+    learner: str | None = None
+    kernel: str = "auto"
+    components: int | None = None
+    use: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    seed: int = 0
     pairs_file: Path | None = None
     triplets_file: Path | None = None
     quadruplets_file: Path | None = None
@@ -79,66 +69,60 @@ class Wanted:
             raise ValueError(f"Got {names}, but expected one of them.")
         return given[0] if given else None
 
+    @property
+    def learner_name(self) -> str:
+        """The learner asked for, or the default; refused where it learns from another thing."""
+        learner, known = self.learner, self.known
+        if learner is None:
+            return "idealized" if known else _OF_NUMBERS[0] if self.regression else "nca"
+        if known is not None:
+            able = [name for name, kind in LEARNERS.items() if takes(kind, known)]
+            if learner not in able:
+                others = any(takes(LEARNERS[learner], name) for name in KNOWN)
+                what = f"takes no {known}" if others else "learns from labels"
+                raise ValueError(
+                    f"Got --{known} with --learner {learner}, which {what}: try --learner "
+                    f"{' or '.join(able)}."
+                )
+        elif self.regression and learner not in _OF_NUMBERS:
+            raise ValueError(
+                f"Got --task regression with --learner {learner}, which learns from classes: try "
+                f"--learner {' or '.join(_OF_NUMBERS)}."
+            )
+        elif not self.regression and vars(LEARNERS[learner]).get("learns_from") == "targets":
+            raise ValueError(
+                f"Got --learner {learner}, which learns from numbers: add --task regression, or "
+                "try --learner nca."
+            )
+        return learner
+
     def metric(self, recipe: Any = None) -> Any:
         """The metric, not fitted."""
-        learner = chosen_learner(self.learner, known=self.known, regression=self.regression)
-        chosen = (self.kernel, self.components, self.seed, self.class_weight)
-        return build_metric(learner, *chosen, recipe)
-
-
-def chosen_learner(learner: str | None, *, known: str | None, regression: bool) -> str:
-    """The learner asked for, or the default; refused where it learns from another thing."""
-    if learner is None:
-        return "idealized" if known is not None else _OF_NUMBERS[0] if regression else "nca"
-    kinds = learner_classes()
-    if known is not None:
-        able = [name for name, kind in kinds.items() if takes(kind, known)]
-        if learner not in able:
-            others = any(takes(kinds[learner], name) for name in KNOWN)
-            what = f"takes no {known}" if others else "learns from labels"
+        learner = self.learner_name
+        kind = LEARNERS[learner]
+        known = inspect.signature(kind).parameters
+        if self.components is not None and "n_components" not in known:
             raise ValueError(
-                f"Got --{known} with --learner {learner}, which {what}: try --learner "
-                f"{' or '.join(able)}."
+                f"Got --components {self.components}, but {learner} has no such choice."
             )
-    elif regression and learner not in _OF_NUMBERS:
-        raise ValueError(
-            f"Got --task regression with --learner {learner}, which learns from classes: try "
-            f"--learner {' or '.join(_OF_NUMBERS)}."
-        )
-    elif not regression and vars(kinds[learner]).get("learns_from") == "targets":
-        raise ValueError(
-            f"Got --learner {learner}, which learns from numbers: add --task regression, or try "
-            "--learner nca."
-        )
-    return learner
-
-
-def build_metric(
-    learner: str,
-    kernel: str,
-    components: int | None,
-    seed: int,
-    class_weight: str | None = None,
-    recipe: Any = None,
-) -> Any:
-    """The metric that the options describe, not fitted."""
-    kind = learner_classes()[learner]
-    known = inspect.signature(kind).parameters
-    wanted = {"n_components": components, "random_state": seed, "class_weight": class_weight}
-    if components is not None and "n_components" not in known:
-        raise ValueError(f"Got --components {components}, but {learner} has no such choice.")
-    if class_weight is not None and "class_weight" not in known:
-        raise ValueError(
-            f"Got --class-weight {class_weight}, but {learner} has no weights of classes: try "
-            "--weights with a column of weights, or --learner nca."
-        )
-    given = {name: value for name, value in wanted.items() if name in known and value is not None}
-    metric = kind(**given)
-    if kernel != "none":
-        return Kernelized(metric, kernel, recipe=recipe, random_state=seed)
-    if recipe is not None:
-        raise ValueError("Got --recipe with --kernel none, but expected a kernel: leave one out.")
-    return metric
+        if self.class_weight is not None and "class_weight" not in known:
+            raise ValueError(
+                f"Got --class-weight {self.class_weight}, but {learner} has no weights of classes: "
+                "try --weights with a column of weights, or --learner nca."
+            )
+        wanted = {
+            "n_components": self.components,
+            "random_state": self.seed,
+            "class_weight": self.class_weight,
+        }
+        given = {name: v for name, v in wanted.items() if name in known and v is not None}
+        if self.kernel != "none":
+            return Kernelized(kind(**given), self.kernel, recipe=recipe, random_state=self.seed)
+        if recipe is not None:
+            raise ValueError(
+                "Got --recipe with --kernel none, but expected a kernel: leave one out."
+            )
+        return kind(**given)
 
 
 def metric_name(metric: Any) -> str:
@@ -219,7 +203,7 @@ metric_options = together(
     _known_option("quadruplets", "A line is 'a,b,c,d': a is nearer to b than c is to d."),
     click.option(
         "--learner",
-        type=click.Choice(list(learner_classes())),
+        type=click.Choice(sorted(LEARNERS)),
         help="The learner. Default: nca with labels, mlkr with numbers, idealized with pairs, "
         "triplets or quadruplets.",
     ),

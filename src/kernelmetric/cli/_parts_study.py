@@ -27,15 +27,12 @@ _MOST_LABELS = 1_000_000  # of a column of classes that is looked at as a whole
 
 @dataclass(frozen=True)
 class PartsStudy(Study):
-    """A study of a sample, whose model is learned from all rows on the workers of a cluster.
-
-    ``labelled`` counts the labelled rows of each part; ``classes`` are all labels.
-    """
+    """A study of a sample, whose model is learned from all rows on the workers of a cluster."""
 
     sampled = True
     parts: list[Part] = field(default_factory=list)
-    labelled: list[int] = field(default_factory=list)
-    classes: Any = None
+    labelled: list[int] = field(default_factory=list)  # rows of each part
+    classes: Any = None  # all labels
     client: Any = None
 
     @property
@@ -99,7 +96,7 @@ def open_parts_study(client: Any, talk: Talk, data: Sequence[Path], **options: A
     if n_labelled < n_rows:
         notes.append(f"{n_rows - n_labelled} rows have no {label} and are left out.")
     frame, rows = _together(parts, drawn)
-    if wanted.learner in (None, "nca") and n_labelled > MOST_ROWS_EXACT:
+    if wanted.learner_name == "nca" and n_labelled > MOST_ROWS_EXACT:
         if wanted.kernel == "none":
             metric.set_params(solver="minibatch")
         else:  # the space that so many rows get, said now: workers need not hold them together

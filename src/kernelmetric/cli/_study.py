@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from kernelmetric.cli._models import load_recipe
 from kernelmetric.cli._options import KNOWN, Wanted, metric_name
 from kernelmetric.cli._talk import count
-from kernelmetric.evaluation import baselines, with_metric
+from kernelmetric.evaluation import baselines, cross_validate_pairs, measured, with_metric
 from kernelmetric.tables import (
     ColumnPlan,
     TableEncoder,
@@ -128,9 +128,26 @@ class Study:
         return model
 
 
-def telling_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
+def varying_columns(frame: Any, names: Iterable[str], most: int) -> list[str]:
     """The first columns that do not hold the same in every row."""
     return list(islice((name for name in names if frame[name].nunique() > 1), most))
+
+
+def judged_on_pairs(
+    study: Study, n_folds: int, begin: Callable[[str], None]
+) -> tuple[dict[str, list[float]], float, dict[str, str]]:
+    """Scores of Euclidean distance and the metric by fold, its time to learn, and warnings."""
+    how: Any = {"pairs": study.pairs, "by": "pair", "cv": n_folds}
+    how["random_state"] = study.wanted.seed
+    scores, seconds = {}, 0.0
+    notes: dict[str, str] = {}
+    for name, method in (("Euclidean", study.encoder()), (study.name, study.model())):
+        begin(name)
+        found, _, _, note = measured(partial(cross_validate_pairs, method, study.X, **how))
+        scores[name], seconds = found["test_score"].tolist(), float(found["fit_time"].mean())
+        if note:
+            notes[name] = note
+    return scores, seconds, notes
 
 
 def open_study(data: Path, **options: Any) -> Study:

@@ -106,10 +106,7 @@ class Talk:
 
     @contextmanager
     def progress(self, total: int) -> Iterator[Callable[..., None]]:
-        """A bar of so many steps; calling what it gives ends one step and names the next.
-
-        With ``further=True`` it names the same step anew, which may take long.
-        """
+        """A bar of so many steps; a call ends one and names the next, or ``further`` the same."""
         columns = (
             progress.SpinnerColumn(),
             progress.TextColumn("{task.description}", markup=False),
@@ -169,6 +166,18 @@ def spoken() -> Iterator[None]:
 def count(number: int, noun: str) -> str:
     """A number with its noun, in the plural where there are several."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share with one digit, nothing where it is unknown."""
+    return f"{100 * share:.1f} %" if math.isfinite(share) else ""
+
+
+def short(value: Any) -> str:
+    """A value in a cell of a table: of a number four digits."""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.4g}"
+    return str(value)
 
 
 def _lines(sentences: Iterable[str], further: str = "") -> list[str]:

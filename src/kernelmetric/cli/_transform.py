@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -57,14 +56,13 @@ def transform(
       kernelmetric transform model.km data/*.parquet --output coordinates --workers 4
     """
     talk = Talk(quiet=quiet, as_json=False)
-    shared = address is not None or workers is not None
     if folder is not None and out is not None:
         raise ValueError(f"Got --out {out} and --output {folder}, but expected one.")
     if folder is not None:
-        with cluster(address, workers) if shared else nullcontext() as client:
+        with cluster(address, workers) as client:
             _transform_parts(client, talk, load_model(model), data, folder)
         return
-    if shared or len(data) > 1:
+    if address is not None or workers is not None or len(data) > 1:
         raise ValueError(
             "Got --workers, --dask or several files, but no folder to write their parts "
             "to: add --output FOLDER."
