@@ -232,10 +232,10 @@ def ctrl_c():
         "kernelmetric.DNE.fit",
         "kernelmetric.cli._fit.open_study",
         "kernelmetric.cli._fit.holdout",
-        "kernelmetric.cli._fit.report_page",
+        pytest.param("kernelmetric.cli._fit.report_page", marks=pytest.mark.slow),
         "kernelmetric.cli._fit.save_model",
-        "kernelmetric.cli._fit.write_atomically",
-        "kernelmetric.cli._fit._show",
+        pytest.param("kernelmetric.cli._fit.write_atomically", marks=pytest.mark.slow),
+        pytest.param("kernelmetric.cli._fit._show", marks=pytest.mark.slow),
         "kernelmetric.cli._fit._farewell",
     ],
 )

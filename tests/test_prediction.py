@@ -57,7 +57,7 @@ from tested_learners import not_repeated_rows
     [
         MetricClassifier(Kernelized(DNE(), RBF(gamma=0.3)), cv=2),
         MetricClassifier(LDA(), cv=2),
-        MetricRegressor(MLKR(max_iter=5), cv=2),
+        MetricRegressor(MLKR(max_iter=2), cv=2),
     ],
     expected_failed_checks=not_repeated_rows,
 )

@@ -74,7 +74,7 @@ from kernelmetric.shipping._checks import check_fitted
 from kernelmetric.tables import TableEncoder
 
 MOST_BYTES = 6 * 2**30  # of address space: what asks for more gets a MemoryError
-N_CHANGES = 8  # of each case, in the ordinary run
+N_CHANGES = 3  # of each case, in the ordinary run
 
 
 def points():

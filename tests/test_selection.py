@@ -621,7 +621,9 @@ def test_where_all_points_are_right_no_map_is_looked_for():
     assert "mapped" not in LeaveOneOutRidge().bind(X, y).candidates_
 
 
-@pytest.mark.parametrize(("n", "judges"), [(4000, []), (6000, [750])])
+@pytest.mark.parametrize(
+    ("n", "judges"), [pytest.param(4000, [], marks=pytest.mark.slow), (6000, [750])]
+)
 def test_of_many_points_an_eighth_judges_width_and_ridge(n, judges, monkeypatch):
     seen, again = [], _leave_one_out.choose_again
 
