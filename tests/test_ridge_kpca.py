@@ -21,6 +21,9 @@ from kernelmetric.selection import LeaveOneOutRidge, RidgeKPCA, _ridge_kpca
 from kernelmetric.selection._ridge_kpca import without_ridge
 from kernelmetric.selection._ridge_solution import boundary_rows, mean_of_copies, ridge_of
 
+# Few directions or a kernel of no particular width: some metrics are worse than their kernel.
+pytestmark = pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._places.NotBetterWarning")
+
 KERNEL = RBF(gamma=0.5)
 RIDGE = 0.1
 
@@ -261,8 +264,6 @@ def distances_within_classes(E, y, E_other, y_other):
     return np.concatenate([np.linalg.norm(a[: len(b)] - b[: len(a)], axis=1) for a, b in parts])
 
 
-# Its ridge is too small for these labels, and the metric worse than the kernel.
-@pytest.mark.filterwarnings("ignore::kernelmetric.kernelized._places.NotBetterWarning")
 @pytest.mark.parametrize("learner", [None, NCA()], ids=["the space", "NCA"])
 def test_distances_to_kept_rows_are_as_those_among_new_ones(learner):
     """By a test of two samples, which training rows placed by the map itself do not pass."""

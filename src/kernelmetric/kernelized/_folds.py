@@ -32,7 +32,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.kernelized._arguments import weighed_fit
 from kernelmetric.kernelized._kernelized import Kernelized
-from kernelmetric.kernelized._places import NotBetterWarning
+from kernelmetric.kernelized._places import among_candidates
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.selection import KernelPath
 from kernelmetric.spaces import Space
@@ -104,9 +104,8 @@ class Trial:
             if getattr(space, "knows_labels", False):  # no two ranks share anything
                 learner, state = self.learner, fold.random_state
                 metrics = [candidate(learner, kernel, space, rank, state) for rank in ranks]
-                with warnings.catch_warnings():  # the last fit says it
-                    warnings.simplefilter("ignore", FarCellWarning)
-                    warnings.simplefilter("ignore", NotBetterWarning)
+                with warnings.catch_warnings(), among_candidates():
+                    warnings.simplefilter("ignore", FarCellWarning)  # the last fit says it
                     found = [self._judged(metric, X, y, X_new, y_new, fold) for metric in metrics]
                 yield found
                 continue

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -27,8 +30,21 @@ _SURE = 2.0  # standard errors beyond which the metric is worse than its kernel
 _CHANCE = 1.0  # standard errors of the least error: numbers that make no more are as good
 
 
+_SEARCHED: ContextVar[bool] = ContextVar("searched", default=False)
+
+
 class NotBetterWarning(UserWarning):
     """Rows left out are predicted worse in a learned metric than by its kernel's own distances."""
+
+
+@contextmanager
+def among_candidates() -> Iterator[None]:
+    """Within it no metric is compared with its kernel: a search compares it with others."""
+    token = _SEARCHED.set(True)
+    try:
+        yield
+    finally:
+        _SEARCHED.reset(token)
 
 
 def fingerprint(X: Any) -> str | None:
@@ -81,7 +97,7 @@ def worse_than_kernel(
     E = to_numpy(E)
     n = len(E)
     rows = evenly(n, min(n, _JUDGES_OF_KERNELS))
-    if len(rows) < _FEWEST_JUDGES:
+    if len(rows) < _FEWEST_JUDGES or _SEARCHED.get():
         return None
     targets, mass = coded_targets(y, E), _mass(weights, rows)
     k = max(k for k in VOTERS if k < n)
