@@ -351,3 +351,26 @@ def test_lpp_needs_no_labels_but_uses_them(labelled):
     assert np.abs(LPP(2).fit(X).eigenvalues_ - LPP(2).fit(X, y).eigenvalues_).max() > 1e-3
     with pytest.raises(ValueError, match=r"no class with two members, but expected at least one"):
         LPP().fit(X, np.arange(30))
+
+
+@pytest.mark.parametrize("learner", [DNE(1), DLA(1)])
+@pytest.mark.parametrize("size", [1.0, 1e-9])
+def test_a_direction_without_differences_is_the_last_choice(learner, size):
+    rng = np.random.default_rng(0)
+    X, y = size * rng.normal(size=(40, 4)), np.arange(40) % 3
+    flat = np.column_stack([X, np.full(40, 3.0 * size), X[:, 0]])
+    learner = clone(learner).fit(flat, y)
+    assert np.ptp(learner.transform(flat)) > size
+    values = learner.eigenvalues_
+    assert np.all(np.diff(values[:4]) >= 0)
+    np.testing.assert_array_equal(values[4:], 0.0)
+
+
+@pytest.mark.parametrize("learner", [DNE(2), DLA(2)])
+def test_columns_without_differences_change_no_distance(learner):
+    rng = np.random.default_rng(1)
+    X, y = 1e-9 * rng.normal(size=(40, 4)), np.arange(40) % 3
+    D = clone(learner).fit(X, y).pairwise_distances(X)
+    flat = np.column_stack([np.full(40, 3e-9), X, np.zeros(40)])
+    found = clone(learner).fit(flat, y).pairwise_distances(flat)
+    np.testing.assert_allclose(found, D, rtol=1e-7, atol=1e-9 * D.max())

@@ -30,7 +30,10 @@ class SignedEmbedding(LocalLearner):
         Z = Z - Z.mean(axis=0)
         S = Z.T @ (laplacian(self._graph(where, codes, weights)) @ Z)
         S = 0.5 * (S + S.T)
-        values, V = linalg.eigh(S) if gram is None else gram.eigh(S)
+        if gram is None:
+            values, V = _seen_first(S, Z)
+        else:
+            values, V = gram.eigh(S)
         self.eigenvalues_ = values + self._shift
         kept = min(rank, len(values)) if self.n_components is not None else self._automatic_rank()
         self._store(V[:, :kept].T, X)
@@ -52,6 +55,24 @@ class SignedEmbedding(LocalLearner):
     def _graph(self, where: Any, codes: np.ndarray, weights: Weights | None) -> Any:
         """Symmetric weights: positive between points to squeeze, negative to pull apart."""
         raise NotImplementedError
+
+
+def _seen_first(S: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenpairs of S in ascending order; directions along which no two points differ come last.
+
+    Constant and repeated columns have such directions. A metric of them alone would be zero.
+    """
+    scales = Z.std(axis=0)
+    scales[scales == 0] = 1.0
+    C = (Z / scales).T @ (Z / scales)
+    found, V = linalg.eigh(C)
+    flat = found <= len(C) * np.finfo(np.float64).eps * max(found[-1], 1.0)
+    if not flat.any():
+        return linalg.eigh(S)
+    N = linalg.orth(V[:, flat] / scales[:, None])
+    values, V = linalg.eigh(S + (2.0 * linalg.norm(S) or 1.0) * (N @ N.T))
+    seen = len(values) - N.shape[1]
+    return np.where(np.arange(len(values)) < seen, values, 0.0), V
 
 
 class DNE(SignedEmbedding):
