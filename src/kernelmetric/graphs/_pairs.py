@@ -92,8 +92,9 @@ class Pairs(RowTuples):
         n = self._checked_size(n_samples, faults, "similar, dissimilar")
         S, D = check_rows(similar, "similar", n), check_rows(dissimilar, "dissimilar", n)
         found, keep_S, keep_D = find_faults(S, D, n)
-        self._tell_faults(found, faults)
-        S, D = S[keep_S], D[keep_D]
+        if found:
+            self._tell_faults(found, faults)
+            S, D = S[keep_S], D[keep_D]
         S.flags.writeable = D.flags.writeable = False
         vars(self).update(similar=S, dissimilar=D, n_samples=n, labelled=bool(labelled))
 

@@ -42,13 +42,12 @@ class RowTuples:
 
     def _tell_faults(self, found: list[str], faults: str) -> None:
         """Refuse what was found, or warn that it is left out."""
-        if found and faults == "raise":
+        if faults == "raise":
             raise ValueError(
                 f"Got {'; '.join(found)}, but expected {self._expected}: correct the list, or "
                 "leave these out with faults='drop'."
             )
-        if found:
-            warnings.warn(f"Left out {'; '.join(found)}.", UserWarning, stacklevel=3)
+        warnings.warn(f"Left out {'; '.join(found)}.", UserWarning, stacklevel=3)
 
     @classmethod
     def from_file(cls, path: Any, n_samples: int, *, faults: str = "raise") -> Self:

@@ -34,8 +34,9 @@ class IndexTuples(RowTuples):
         n = self._checked_size(n_samples, faults, "rows")
         R = check_rows(rows, self.kind, n, self.width)
         found, kept = self._faults(R, n)
-        self._tell_faults(found, faults)
-        R = R[kept]
+        if found:
+            self._tell_faults(found, faults)
+            R = R[kept]
         R.flags.writeable = False
         vars(self).update(rows=R, n_samples=n)
 
