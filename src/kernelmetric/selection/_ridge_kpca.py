@@ -25,7 +25,7 @@ from kernelmetric.compute import (
 )
 from kernelmetric.graphs import Targets, coded_targets
 from kernelmetric.kernels import Delta, Kernel, Rescaled, Sum
-from kernelmetric.learners._checks import check_choice, check_number
+from kernelmetric.learners._checks import COUNT, Numbers, check_choice
 from kernelmetric.selection._ridge_solution import (
     LEAST_OF_CLASS,
     boundary_rows,
@@ -172,11 +172,9 @@ class RidgeKPCA(Space):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        if not _is_auto(self.n_components):
-            check_number(self, "n_components", Integral, low=1)
-        if not _is_auto(self.ridge):
-            check_number(self, "ridge", Real, low=0, above=True)
-        check_number(self, "n_landmarks", Integral, low=1)
+        Numbers(Integral, low=1, words=("auto",)).check(self, "n_components")
+        Numbers(Real, low=0, above=True, words=("auto",)).check(self, "ridge")
+        COUNT.check(self, "n_landmarks")
         check_choice(self, "rows", ("auto", "all", "boundary"))
 
     def most_rank(self, n_samples: int) -> int:
