@@ -525,7 +525,7 @@ def test_landmarks_that_are_no_points_are_refused(landmarks, X):
 @pytest.mark.parametrize("landmarks", [[-1], [60], [], [0, 60]])
 def test_landmarks_beyond_the_points_of_a_matrix_are_refused(landmarks, X):
     landmarks = np.array(landmarks, dtype=int)
-    with pytest.raises(ValueError, match="expected indices .* at least one index from 0 to 59"):
+    with pytest.raises(ValueError, match=r"expected indices .* at least one index from 0 to 59"):
         Nystroem(kernel="precomputed", landmarks=landmarks).fit(X @ X.T)
     assert Nystroem(kernel="precomputed", landmarks=np.array([0, 59])).fit(X @ X.T).rank_ == 2
 
