@@ -233,7 +233,7 @@ def test_a_map_handed_to_a_callback_is_no_array_of_the_optimiser(noisy, monkeypa
     def begin(self, state):
         self._open = self._root = Task()
 
-    monkeypatch.setattr(Iterations, "begin", begin)
+    monkeypatch.setattr(Iterations, "start", begin)
     nca = NCA(2, max_iter=6, tol=0, early_stopping=False)
     with pytest.warns(ConvergenceWarning, match="6 iterations"):
         nca.fit(X, y)

@@ -35,6 +35,19 @@ _SINGLE_ABOVE = 1e6  # products of coordinates that all pairs of points take
 Found = tuple[np.ndarray, float, bool]  # where a descent ended, the objective, whether it converged
 
 
+class Training(NamedTuple):
+    """What a descent learns from; targets are class codes, numbers or comparisons."""
+
+    X: Any
+    targets: Any
+    gram: Gram | None  # of the basis of X, where it is not orthonormal
+    weights: Weights | None
+
+    def without_classes(self) -> Training:
+        """The same as if all points were of one class."""
+        return self._replace(targets=np.zeros(self.X.shape[0], dtype=np.intp))
+
+
 class Descent(NamedTuple):
     """Where a descent starts, what minimises, and how its parameters become the map."""
 
@@ -78,7 +91,7 @@ class IterativeLearner(CallbackSupportMixin, Learner):
 class GradientLearner(IterativeLearner):
     """A learner that descends on L: start, iterations, and a warning if they did not suffice.
 
-    A class that derives from it defines ``_descent(X, targets, gram)``.
+    A class that derives from it defines ``_descent(training)``.
     """
 
     _allowed: ClassVar = {"reg": PRICE}
@@ -108,10 +121,9 @@ class GradientLearner(IterativeLearner):
         return self._fit(X, y, gram, sample_weight)
 
     def _fit(self, X: Any, y: Any, gram: Any, weights: Weights | None, **options: Any) -> Any:
-        if weights is not None:
-            options["weights"] = weights
         X, targets = self._check_training(X, y)
-        start, minimise, leave = self._descent(X, targets, as_gram(gram), **options)
+        training = Training(X, targets, as_gram(gram), weights)
+        start, minimise, leave = self._descent(training, **options)
 
         def attributes(L: np.ndarray) -> dict[str, Any]:
             return {"components_": like(leave(L), X)}
@@ -124,9 +136,9 @@ class GradientLearner(IterativeLearner):
         self._warn_unless_converged("tol if the metric is good enough")
         return self
 
-    def _descent(self, *data: Any, **options: Any) -> Descent:
+    def _descent(self, *training: Any, **options: Any) -> Descent:
         """The problem, and how it is solved."""
-        raise NotImplementedError(f"{type(self).__name__} must define _descent(X, targets, gram).")
+        raise NotImplementedError(f"{type(self).__name__} must define _descent(training).")
 
     def _lbfgs(
         self, objective: Callable[..., Any], start: np.ndarray, report: Callable[..., bool]
@@ -138,15 +150,10 @@ class GradientLearner(IterativeLearner):
         return found.x, found.value, found.converged
 
     def _start(
-        self,
-        X: Any,
-        codes: np.ndarray,
-        gram: Gram | None,
-        n_components: int,
-        scale: Callable[[np.ndarray], np.ndarray],
-        weights: Weights | None = None,
+        self, training: Training, n_components: int, scale: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """The first map: a given one, that of the last fit, or one that ``scale`` scales."""
+        X, codes, gram, weights = training
         init = self.init
         given = None if isinstance(init, str) else self._given_start(init, X, n_components)
         W = None if gram is None else gram.inv_sqrt()

@@ -11,7 +11,6 @@ from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import (
     Triplets,
-    Weights,
     available_threads,
     kept,
     namespace,
@@ -23,7 +22,14 @@ from kernelmetric.compute import (
 from kernelmetric.graphs import IndexTuples, neighbor_parts, target_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES
 from kernelmetric.learners._checks import COUNT, PRICE, as_matrix, check_elsewhere
-from kernelmetric.learners._descent import Descent, Found, GradientLearner, in_float32, in_single
+from kernelmetric.learners._descent import (
+    Descent,
+    Found,
+    GradientLearner,
+    Training,
+    in_float32,
+    in_single,
+)
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._listed_margins import ListedMargins
 from kernelmetric.learners._margin import (
@@ -35,7 +41,7 @@ from kernelmetric.learners._margin import (
 )
 from kernelmetric.learners._progress import Iterations, with_callbacks
 from kernelmetric.learners._tuple_learner import TakesTuples
-from kernelmetric.spaces import Gram, orthonormal
+from kernelmetric.spaces import orthonormal
 
 
 class LargeMargin(TakesTuples, GradientLearner):
@@ -108,24 +114,18 @@ class LargeMargin(TakesTuples, GradientLearner):
             )
         return self._check_points(X), y
 
-    def _descent(
-        self,
-        X: Any,
-        codes: Any,
-        gram: Gram | None,
-        neighbors: Any = None,
-        weights: Weights | None = None,
-    ) -> Descent:
+    def _descent(self, training: Training, neighbors: Any = None) -> Descent:
+        X, codes, gram, _ = training
         rank = self._check_n_components(X.shape[1])
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
         basis = orthonormal(X, gram, span=False)
         reg = self.reg / basis.size**2
         if isinstance(codes, IndexTuples):
             exact: MarginProblem = ListedMargins(basis.Z, codes, self.c, reg)
-            codes = np.zeros(X.shape[0], int)  # no classes: as if all points were of one
+            training = training.without_classes()
         else:
             order = np.argsort(codes, kind="stable")  # the block kernel wants rows sorted by class
-            targets, weighed = self._sorted_targets(X, codes, gram, neighbors, order, weights)
+            targets, weighed = self._sorted_targets(training, neighbors, order)
             points = kept(take_rows(basis.Z, order))
             exact = MarginProblem(points, targets, codes[order], self.c, reg, weighed)
         if self.solver == "projected":
@@ -137,8 +137,7 @@ class LargeMargin(TakesTuples, GradientLearner):
         def scale(L: np.ndarray) -> np.ndarray:
             return L * problem.best_length(basis.enter(L))
 
-        first_rank = self._start_rank(X.shape[1])
-        start = basis.enter(self._start(X, codes, gram, first_rank, scale, weights))
+        start = basis.enter(self._start(training, self._start_rank(X.shape[1]), scale))
         start = filled(start) if self._optimises_matrix else start
         if not (self.warm_start and hasattr(self, "_corner")):
             self._corner = FIRST_CORNER
@@ -176,15 +175,10 @@ class LargeMargin(TakesTuples, GradientLearner):
         return rows <= n_components if self._optimises_matrix else rows == n_components
 
     def _sorted_targets(
-        self,
-        X: Any,
-        codes: np.ndarray,
-        gram: Gram | None,
-        neighbors: Any,
-        order: np.ndarray,
-        weights: Weights | None,
+        self, training: Training, neighbors: Any, order: np.ndarray
     ) -> tuple[np.ndarray, Triplets | None]:
         """Target neighbours, as row numbers after sorting by class, and their weights."""
+        X, codes, gram, weights = training
         if self._optimises_matrix and X.shape[1] > X.shape[0]:
             warn(
                 f"Got {X.shape[1]} features of {X.shape[0]} points: the map can then draw any "

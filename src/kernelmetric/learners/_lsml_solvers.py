@@ -51,16 +51,11 @@ class ComparedPairs(LogDetDivergence):
         """What residuals cost, and their derivative with respect to LᵀL."""
 
         def sums(block: slice) -> tuple[float, np.ndarray]:
-            delta, epsilon = (differences(self.Y, rows[block]) for rows in (self.near, self.far))
-            x, y = (np.sum((part @ L.T) ** 2, axis=1) for part in (delta, epsilon))
-            wrong = x > y + self.floor
-            ratio = np.sqrt((y[wrong] + self.floor) / x[wrong])
-            delta, epsilon = delta[wrong], epsilon[wrong]
-            pull, push, each = 1.0 - ratio, 1.0 / ratio - 1.0, self.counts[block][wrong]
-            value = float(np.sum(each * x[wrong] * pull**2))
-            pull, push = each * pull, each * push
-            A = (pull[:, None] * delta).T @ delta - (push[:, None] * epsilon).T @ epsilon
-            return self.weight * value, self.weight * A
+            F = self._differences(block)
+            wrong = self.residuals(np.sum((F @ L.T) ** 2, axis=1), self.counts[block])
+            ends = F.take(np.concatenate([wrong.rows, wrong.rows + len(F) // 2]), axis=0)
+            A = (np.concatenate([wrong.pull, wrong.push]) * ends.T) @ ends
+            return wrong.cost, A
 
         return sum_rows(sums, *self._size, most=_MOST_ROWS)
 
@@ -77,14 +72,14 @@ class ComparedPairs(LogDetDivergence):
     def seen_by(self, L: np.ndarray) -> _Seen:
         """Everything as the best multiple of the metric LᵀL sees it."""
         F = self._differences(slice(None)) @ L.T
-        return seen(self, L, F, np.ones(len(L)), self.residuals(np.einsum("ij,ij->i", F, F)))
+        wrong = self.residuals(np.einsum("ij,ij->i", F, F), self.counts)
+        return seen(self, L, F, np.ones(len(L)), wrong)
 
-    def residuals(self, squares: np.ndarray) -> Residuals:
+    def residuals(self, squares: np.ndarray, counts: np.ndarray) -> Residuals:
         """What is in wrong order, by the squared distances of near and of far pairs."""
-        N = len(self.near)
-        x, y = squares[:N], squares[N:] + self.floor
+        x, y = squares[: len(counts)], squares[len(counts) :] + self.floor
         rows = np.flatnonzero(x > y)
-        x, price = x[rows], self.weight * self.counts[rows]
+        x, price = x[rows], self.weight * counts[rows]
         ratio = np.sqrt(y[rows] / x)
         return Residuals(rows, x, ratio, price, price * (1.0 - ratio), price * (1.0 - 1.0 / ratio))
 
@@ -98,6 +93,11 @@ class Residuals(NamedTuple):
     price: np.ndarray
     pull: np.ndarray  # the derivative of their costs with respect to x
     push: np.ndarray  # and to y
+
+    @property
+    def cost(self) -> float:
+        """What they cost together: by homogeneity, what their derivatives say."""
+        return float(self.pull @ (self.x * (1.0 - self.ratio)))
 
     def sum(self, growth: np.ndarray) -> float:
         """What costs grow by where all squared distances, near and far, grow so."""
@@ -170,7 +170,7 @@ class _Seen(NamedTuple):
         for _ in range(_MOST_TRIED):
             grown = np.exp(t * values)
             x, growth = np.stack([grown, values * grown]) @ squares
-            wrong = problem.residuals(x)
+            wrong = problem.residuals(x, problem.counts)
             there = float(lengths @ (values * grown)) - float(np.sum(values)) + wrong.sum(growth)
             if abs(there) <= -0.2 * slope:  # a fifth of the slope is little enough
                 after = seen(problem, L, F, grown, wrong)
@@ -205,14 +205,14 @@ def seen(
     problem: ComparedPairs, L: np.ndarray, F: np.ndarray, grown: np.ndarray, wrong: Residuals
 ) -> _Seen:
     """Value, gradient and certificate of the best multiple of LᵀL with grown coordinates."""
-    cost = float(wrong.pull @ (wrong.x * (1.0 - wrong.ratio)))
-    size = len(L) / (float(grown @ np.einsum("ij,ij->i", L, L)) + cost)
+    # Trace and residuals together grow as the metric does: at the best multiple they are d.
+    size = len(L) / (float(grown @ np.einsum("ij,ij->i", L, L)) + wrong.cost)
     scale = np.sqrt(size * grown)
     L = scale[:, None] * L
     ends = scale * F.take(np.concatenate([wrong.rows, wrong.rows + len(problem.near)]), axis=0)
     inside = (np.concatenate([wrong.pull, wrong.push]) * ends.T) @ ends
     inside += L @ L.T
-    value, gap = problem.certified(L, size * cost, inside)
+    value, gap = problem.certified(L, size * wrong.cost, inside)
     inside.reshape(-1)[:: len(L) + 1] -= 1.0
     return _Seen(L, F, scale, wrong._replace(x=size * wrong.x), ends, inside, value, gap)
 

@@ -8,12 +8,12 @@ import numpy as np
 from scipy import linalg
 
 from kernelmetric.compute import Weights, like, namespace, product, softmax_reduction, to_numpy
-from kernelmetric.learners._descent import Descent, Found, GradientLearner
+from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
 from kernelmetric.learners._factors import truncated
 from kernelmetric.learners._nca import softmax_start
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.learners._spectral import about_centres
-from kernelmetric.spaces import Gram, orthonormal
+from kernelmetric.spaces import orthonormal
 
 
 class MCML(GradientLearner):
@@ -95,9 +95,8 @@ class MCML(GradientLearner):
         self.class_weight = class_weight
         self.verbose = verbose
 
-    def _descent(
-        self, X: Any, codes: np.ndarray, gram: Gram | None, weights: Weights | None = None
-    ) -> Descent:
+    def _descent(self, training: Training) -> Descent:
+        X, codes, gram, weights = training
         rank = self._check_n_components(X.shape[1])
         coordinates = orthonormal(X, gram)
         Z, reg = like(coordinates.Z, X), self.reg / coordinates.size**2

@@ -18,10 +18,9 @@ from kernelmetric.compute import (
     to_numpy,
 )
 from kernelmetric.learners._base import centered, frobenius
-from kernelmetric.learners._descent import Descent, Found, GradientLearner
+from kernelmetric.learners._descent import Descent, Found, GradientLearner, Training
 from kernelmetric.learners._nca import REG, shrinking, softmax_start
 from kernelmetric.learners._progress import Iterations
-from kernelmetric.spaces import Gram
 
 _SMALL_ERROR = 0.1  # of the variance of y
 
@@ -129,14 +128,11 @@ class MLKR(GradientLearner):
         X = self._check_points(X)
         return X, like(_standardized(y, X), X)
 
-    def _descent(
-        self, X: Any, Y: Any, gram: Gram | None, weights: Weights | None = None
-    ) -> Descent:
+    def _descent(self, training: Training) -> Descent:
+        X, Y, gram, weights = training
         rank = self._check_n_components(X.shape[1])
-        no_classes = np.zeros(X.shape[0], dtype=np.intp)
-        start = self._start(
-            X, no_classes, gram, rank, lambda L: softmax_start(L, X, weights), weights
-        )
+        no_classes = training.without_classes()
+        start = self._start(no_classes, rank, lambda L: softmax_start(L, X, weights))
         points, total = centered(X), X.shape[0] if weights is None else weights.total
         reg = 0.0 if isinstance(self.reg, str) else float(self.reg)
         reg, unit = reg + total * shrinking(self.reg, X, weights), _SMALL_ERROR * total

@@ -23,7 +23,14 @@ from kernelmetric.compute import (
 )
 from kernelmetric.learners._base import centered
 from kernelmetric.learners._checks import LARGEST, Numbers
-from kernelmetric.learners._descent import Descent, Found, GradientLearner, about_mean, in_single
+from kernelmetric.learners._descent import (
+    Descent,
+    Found,
+    GradientLearner,
+    Training,
+    about_mean,
+    in_single,
+)
 from kernelmetric.learners._nca_solvers import (
     DrawnPoints,
     NCAProblem,
@@ -34,7 +41,6 @@ from kernelmetric.learners._nca_solvers import (
 )
 from kernelmetric.learners._progress import Iterations
 from kernelmetric.solvers import minimize_lbfgs
-from kernelmetric.spaces import Gram
 
 # Squared length, on average, of the points under the first map. At least 4: kernel coordinates are
 # at most 1 long, where the softmax is nearly uniform and the gradient too weak to leave the start.
@@ -209,14 +215,8 @@ class NCA(GradientLearner):
                 f"Got early_stopping={self.early_stopping!r}, but expected True, False or 'auto'."
             )
 
-    def _descent(
-        self,
-        X: Any,
-        codes: np.ndarray,
-        gram: Gram | None,
-        drawn: DrawnPoints | None = None,
-        weights: Weights | None = None,
-    ) -> Descent:
+    def _descent(self, training: Training, drawn: DrawnPoints | None = None) -> Descent:
+        X, codes, gram, weights = training
         if weights is not None and self.solver == "truncated":
             raise ValueError(
                 "Got weights with solver='truncated', but expected none: its lists of neighbours "
@@ -225,7 +225,7 @@ class NCA(GradientLearner):
         rank = self._check_n_components(X.shape[1])
         reg = 0.0 if isinstance(self.reg, str) else self.reg
         pull = shrinking(self.reg, X, weights)
-        start = self._start(X, codes, gram, rank, lambda L: softmax_start(L, X, weights), weights)
+        start = self._start(training, rank, lambda L: softmax_start(L, X, weights))
 
         def problem_of(X: Any, codes: np.ndarray, weights: Weights | None = None) -> NCAProblem:
             problem = NCAProblem(centered(X), codes, reg, gram, weights, pull)
