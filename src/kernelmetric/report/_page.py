@@ -27,7 +27,7 @@ from kernelmetric.report._page_data import (
     predictions,
 )
 from kernelmetric.report._page_reasons import columns_of, compared, reasons, relevance
-from kernelmetric.report._text import html_text, visible
+from kernelmetric.report._text import html_text, short, visible
 
 _SMALLEST = 1e-300
 _LONGEST = 300  # characters of a cell: more hide the others
@@ -201,7 +201,10 @@ def _data(
         "nTrain": points.n_train,
         "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
         "columns": [visible(name, most=_LONGEST) for name in shown],
-        "cells": [[_cell(values[i]) for values in columns] for i in range(len(points.codes))],
+        "cells": [
+            [visible(short(values[i]), most=_LONGEST) for values in columns]
+            for i in range(len(points.codes))
+        ],
         "gram": gram_picture(points),
     }, shares
 
@@ -212,12 +215,6 @@ def _rounded(values: np.ndarray) -> list[list[float]]:
     if scale < _SMALLEST:  # ten to the number of digits would be infinite
         return [[0.0] * values.shape[1] for _ in values]
     return np.round(values, int(4 - np.floor(np.log10(scale)))).tolist()
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.4g}"
-    return visible(value, most=_LONGEST)
 
 
 def _read(name: str) -> str:

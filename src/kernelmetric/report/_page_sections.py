@@ -13,8 +13,8 @@ from kernelmetric.kernelized._recipe import described
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_charts import HALF, bars_svg, curve_svg, scatter_svg
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, on_a_line, predictions
-from kernelmetric.report._page_html import figure, line, percent, section, table
-from kernelmetric.report._text import html_text
+from kernelmetric.report._page_html import figure, line, section, table
+from kernelmetric.report._text import html_text, percent
 from kernelmetric.selection import AlignedSum
 
 _LISTED = 12  # errors and features
