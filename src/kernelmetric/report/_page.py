@@ -194,19 +194,20 @@ def _data(
     return {
         "why": reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
         "pairs": compared(reading, points),
-        "whyColumns": [visible(name, most=_LONGEST) for name in names],
+        "whyColumns": _texts(names),
         "values": None if points.values is None else [f"{value:.4g}" for value in points.values],
-        "classes": [visible(name, most=_LONGEST) for name in points.classes],
+        "classes": _texts(points.classes),
         "label": visible(label, most=_LONGEST),
         "nTrain": points.n_train,
         "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
-        "columns": [visible(name, most=_LONGEST) for name in shown],
-        "cells": [
-            [visible(short(values[i]), most=_LONGEST) for values in columns]
-            for i in range(len(points.codes))
-        ],
+        "columns": _texts(shown),
+        "cells": [_texts(values[i] for values in columns) for i in range(len(points.codes))],
         "gram": gram_picture(points),
     }, shares
+
+
+def _texts(values: Iterable[Any]) -> list[str]:
+    return [visible(short(value), most=_LONGEST) for value in values]
 
 
 def _rounded(values: np.ndarray) -> list[list[float]]:

@@ -111,7 +111,7 @@ def learned_section(metric: Any, found: FeatureImportance | None) -> str:
         boxes += figure(f"How much each feature counts{rest}", bars)
     loss = getattr(getattr(metric, "learner_", metric), "loss_curve_", None)
     if loss is not None and len(loss) > 1:
-        curve = curve_svg(loss, width=HALF, label="loss by iteration")
+        curve = curve_svg(loss, label="loss by iteration")
         boxes += figure("The loss as it fell", curve)
     return section("What was learned", "", f'<div class="flow">{boxes}</div>') if boxes else ""
 
