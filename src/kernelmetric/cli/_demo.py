@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -69,7 +68,21 @@ def _run_demo(chosen: Demo, out: Path, talk: Talk) -> int:
             files |= pictures
         except KeyboardInterrupt:
             finished = False
-    talk.answer(_result(chosen, cells, files, finished))
+    summary = [
+        {"dataset": dataset, "method": method, **row._asdict()}
+        for dataset, of_dataset in summarize(cells).items()
+        for method, row in of_dataset.items()
+    ]
+    talk.answer(
+        {
+            "version": __version__,
+            "seed": chosen.seed,
+            "finished": finished,
+            "summary": summary,
+            "cells": [cell._asdict() for cell in cells],
+            "files": {name: str(path) for name, path in files.items()},
+        }
+    )
     if cells:
         n_splits = max(cell.split for cell in cells) + 1
         title = f"Accuracy of neighbours in %, mean±std over {n_splits} splits"
@@ -119,22 +132,3 @@ def _draw(chosen: Demo, cells: list[Cell], out: Path) -> tuple[dict[str, Path], 
     except MissingExtraError as error:
         return {}, f"No pictures were drawn. {error}"
     return {name: write_atomically(out / name, image) for name, image in pictures.items()}, None
-
-
-def _result(
-    chosen: Demo, cells: list[Cell], files: dict[str, Path], finished: bool
-) -> dict[str, Any]:
-    """What ``--json`` prints."""
-    summary = [
-        {"dataset": dataset, "method": method, **row._asdict()}
-        for dataset, of_dataset in summarize(cells).items()
-        for method, row in of_dataset.items()
-    ]
-    return {
-        "version": __version__,
-        "seed": chosen.seed,
-        "finished": finished,
-        "summary": summary,
-        "cells": [cell._asdict() for cell in cells],
-        "files": {name: str(path) for name, path in files.items()},
-    }

@@ -10,8 +10,9 @@ import click
 
 from kernelmetric.cli._models import load_model, remarks_on
 from kernelmetric.cli._options import data_argument, model_argument, output_options
-from kernelmetric.cli._talk import Talk, count, percent, short
+from kernelmetric.cli._talk import Talk, count
 from kernelmetric.inspection import explain_pair, feature_importance
+from kernelmetric.report._text import percent, short
 from kernelmetric.tables import TableError, features_of, open_table
 
 _LISTED = 12  # columns; --json prints all

@@ -17,9 +17,10 @@ from kernelmetric.cli._options import (
     output_options,
 )
 from kernelmetric.cli._study import varying_columns
-from kernelmetric.cli._talk import Talk, short
+from kernelmetric.cli._talk import Talk
 from kernelmetric.compute import nearest_neighbors
 from kernelmetric.metric import places_of, refuse_signed
+from kernelmetric.report._text import short
 from kernelmetric.tables import Table, TableError, features_of, open_table, require_columns, typed
 from kernelmetric.tables._cells import is_gap
 

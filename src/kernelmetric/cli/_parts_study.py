@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,15 @@ MOST_ROWS_EXACT = 100_000  # beyond, NCA goes over batches of rows instead of al
 _MOST_LABELS = 1_000_000  # of a column of classes that is looked at as a whole
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PartsStudy(Study):
     """A study of a sample, whose model is learned from all rows on the workers of a cluster."""
 
     sampled = True
-    parts: list[Part] = field(default_factory=list)
-    labelled: list[int] = field(default_factory=list)  # rows of each part
-    classes: Any = None  # all labels
-    client: Any = None
+    parts: list[Part]
+    labelled: list[int]  # rows of each part
+    classes: Any  # all labels
+    client: Any
 
     @property
     def n_rows(self) -> int:

@@ -168,18 +168,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def percent(share: float) -> str:
-    """A share with one digit, nothing where it is unknown."""
-    return f"{100 * share:.1f} %" if math.isfinite(share) else ""
-
-
-def short(value: Any) -> str:
-    """A value in a cell of a table: of a number four digits."""
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.4g}"
-    return str(value)
-
-
 def _lines(sentences: Iterable[str], further: str = "") -> list[str]:
     """Sentences that steer no terminal; long ones cut, and of very many the first."""
     all_of_them = list(sentences)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.cli._talk import Talk, percent
+from kernelmetric.cli._talk import Talk
 from kernelmetric.evaluation import ClassScores, Trial
+from kernelmetric.report._text import percent
 
 Judged = Mapping[str, Sequence[ClassScores]]
 _MOST_CLASSES = 10  # of a confusion matrix that fits a terminal

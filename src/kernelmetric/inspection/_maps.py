@@ -71,16 +71,11 @@ class KernelMap(SampledMap):
 
         return map_rows(work, len(P), 6 * 8 * (self.B.shape[0] + self.B.shape[1]))
 
-    def without_kinks(
-        self, rows: np.ndarray, w: np.ndarray
-    ) -> tuple[np.ndarray, float, KernelMap | None]:
-        """Shares and change along a line that have a closed form, and the map of the rest."""
+    def without_kinks(self, rows: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, KernelMap | None]:
+        """Shares along a line that have a closed form, and the map of the rest."""
         terms, rest = split_laplacian(self.kernel, self.B.shape[1])
-        if not terms:
-            return np.zeros(self.B.shape[1]), 0.0, self
         shares = laplacian_shares(terms, rows, self.B, self.A @ w)
-        smooth = None if rest is None else KernelMap(rest, self.B, self.A)
-        return shares, float(shares.sum()), smooth
+        return shares, None if rest is None else KernelMap(rest, self.B, self.A)
 
     def _coordinates(self, P: np.ndarray) -> np.ndarray:
         """Learned coordinates of points, up to a constant."""

@@ -113,12 +113,13 @@ def explain_features(reading: Reading, pair: Any) -> PairExplanation:
     w = difference if signs is None else to_numpy(signs) * difference
     square = float(w @ difference)
     found = map_of(reading.metric)
-    rest: Any = found
-    shares, reached = np.zeros(rows.shape[1]), 0.0
+    smooth: Any = found
+    shares = np.zeros(rows.shape[1])
     if isinstance(found, KernelMap):
-        shares, reached, rest = found.without_kinks(rows, w)
-    if rest is not None:
-        others, change = _integrated(rest, rows, w, abs(square))
+        shares, smooth = found.without_kinks(rows, w)
+    reached = float(shares.sum())
+    if smooth is not None:
+        others, change = _integrated(smooth, rows, w, abs(square))
         shares, reached = shares + others, reached + change
     delta = rows[1] - rows[0]
     ridge = 0.0

@@ -21,8 +21,7 @@ def plot_kernel_weights(kernel: Sum, *, labels: Any = None, ax: Axes | None = No
     """Draw the weights of a sum of kernels, one bar per base kernel.
 
     For an aligned sum the bars are the weights of base kernels of equal norm, as shares of their
-    total, and open dots show how well each base kernel is aligned by itself. Zero weights keep
-    their place: what was not chosen is half of the story.
+    total, and open dots show how well each base kernel is aligned by itself.
 
     Parameters
     ----------
@@ -88,8 +87,7 @@ def plot_gram(
 ) -> Axes:
     """Draw a Gram matrix with the points ordered by class, and lines between the classes.
 
-    A kernel that suits the labels shows bright squares along the diagonal. Drawn for one kernel
-    and for an aligned sum side by side, it shows what alignment changed.
+    A kernel that suits the labels shows bright squares along the diagonal.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ from kernelmetric.report._page_data import (
     predictions,
 )
 from kernelmetric.report._page_reasons import columns_of, compared, reasons, relevance
-from kernelmetric.report._text import html_text, visible
+from kernelmetric.report._text import html_text, short, visible
 
 _SMALLEST = 1e-300
 _LONGEST = 300  # characters of a cell: more hide the others
@@ -194,16 +194,20 @@ def _data(
     return {
         "why": reasons(reading, points, np.asarray(sides["after"]["neighbors"])),
         "pairs": compared(reading, points),
-        "whyColumns": [visible(name, most=_LONGEST) for name in names],
+        "whyColumns": _texts(names),
         "values": None if points.values is None else [f"{value:.4g}" for value in points.values],
-        "classes": [visible(name, most=_LONGEST) for name in points.classes],
+        "classes": _texts(points.classes),
         "label": visible(label, most=_LONGEST),
         "nTrain": points.n_train,
         "points": {"codes": points.codes.tolist(), "rows": numbers[points.rows].tolist(), **sides},
-        "columns": [visible(name, most=_LONGEST) for name in shown],
-        "cells": [[_cell(values[i]) for values in columns] for i in range(len(points.codes))],
+        "columns": _texts(shown),
+        "cells": [_texts(values[i] for values in columns) for i in range(len(points.codes))],
         "gram": gram_picture(points),
     }, shares
+
+
+def _texts(values: Iterable[Any]) -> list[str]:
+    return [visible(short(value), most=_LONGEST) for value in values]
 
 
 def _rounded(values: np.ndarray) -> list[list[float]]:
@@ -212,12 +216,6 @@ def _rounded(values: np.ndarray) -> list[list[float]]:
     if scale < _SMALLEST:  # ten to the number of digits would be infinite
         return [[0.0] * values.shape[1] for _ in values]
     return np.round(values, int(4 - np.floor(np.log10(scale)))).tolist()
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.4g}"
-    return visible(value, most=_LONGEST)
 
 
 def _read(name: str) -> str:

@@ -55,7 +55,7 @@ def bars_svg(
     return _svg(content, width, step * len(bars), label)
 
 
-def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") -> str:
+def curve_svg(values: Sequence[float], *, label: str = "") -> str:
     """A curve over 1, 2, ... as an ``<svg>``, on a logarithmic scale where it spans a decade.
 
     >>> from kernelmetric.report._page_charts import curve_svg
@@ -72,11 +72,11 @@ def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") 
     left, right, top, bottom, height = 16 + _LETTER * max(map(len, ends)), 14, 14, 34, 240
     floor = height - bottom
     span = max(float(np.ptp(heights)), 1e-12)
-    xs = left + (width - left - right) * np.arange(len(y)) / max(len(y) - 1, 1)
+    xs = left + (HALF - left - right) * np.arange(len(y)) / max(len(y) - 1, 1)
     ys = top + (floor - top) * (heights.max() - heights) / span
     path = "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(xs, ys, strict=True))
     content = "".join(
-        f'<path d="M{left:.0f} {at:.0f}H{width - right}" class="grid"/>'
+        f'<path d="M{left:.0f} {at:.0f}H{HALF - right}" class="grid"/>'
         + _text(left - 8, at + 4, end, "tick", "end")
         for at, end in zip((top, floor), ends, strict=True)
     )
@@ -84,8 +84,8 @@ def curve_svg(values: Sequence[float], *, width: int = _WIDTH, label: str = "") 
     content += f'<circle cx="{xs[-1]:.1f}" cy="{ys[-1]:.1f}" r="4" class="end"/>'
     content += _text(left, height - 8, "1", "tick")
     scale = ", log scale" if logarithmic else ""
-    content += _text(width - right, height - 8, f"{len(y)} iterations{scale}", "tick", "end")
-    return _svg(content, width, height, label)
+    content += _text(HALF - right, height - 8, f"{len(y)} iterations{scale}", "tick", "end")
+    return _svg(content, HALF, height, label)
 
 
 def scatter_svg(x: np.ndarray, y: np.ndarray, *, x_name: str, y_name: str) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from kernelmetric.report._text import html_text
 
 
@@ -38,8 +36,3 @@ def line(texts: Sequence[Any], numbers: Sequence[str], point: int | None = None)
     cells = "".join(f"<td>{html_text(text)}</td>" for text in texts)
     cells += "".join(f'<td class="n">{number}</td>' for number in numbers)
     return f"<tr>{cells}</tr>" if point is None else f'<tr data-point="{point}">{cells}</tr>'
-
-
-def percent(share: float) -> str:
-    """A share with one digit, nothing where it is unknown."""
-    return "" if np.isnan(share) else f"{100 * share:.1f} %"

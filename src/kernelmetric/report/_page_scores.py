@@ -9,8 +9,8 @@ import numpy as np
 
 from kernelmetric.evaluation import ClassScores
 from kernelmetric.report._page_charts import bars_svg
-from kernelmetric.report._page_html import line, percent, section, table
-from kernelmetric.report._text import html_text
+from kernelmetric.report._page_html import line, section, table
+from kernelmetric.report._text import html_text, percent
 
 _MOST_CLASSES = 20  # of a confusion matrix
 _LONGEST = 300  # characters of the name of a class

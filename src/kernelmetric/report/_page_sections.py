@@ -13,8 +13,8 @@ from kernelmetric.kernelized._recipe import described
 from kernelmetric.report._kernel_plots import _names
 from kernelmetric.report._page_charts import HALF, bars_svg, curve_svg, scatter_svg
 from kernelmetric.report._page_data import MOST_POINTS, Points, hardness, on_a_line, predictions
-from kernelmetric.report._page_html import figure, line, percent, section, table
-from kernelmetric.report._text import html_text
+from kernelmetric.report._page_html import figure, line, section, table
+from kernelmetric.report._text import html_text, percent
 from kernelmetric.selection import AlignedSum
 
 _LISTED = 12  # errors and features
@@ -111,7 +111,7 @@ def learned_section(metric: Any, found: FeatureImportance | None) -> str:
         boxes += figure(f"How much each feature counts{rest}", bars)
     loss = getattr(getattr(metric, "learner_", metric), "loss_curve_", None)
     if loss is not None and len(loss) > 1:
-        curve = curve_svg(loss, width=HALF, label="loss by iteration")
+        curve = curve_svg(loss, label="loss by iteration")
         boxes += figure("The loss as it fell", curve)
     return section("What was learned", "", f'<div class="flow">{boxes}</div>') if boxes else ""
 

@@ -6,6 +6,8 @@ import re
 from html import escape
 from typing import Any
 
+import numpy as np
+
 # What would steer a terminal, or reorder what is around it, instead of being shown: control
 # characters (escape sequences begin with one), separators of lines and paragraphs, embeddings,
 # overrides and isolates of writing direction, and halves of characters, which no file can hold.
@@ -35,3 +37,15 @@ def html_text(text: Any, *, most: int | None = None, keep: str = "") -> str:
     What is longer than ``most`` ends in an ellipsis; control characters in ``keep`` stay.
     """
     return escape(visible(text, most=most, keep=keep))
+
+
+def percent(share: float) -> str:
+    """A share with one digit, nothing where it is unknown."""
+    return f"{100 * share:.1f} %" if np.isfinite(share) else ""
+
+
+def short(value: Any) -> str:
+    """A value in a cell of a table: of a number four digits, nothing where it is missing."""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.4g}"
+    return str(value)
