@@ -184,9 +184,7 @@ def make_checkerboard(
     (100, 5)
     """
     if n_cells < 2:
-        raise ValueError(
-            f"Got n_cells={n_cells}, but expected at least 2: one cell has one colour."
-        )
+        raise ValueError(f"Got n_cells={n_cells}, but expected at least 2.")
     y = _alternate(n_samples)
     rng = check_random_state(random_state)
     row, column = np.divmod(np.arange(n_cells**2), n_cells)

@@ -230,10 +230,7 @@ def holdout(
     several = np.flatnonzero(counts[codes] > 1)
     alone = np.flatnonzero(counts[codes] == 1)
     if not len(several):
-        raise ValueError(
-            f"Got {len(y)} labels of which no two are equal, but expected classes of two rows or "
-            "more: nothing can be held out."
-        )
+        raise ValueError(f"Got {len(y)} labels of which no two are equal: nothing can be held out.")
     n_test = max(round(test_size * len(several)), int(np.sum(counts > 1)))
     n_test = min(n_test, len(several) - int(np.sum(counts > 1)))
     split = StratifiedShuffleSplit(1, test_size=n_test, random_state=random_state)

@@ -54,8 +54,7 @@ def cluster_scores(predicted: Any, true: Any) -> ClusterScores:
     ]
     if len(codes[0]) != len(codes[1]) or not len(codes[0]):
         raise ValueError(
-            f"Got clusters of {len(codes[0])} records beside {len(codes[1])} true ones, but "
-            "expected as many, and at least one."
+            f"Got {len(codes[0])} records beside {len(codes[1])} true ones: expected as many."
         )
     n = len(codes[0])
     together = sparse.coo_array((np.ones(n), tuple(codes))).tocsr()

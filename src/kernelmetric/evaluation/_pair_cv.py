@@ -99,8 +99,7 @@ def cross_validate_pairs(
     """
     if not isinstance(pairs, Pairs | IndexTuples):
         raise ValueError(
-            f"Got pairs of type {type(pairs).__name__}, but expected Pairs(similar, dissimilar, "
-            "n_samples=len(X))."
+            f"Got pairs of type {type(pairs).__name__}, but expected Pairs or tuples of rows."
         )
     if pairs.n_samples != _num_samples(X):
         raise ValueError(
@@ -166,10 +165,7 @@ def _score(scoring: Any, metric: Any, X: Any, pairs: Any, X_train: Any, pairs_tr
 def _share_that_holds(metric: Any, X: Any, tuples: IndexTuples, scoring: str) -> float:
     """Of comparisons, those whose near pair is nearer than the far one."""
     if scoring not in ("roc_auc", "accuracy"):
-        raise ValueError(
-            f"Got scoring={scoring!r} with {tuples.kind}s, but expected 'accuracy', the share of "
-            "them that holds."
-        )
+        raise ValueError(f"Got scoring={scoring!r} with {tuples.kind}s, but expected 'accuracy'.")
     near, far = (distances_of(metric, rows, X) for rows in (tuples.near, tuples.far))
     return float(np.mean(near < far))
 

@@ -170,9 +170,7 @@ def _retrieval(metric: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray
         raise ValueError(f"Got {len(labels)} labels for {Z.shape[0]} points: expected one each.")
     codes, counts = np.unique(labels, return_inverse=True, return_counts=True)[1:]
     if not np.any(counts > 1):
-        raise ValueError(
-            "Got no class with two points, but expected some: nobody has anything to find."
-        )
+        raise ValueError("Got no class with two points, but expected some: nothing can be found.")
     return Z, codes, counts[codes]
 
 

@@ -139,8 +139,7 @@ def threshold_for(
     given = {name: value for name, value in wanted.items() if value is not None}
     if len(given) != 1:
         raise ValueError(
-            f"Got {', '.join(given) or 'nothing'} wanted, but expected one of precision, recall "
-            "and cost."
+            f"Got {', '.join(given) or 'nothing'} wanted, but expected one of {list(wanted)}."
         )
     ((name, value),) = given.items()
     if not (value > 0 and (name == "cost" or value < 1)):
@@ -193,7 +192,7 @@ def _sample(scores: Any, same: Any, pairs: Any, two_tables: bool, share: Any) ->
     same = same > 0
     if same.all() or not same.any():
         raise ValueError(
-            f"Got {same.sum()} matches among {len(same)} pairs, but expected some of both kinds."
+            f"Got {same.sum()} matches of {len(same)} pairs, but expected some of both kinds."
         )
     if share is not None and not 0 < share < 1:
         raise ValueError(f"Got match_share={share!r}, but expected a number between 0 and 1.")

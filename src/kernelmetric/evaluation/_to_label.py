@@ -71,8 +71,7 @@ def pairs_to_label(
     p = np.asarray(probability, dtype=np.float64)
     if p.ndim != 1 or not np.all((p >= 0) & (p <= 1)):
         raise ValueError(
-            f"Got probability of shape {p.shape}, but expected one number from 0 to 1 for each "
-            "candidate."
+            f"Got probability of shape {p.shape}, but expected one number from 0 to 1 each."
         )
     if not 0 < threshold < 1:
         raise ValueError(f"Got threshold={threshold!r}, but expected a number between 0 and 1.")
@@ -82,8 +81,7 @@ def pairs_to_label(
     P = None if points is None else np.asarray(to_numpy(points), dtype=np.float64)
     if P is not None and (P.ndim != 2 or len(P) != len(p) or not np.all(np.isfinite(P))):
         raise ValueError(
-            f"Got points of shape {P.shape} for {len(p)} candidates, but expected a row of finite "
-            "numbers for each."
+            f"Got points of shape {P.shape}, but expected {len(p)} rows of finite numbers."
         )
     rng = check_random_state(random_state)
     q = expit(logit(np.clip(p, 1e-12, 1 - 1e-12)) - logit(threshold))
@@ -108,10 +106,7 @@ def _places(known: Any, n: int) -> np.ndarray:
     if found.dtype.kind == "b" and found.shape == (n,):
         return np.flatnonzero(found)
     if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= n:
-        raise ValueError(
-            f"Got known={known!r}, but expected places from 0 to {n - 1}, or a mask of {n} "
-            "booleans."
-        )
+        raise ValueError(f"Got known={known!r}, but expected places from 0 to {n - 1}, or a mask.")
     return found.astype(np.intp)
 
 

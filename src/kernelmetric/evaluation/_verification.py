@@ -215,9 +215,7 @@ class PairVerifier(BaseEstimator):
 
     def _check_calibrated(self) -> None:
         if not hasattr(self, "threshold_"):
-            raise NotFittedError(
-                "This PairVerifier has no threshold yet: call calibrate with pairs that are known."
-            )
+            raise NotFittedError("Got no threshold yet: call calibrate with pairs that are known.")
 
     def _check_parameters(self) -> None:
         for name, words in (("criterion", CRITERIA), ("calibration", ("logistic", "isotonic"))):
@@ -289,9 +287,7 @@ def distances_of(metric: Any, pairs: Any, X: Any = None) -> np.ndarray:
     if hasattr(metric, "pair_distance"):
         return _finite(to_numpy(metric.pair_distance(pairs, X)))
     if not hasattr(metric, "transform"):
-        raise ValueError(
-            f"Got metric={metric!r}, but expected a fitted metric, or anything with transform."
-        )
+        raise ValueError(f"Got metric={metric!r}, but expected a fitted metric, with transform.")
     if X is None:
         raise ValueError(
             f"Got pairs of points for {type(metric).__name__}, which has no pair_distance: pass X, "

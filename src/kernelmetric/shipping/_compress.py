@@ -125,8 +125,7 @@ def _checked_points(metric: Any, n_landmarks: Any, X: Any) -> Any:
         raise ValueError(f"Got the learner {metric.learner_!r}, but expected one of this library.")
     if metric.space_.kernel_.pairwise:
         raise ValueError(
-            "Got a precomputed kernel, but expected one that can be evaluated at landmarks: try "
-            "Nystroem as the space of a new fit."
+            "Got a precomputed kernel, but expected one of points: fit with a Nystroem space."
         )
     if X is None:
         X = getattr(metric.space_, "anchors_", None)

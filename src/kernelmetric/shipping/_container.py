@@ -122,8 +122,7 @@ def _check_directory(archive: zipfile.ZipFile) -> None:
     names = [info.filename for info in infos]
     if MANIFEST not in names or TREE not in names:
         raise SavedFileError(
-            f"Got an archive without {MANIFEST} and {TREE}, but expected a file that "
-            "kernelmetric.save wrote."
+            f"Got an archive without {MANIFEST} and {TREE}: it is another program's."
         )
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
@@ -138,8 +137,7 @@ def _check_directory(archive: zipfile.ZipFile) -> None:
             raise SavedFileError(f"Got {info.filename} encrypted: decrypt the file first.")
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
             raise SavedFileError(
-                f"Got {info.filename} compressed, but expected it stored: a small file could "
-                "fill the memory."
+                f"Got {info.filename} compressed, but expected it stored as it is."
             )
 
 
@@ -176,8 +174,8 @@ def _checked_manifest(members: dict[str, bytes]) -> dict[str, Any]:
         raise SavedFileError(f"Got schema={schema!r}, but expected a positive integer.")
     if schema > SCHEMA:
         raise SavedFileError(
-            f"Got a file of schema {schema}, but this version reads up to {SCHEMA}: it was saved "
-            "by a newer kernelmetric; try to upgrade."
+            f"Got a file of schema {schema}, but this version reads up to {SCHEMA}: try a "
+            "newer kernelmetric."
         )
     for key in ("versions", "sha256"):
         table = manifest.get(key)

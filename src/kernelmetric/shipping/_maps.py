@@ -69,10 +69,7 @@ def metric_map(metric: Any) -> MetricMap:
     if type(metric) not in (Kernelized, IdealizedKernel, TransductiveDistance):
         raise _unknown(metric)
     if isinstance(metric, TransductiveDistance) and metric.prior is not None:
-        raise ValueError(
-            f"Got {metric!r} with a prior metric, but expected one without: export the prior by "
-            "itself."
-        )
+        raise ValueError(f"Got {metric!r} with a prior metric: export the prior by itself.")
     inner = linear_map(metric.learner_) if hasattr(metric, "learner_") else _components(metric)
     L = inner.A
     row = np.zeros((1, L.shape[1])) if inner.c is None else -inner.c @ L

@@ -160,8 +160,7 @@ def _imputed(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
 def _one_hot(step: Any, graph: OnnxGraph, x: Columns) -> Columns:
     if step.handle_unknown == "error":
         raise ValueError(
-            f"Got {step!r}, but expected handle_unknown='ignore': an ONNX model cannot refuse a "
-            "point."
+            f"Got {step!r}, but an ONNX model cannot refuse a point: try handle_unknown='ignore'."
         )
     if step._infrequent_enabled and any(rare is not None for rare in step._infrequent_indices):
         raise ValueError(

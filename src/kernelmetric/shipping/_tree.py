@@ -285,10 +285,7 @@ def _renewed(state: dict[str, Any]) -> dict[str, Any]:
         parts = [state.get("components_"), negative]
         matrices = all(isinstance(part, np.ndarray) and part.ndim == 2 for part in parts)
         if not (matrices and parts[0].shape[1] == negative.shape[1]):
-            raise SavedFileError(
-                "Got negative_components_ that do not fit components_, but expected two matrices "
-                "of the same width."
-            )
+            raise SavedFileError("Got negative_components_ that do not fit components_ in width.")
         state["components_"] = np.vstack(parts)
         state["signature_"] = np.repeat([1, -1], [len(part) for part in parts])
     return state
