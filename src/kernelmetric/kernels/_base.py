@@ -209,7 +209,7 @@ class Kernel(BaseEstimator):
         if not reads_columns(self):
             raise ValueError(
                 f"Got a table with names, dates or gaps, but {self!r} expected numbers: try "
-                "Columns(kernel=...), which takes the columns of a table."
+                "Columns(kernel=...)."
             )
         schema = schema_of(self) or TableSchema().fit(X)
         return with_schema(self, schema).bind(schema.transform(X), y)
@@ -295,8 +295,7 @@ class Sum(_Composition):
 
     .. math:: k(x, y) = \sum_i w_i k_i(x, y), \qquad w_i \ge 0
 
-    Its feature space is the terms' feature spaces side by side. All radial terms (RBF, Delta),
-    also those of nested sums, share one block of squared distances.
+    All radial terms (RBF, Delta) share one block of squared distances.
 
     Parameters
     ----------
@@ -365,8 +364,6 @@ class Product(_Composition):
     r"""Product of kernels.
 
     .. math:: k(x, y) = \prod_i k_i(x, y)
-
-    Its feature space is the tensor product of the factors' feature spaces.
 
     Parameters
     ----------
