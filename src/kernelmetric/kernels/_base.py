@@ -14,7 +14,7 @@ from kernelmetric.compute import added, all_finite, map_rows, multiplied, namesp
 from kernelmetric.kernels._points import (
     as_block,
     check_number,
-    largest_entry,
+    overflow_error,
     reads_columns,
     same_dtype,
     schema_of,
@@ -80,7 +80,7 @@ class Kernel(BaseEstimator):
         with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
             K = self._evaluate(A, B)
         if not all_finite(K):
-            raise ValueError(self._overflow_message(A, B))
+            raise overflow_error(self, A, B)
         return K
 
     def diag(self, A: Any) -> Any:
@@ -101,7 +101,7 @@ class Kernel(BaseEstimator):
         with np.errstate(all="ignore"):
             d = self._diagonal(A)
         if not all_finite(d):
-            raise ValueError(self._overflow_message(A, None))
+            raise overflow_error(self, A)
         return d
 
     def bind(self, X: Any, y: Any = None) -> Kernel:
@@ -236,13 +236,6 @@ class Kernel(BaseEstimator):
                 "number: try passing points of one data set."
             )
         return same_dtype(A, B)
-
-    def _overflow_message(self, A: Any, B: Any) -> str:
-        largest = max(largest_entry(block) for block in (A, B) if block is not None)
-        return (
-            f"Got non-finite values from {self!r} on points with entries up to {largest:.3g}, but "
-            "expected finite numbers: try rescaling the features, for instance with StandardScaler."
-        )
 
 
 def _of_all_terms(name: str, meaning: str) -> Any:
