@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
-from kernelmetric.kernelized._folds import elsewhere
+from kernelmetric.kernelized._folds import on_cluster
 from kernelmetric.report import Cell
 from kernelmetric.report._page import versions
 
@@ -232,7 +232,7 @@ def resumed_cells(
 def _finished(
     run: Callable[..., Cell | None], tasks: list[tuple[Any, Any, int]], n_jobs: int | None
 ) -> Iterable[Cell | None]:
-    if elsewhere():
+    if on_cluster():
         run = partial(_without_others, run)
     elif effective_n_jobs(n_jobs) == 1:
         return (run(*task) for task in tasks)

@@ -51,7 +51,7 @@ FAULTS = [
     Fault(
         "kernel trick x learner",
         "kernelized/_arguments.py",
-        'arguments["gram"] = gram',
+        'arguments["gram"] = space.gram_',
         "pass",
     ),
     Fault(
@@ -129,14 +129,14 @@ FAULTS = [
     Fault(
         "recipe x kernel",
         "kernelized/_recipe.py",
-        "if there is not None and (type(meant).is_bound is False or type(there) is type(meant)):",
+        "if bound is not None and _may_become(meant, bound):",
         "if False:",
     ),
     Fault(
         "recipe x rows",
         "kernelized/_recipe.py",
-        "plain.set_params(rows=space.rows_)",
-        'plain.set_params(rows="all")',
+        "plain.set_params(rows=space.rows_, ",
+        'plain.set_params(rows="all", ',
     ),
     Fault(
         "recipe x what the user wrote",
@@ -171,7 +171,7 @@ FAULTS = [
     Fault(
         "search x spaces of kernels",
         "kernelized/_search.py",
-        "space = space_for(meant, self.learner, n_samples, self.random_state)[0]",
+        "space = space_for(meant, learner, n_samples, self.random_state)[0]",
         "space = space_for(meant, None, n_samples, self.random_state)[0]",
     ),
     Fault(
@@ -212,9 +212,9 @@ FAULTS = [
     ),
     Fault(
         "weights x copies x landmarks",
-        "selection/_ridge_kpca.py",
-        "means = sums / np.bincount(group, weights=counts)[:, None]",
-        "counts = np.bincount(group)\n            means = sums / counts[:, None]",
+        "selection/_ridge_solution.py",
+        "masses = np.bincount(group, weights=counts)",
+        "masses = np.bincount(group)",
     ),
     Fault(
         "weights x boundary rows of the space",

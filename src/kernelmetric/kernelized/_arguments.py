@@ -35,7 +35,7 @@ _COMPARED = "does not learn from them: try LSML, SCML, LMNN or IdealizedKernel."
 _NOT_TAKEN = {  # what to say where a learner's fit does not take it
     "gram": "Got {space} with {learner}, which cannot take the Gram matrix of its basis; expected "
     "an orthonormal basis: use KPCA() instead.",
-    "neighbors": "Got neighbors='input', but {learner} looks for no neighbours: leave it out.",
+    "neighbors": "Got neighbors, but {learner} looks for no neighbours: leave it out.",
     "pairs": "Got pairs, but {learner} learns from labels: pass y.",
     "similar": "Got similar pairs, but {learner} learns from labels: pass y.",
     "dissimilar": "Got dissimilar pairs, but {learner} learns from labels: pass y.",

@@ -208,14 +208,14 @@ def _stream(
 ) -> Iterator[tuple[int, int, list[Outcome]]]:
     """Number of the fold, number of the kernel and its outcomes, one kernel after the other."""
     n_jobs = effective_n_jobs(n_jobs)
-    if n_jobs == 1 and not elsewhere():
+    if n_jobs == 1 and not on_cluster():
         for number, fold in enumerate(folds):
             for kernel, outcomes in enumerate(trial.run(fold, X, y, kernels, ranks)):
                 yield number, kernel, outcomes
         return
     n_chunks = min(len(kernels), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
     tasks = [(number, start) for number in range(len(folds)) for start in range(n_chunks)]
-    share = None if elsewhere() else int(within_budget(math.inf)) // n_jobs
+    share = None if on_cluster() else int(within_budget(math.inf)) // n_jobs
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
         # neighbours in the list cost about the same, so a chunk takes every n-th kernel
         delayed(_run_apart)(
@@ -228,7 +228,7 @@ def _stream(
             yield number, start + step * n_chunks, outcomes
 
 
-def elsewhere() -> bool:
+def on_cluster() -> bool:
     """Whether joblib hands work to other machines, such as Dask's, whose memory is their own."""
     backend, _ = get_active_backend()
     return not type(backend).__module__.startswith("joblib._parallel_backends")

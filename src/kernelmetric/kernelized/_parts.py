@@ -23,6 +23,7 @@ from kernelmetric.kernels import (
 )
 from kernelmetric.metric import Metric
 from kernelmetric.selection import automatic_kernel
+from kernelmetric.selection._ridge_kpca import is_auto
 from kernelmetric.spaces import Space
 
 _EXPECTED = ("fit", "get_params", "__sklearn_tags__")
@@ -31,11 +32,6 @@ _EXPECTED = ("fit", "get_params", "__sklearn_tags__")
 def is_estimator(thing: Any) -> bool:
     """Whether something is an instance of a scikit-learn estimator."""
     return not isinstance(thing, type) and all(hasattr(thing, name) for name in _EXPECTED)
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is the word 'auto'."""
-    return isinstance(value, str) and value == "auto"
 
 
 def tags_of(thing: Any, fallback: Any) -> Any:

@@ -144,31 +144,31 @@ def check_recipe(recipe: Any) -> None:
 def _kernel(kernel: Any, known: Recipe | None) -> tuple[Kernel, str]:
     """The kernel that a parameter stands for: what the data decide comes from a known recipe."""
     meant = automatic_kernel(kernel)
-    there = None if known is None or meant.is_bound else known.kernel
-    if there is not None and _may_become(meant, there):
-        return clone(there), _FROM_RECIPE
+    bound = None if known is None or meant.is_bound else known.kernel
+    if bound is not None and _may_become(meant, bound):
+        return clone(bound), _FROM_RECIPE
     if is_auto(kernel):
         return meant, "without labels, the RBF of median width"
     return meant, _GIVEN
 
 
-def _may_become(written: Any, there: Any) -> bool:
+def _may_become(written: Any, bound: Any) -> bool:
     """Whether data may make this of a kernel, or of a part of it: what is written stays in it."""
     if isinstance(written, Kernel):
         if type(written).is_bound is False:  # it learns, and becomes what it likes
-            return isinstance(there, Kernel)
-        if type(written) is not type(there):
+            return isinstance(bound, Kernel)
+        if type(written) is not type(bound):
             return False
-        known, params = (part.get_params(deep=False) for part in (there, written))
+        known, params = (part.get_params(deep=False) for part in (bound, written))
         if isinstance(written, Sum):
             known, params = (
-                part | {"weights": k._weights()} for part, k in ((known, there), (params, written))
+                part | {"weights": k._weights()} for part, k in ((known, bound), (params, written))
             )
         return all(_may_become(value, known[name]) for name, value in params.items())
-    if isinstance(written, list | tuple) and isinstance(there, list | tuple):
-        return len(written) == len(there) and all(map(_may_become, written, there))
-    left_open = written is None or (isinstance(written, str) and not isinstance(there, str))
-    return left_open or np.array_equal(written, there)
+    if isinstance(written, list | tuple) and isinstance(bound, list | tuple):
+        return len(written) == len(bound) and all(map(_may_become, written, bound))
+    left_open = written is None or (isinstance(written, str) and not isinstance(bound, str))
+    return left_open or np.array_equal(written, bound)
 
 
 def _space(
@@ -179,8 +179,8 @@ def _space(
     if not is_auto(metric.space):
         space = given_space(metric.space, metric.kernel)
         if type(known) is type(space):
-            own, there = (part.get_params(deep=False) for part in (space, known))
-            space.set_params(**{name: there[name] for name in own if is_auto(own[name])})
+            own, settled = (part.get_params(deep=False) for part in (space, known))
+            space.set_params(**{name: settled[name] for name in own if is_auto(own[name])})
         return space, _GIVEN
     if known is not None:
         return known, _FROM_RECIPE

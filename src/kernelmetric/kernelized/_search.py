@@ -29,7 +29,7 @@ from kernelmetric.kernelized._candidates import (
     listed_ranks,
 )
 from kernelmetric.kernelized._delegation import BestMetric, Predictions, inner_has, placed_among
-from kernelmetric.kernelized._folds import Fold, Trial, all_outcomes, candidate, elsewhere
+from kernelmetric.kernelized._folds import Fold, Trial, all_outcomes, candidate, on_cluster
 from kernelmetric.kernelized._kernelized import Kernelized
 from kernelmetric.kernelized._memory import search_bytes
 from kernelmetric.kernelized._parts import is_auto, metric_tags
@@ -298,7 +298,7 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         rows = 8 * n_jobs * n_samples * n_features
         each = [search_bytes(self._candidate(k, highest, shape[0]), *shape) for k in kernels]
         folds = rows + n_jobs * max(each)
-        if elsewhere():  # the machines that share the folds have memory of their own
+        if on_cluster():  # the machines that share the folds have memory of their own
             rows = folds = 0
         if not self.refit:
             return folds

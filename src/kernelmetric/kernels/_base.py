@@ -14,7 +14,7 @@ from kernelmetric.compute import all_finite, backend_of, map_rows, namespace, ta
 from kernelmetric.kernels._points import (
     as_block,
     check_number,
-    largest_entry,
+    overflow_error,
     reads_columns,
     same_dtype,
     schema_of,
@@ -80,7 +80,7 @@ class Kernel(BaseEstimator):
         with np.errstate(all="ignore"):  # what overflows is reported below, in a sentence
             K = self._evaluate(A, B)
         if not all_finite(K):
-            raise ValueError(self._overflow_message(A, B))
+            raise overflow_error(self, A, B)
         return K
 
     def diag(self, A: Any) -> Any:
@@ -101,7 +101,7 @@ class Kernel(BaseEstimator):
         with np.errstate(all="ignore"):
             d = self._diagonal(A)
         if not all_finite(d):
-            raise ValueError(self._overflow_message(A, None))
+            raise overflow_error(self, A)
         return d
 
     def bind(self, X: Any, y: Any = None) -> Kernel:
@@ -209,7 +209,7 @@ class Kernel(BaseEstimator):
         if not reads_columns(self):
             raise ValueError(
                 f"Got a table with names, dates or gaps, but {self!r} expected numbers: try "
-                "Columns(kernel=...), which takes the columns of a table."
+                "Columns(kernel=...)."
             )
         schema = schema_of(self) or TableSchema().fit(X)
         return with_schema(self, schema).bind(schema.transform(X), y)
@@ -236,13 +236,6 @@ class Kernel(BaseEstimator):
                 "number: try passing points of one data set."
             )
         return same_dtype(A, B)
-
-    def _overflow_message(self, A: Any, B: Any) -> str:
-        largest = max(largest_entry(block) for block in (A, B) if block is not None)
-        return (
-            f"Got non-finite values from {self!r} on points with entries up to {largest:.3g}, but "
-            "expected finite numbers: try rescaling the features, for instance with StandardScaler."
-        )
 
 
 def _of_all_terms(name: str, meaning: str) -> Any:
@@ -295,8 +288,7 @@ class Sum(_Composition):
 
     .. math:: k(x, y) = \sum_i w_i k_i(x, y), \qquad w_i \ge 0
 
-    Its feature space is the terms' feature spaces side by side. All radial terms (RBF, Delta),
-    also those of nested sums, share one block of squared distances.
+    All radial terms (RBF, Delta) share one block of squared distances.
 
     Parameters
     ----------
@@ -366,8 +358,6 @@ class Product(_Composition):
     r"""Product of kernels.
 
     .. math:: k(x, y) = \prod_i k_i(x, y)
-
-    Its feature space is the tensor product of the factors' feature spaces.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ def polynomial_degrees() -> list[Polynomial]:
 
     .. math:: k(x, y) = \left(\frac{x^\top y}{D}\right)^p
 
-    The family of [1]_ for images of digits, whose pixels want one scale in common.
+    The family of [1]_ for images of digits.
 
     Returns
     -------

@@ -57,7 +57,7 @@ def idealized_gram(K: Any, y: Any, gamma: float, class_weight: Any = None) -> np
     gamma : float
         γ >= 0.
     class_weight : dict, 'balanced' or None, default=None
-        Weights of the classes in K*, for classes of very different size.
+        Weights of the classes in K*.
 
     Returns
     -------

@@ -72,12 +72,17 @@ def same_dtype(A: Any, B: Any) -> tuple[Any, Any]:
     return xp.astype(A, dtype, copy=False), xp.astype(B, dtype, copy=False)
 
 
-def largest_entry(A: Any) -> float:
-    """Largest absolute entry of a block, dense or sparse, for messages."""
-    if is_sparse(A):
-        return float(abs(A).max())
-    xp = namespace(A)
-    return float(to_numpy(xp.max(xp.abs(A))))
+def overflow_error(kernel: Any, *blocks: Any) -> ValueError:
+    """What to raise where a kernel has no finite values on blocks of points."""
+    sizes = [
+        abs(A).max() if is_sparse(A) else to_numpy(namespace(A).max(namespace(A).abs(A)))
+        for A in blocks
+        if A is not None
+    ]
+    return ValueError(
+        f"Got non-finite values from {kernel!r} on points with entries up to {max(sizes):.3g}, but "
+        "expected finite numbers: try rescaling the features, for instance with StandardScaler."
+    )
 
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> float:

@@ -27,6 +27,7 @@ from kernelmetric.compute import (
     unweighed,
 )
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
+from kernelmetric.kernels._points import overflow_error
 from kernelmetric.learners._checks import check_flags
 from kernelmetric.learners._progress import told
 from kernelmetric.solvers import nonnegative_qp
@@ -202,7 +203,7 @@ class KernelAlignment(Kernel):
             sums = gram_products(tiles, n, population=N, weights=shares)
         for kernel, product in zip(kernels, np.diagonal(sums.plain)[:-1], strict=True):
             if not np.isfinite(product):
-                raise ValueError(kernel._overflow_message(X, None))
+                raise overflow_error(kernel, X)
         norms = _norms(sums, single=is_single(X), centered=self.centered)
         products = sums.centred if self.centered else sums.plain
         cosines = products * np.outer(_inverse(norms), _inverse(norms))

@@ -183,7 +183,7 @@ class RidgeKPCA(Space):
         return self._n_leading(n_samples) + _MOST_DIRECTIONS
 
     def _n_leading(self, n: int) -> int:
-        if not _is_auto(self.n_components):
+        if not is_auto(self.n_components):
             return int(self.n_components)
         return min(max(2, n // ROWS_PER_COMPONENT), MOST_COMPONENTS)
 
@@ -243,7 +243,7 @@ class RidgeKPCA(Space):
         self, X: Any, Y: np.ndarray, targets: Targets, weights: Weights | None
     ) -> float:
         """The ridge that was written; or chosen, with the kernel or here, for a mean weight."""
-        if not _is_auto(self.ridge):
+        if not is_auto(self.ridge):
             return float(self.ridge)
         unit = 1.0 if weights is None else weights.unit
         chosen = getattr(self.kernel_, "ridge_", None)
@@ -383,6 +383,6 @@ def _classes_of(y: Any, targets: Targets) -> np.ndarray | None:
     return labels[np.unique(targets.key, return_index=True)[1]]
 
 
-def _is_auto(value: Any) -> bool:
+def is_auto(value: Any) -> bool:
     """Whether a parameter is left to be chosen."""
     return isinstance(value, str) and value == "auto"
