@@ -118,7 +118,7 @@ class LabellingSession:
         size = len(self._left), len(self._left if self._right is None else self._right)
         if not (0 <= i < size[0] and 0 <= j < size[1]) or (self._right is None and i == j):
             raise ValueError(
-                f"Got the pair {(i, j)}, but expected row numbers of two records, below {size}."
+                f"Got {(i, j)}, but expected row numbers of different records, below {size}."
             )
         if any(pair[:2] == (i, j) for pair in self.answers):
             raise ValueError(f"Got a second answer for {(i, j)}: take the first one back, undo().")
