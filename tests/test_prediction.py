@@ -46,7 +46,7 @@ from kernelmetric.prediction._neighbors import (
     weighted_moments,
 )
 from kernelmetric.prediction._regressor import _HeldOut
-from kernelmetric.prediction._scores import Combination, log_odds, own_scores, sum_of_numbers
+from kernelmetric.prediction._scores import log_odds, own_scores, sum_of_numbers
 from tested_learners import not_repeated_rows
 
 
@@ -236,9 +236,7 @@ def test_what_judges_a_point_was_not_chosen_on_it(n_folds):
 
     def ratios(truth):
         gains = {vote: -((said[:, 0] - truth) ** 2) for vote, said in votes.items()}
-        usual = Combination(np.array([0.5, 0.5]), np.zeros(1), np.nan)
-        held_out = _HeldOut(truth, votes.__getitem__, gains, lines, None, usual)
-        return held_out.ratios(parts)
+        return _HeldOut(truth, votes.__getitem__, gains, lines, None).ratios(parts)
 
     rows = np.arange(40)
     folds = [Fold(rows, rows, rows, test) for test in np.split(rows, n_folds)]

@@ -35,7 +35,7 @@ from kernelmetric.prediction._cross_fit import (
     splits_of,
     unsettled,
 )
-from kernelmetric.prediction._held_out import Choice, Vote, found_in, held_out_scores
+from kernelmetric.prediction._held_out import Choice, HeldOut, Vote, found_in, held_out_scores
 from kernelmetric.prediction._neighbors import (
     MOST,
     NUMBERS,
@@ -53,7 +53,6 @@ from kernelmetric.prediction._neighbors import (
 from kernelmetric.prediction._scores import (
     OWN,
     RIDGES,
-    Combination,
     LinearScores,
     linear_scores,
     own_scores,
@@ -241,16 +240,10 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
             self._faiss  # noqa: B018 (a wrong factory is refused by fit, not by predict)
         return folds
 
-    def _said(
-        self,
-        folds: list[Fold],
-        y: np.ndarray,
-        Y: np.ndarray,
-        usual: np.ndarray,
-        gain: Any,
-        ridges: tuple[float, ...],
-    ) -> dict[str, Any]:
-        """What every choice says of the points held out: the fields of :class:`HeldOut`."""
+    def _held_out(
+        self, kind: type[HeldOut], folds: list[Fold], y: np.ndarray, Y: np.ndarray, **more: Any
+    ) -> Any:
+        """What every choice says of the points held out."""
         found, mass = found_in(folds), self._mass
 
         def joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -265,18 +258,15 @@ class MetricPredictor(CollectionsMixin, BaseEstimator):
         truth = np.concatenate([y[:0], *(y[fold.test] for fold in folds)])
         most = min([len(y), *(len(fold.E) for fold in folds)])
         choices = itertools.product(sorted({min(k, most) for k in NUMBERS}), TEMPERATURES)
+        gains = {vote: kind.gain(votes(vote), truth) for vote in choices}
         known = bool(folds) and all(fold.own is not None for fold in folds)
-        return {
-            "truth": truth,
-            "votes": cache(votes),
-            "gains": {vote: gain(votes(vote), truth) for vote in choices},
-            "lines": {
-                ridge: joined([held_out_scores(fold, Y, ridge, mass) for fold in folds])
-                for ridge in ((OWN, *ridges) if known else RIDGES)
-            },
-            "mass": None if mass is None else np.concatenate([[], *(mass[f.test] for f in folds)]),
-            "usual": Combination(usual, np.zeros(Y.shape[1]), np.nan),
+        lines = {
+            ridge: joined([held_out_scores(fold, Y, ridge, mass) for fold in folds])
+            for ridge in ((OWN, *kind.ridges) if known else RIDGES)
         }
+        if mass is not None:
+            mass = np.concatenate([[], *(mass[fold.test] for fold in folds)])
+        return kind(truth, cache(votes), gains, lines, mass, **more)
 
     def _store(self, choice: Choice, y: np.ndarray, Y: np.ndarray, n_classes: int) -> None:
         """Keep what was chosen, and the linear scores of all points that go with it."""

@@ -21,7 +21,6 @@ from kernelmetric.prediction._held_out import HeldOut
 from kernelmetric.prediction._neighbors import Neighbors, class_shares
 from kernelmetric.prediction._scores import log_odds
 
-_USUAL = np.array([0.3, 1.2])  # weights of log-votes and of linear scores, before any point spoke
 _LEAST_SHARE = 1e-12  # of a class without weight, or of a file that was altered
 _FARTHEST = 2.0  # of linear scores, whose targets are ±1: far points are no surer than near ones
 
@@ -183,13 +182,10 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
         folds = self._learn(X, codes, classes=True, sample_weight=w)
         n_classes = len(self.classes_)
         signs = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
-        said = self._said(folds, codes, signs, _USUAL, _of_own_class, ridges=())
-        # Our folds all have the classes as frequent as the points held out: what each point then
-        # tells of its own class is taken away.
-        alone, ours = np.zeros(len(said["truth"])), isinstance(self.cv, Integral)
-        if (ours or self._chooses_folds) and self.class_weight != "balanced":
-            alone = np.log1p(-1.0 / np.bincount(codes)[said["truth"]])
-        held_out = _HeldOut(**said, alone=alone, shares=self._priors())
+        ours = self._chooses_folds or isinstance(self.cv, Integral)
+        sizes = np.bincount(codes) if ours and self.class_weight != "balanced" else None
+        more = {"shares": self._priors(), "sizes": sizes}
+        held_out = self._held_out(_HeldOut, folds, codes, signs, **more)
         choice = held_out.choose()
         self._store(choice, codes, signs, n_classes)
         self.biases_ = choice.combined.biases
@@ -207,14 +203,20 @@ class MetricClassifier(ClassifierMixin, MetricPredictor):
 
 @dataclass
 class _HeldOut(HeldOut):
-    """Points held out: ``alone`` is added to the score of its own class where one is judged."""
+    """Points held out, with the shares of the classes, and their sizes where folds are ours."""
 
     combine = staticmethod(log_odds)
-    alone: np.ndarray
+    usual = np.array([0.3, 1.2])  # of log-votes and of linear scores
+    ridges = ()
     shares: np.ndarray
+    sizes: np.ndarray | None
 
     def stacked(self, votes: np.ndarray, lines: np.ndarray) -> np.ndarray:
         return _stacked(votes, lines, self.shares)
+
+    @staticmethod
+    def gain(votes: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        return votes[np.arange(len(truth)), truth]
 
     def loss(self, parts: list[tuple[np.ndarray, np.ndarray]]) -> float:
         """Log-loss on the points, each as the other parts chose."""
@@ -225,13 +227,12 @@ class _HeldOut(HeldOut):
             vote, ridge, combined = self.choose(others)
             scores = self.scores(vote, ridge, own) @ combined.weights
             at = np.arange(len(own)), self.truth[own]
-            scores[at] += self.alone[own]
+            if self.sizes is not None:
+                # Our folds all have the classes as frequent as the points held out: what each
+                # point then tells of its own class is taken away.
+                scores[at] += np.log1p(-1.0 / self.sizes[at[1]])
             logs[own] = log_softmax(scores + combined.biases, axis=1)[at]
         return float(-np.average(logs, weights=self.mass))
-
-
-def _of_own_class(votes: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    return votes[np.arange(len(truth)), truth]
 
 
 def _stacked(votes: np.ndarray, linear: np.ndarray, shares: np.ndarray | None) -> np.ndarray:

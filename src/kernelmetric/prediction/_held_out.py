@@ -32,23 +32,27 @@ class HeldOut:
 
     combine: ClassVar[Callable[..., Combination]]
     stacked: ClassVar[Callable[..., np.ndarray]]
+    gain: ClassVar[Callable[..., np.ndarray]]  # how good votes are, point by point
+    usual: ClassVar[np.ndarray]  # weights before any point spoke
+    ridges: ClassVar[tuple[float, ...]]  # beside the predictions of the space, where it has some
     truth: np.ndarray
     votes: Callable[[Vote], np.ndarray]
-    gains: dict[Vote, np.ndarray]  # how good each vote is, point by point
+    gains: dict[Vote, np.ndarray]
     lines: dict[float, np.ndarray]
     mass: np.ndarray | None
-    usual: Combination  # the weights before any point spoke
 
     def choose(self, rows: Any = slice(None)) -> Choice:
         """What predicts some of the points best."""
         truth, mass = self.truth[rows], self.mass_of(rows)
         if not len(truth):
-            return Choice((min(self.gains)[0], 0.25), min(self.lines), self.usual)
+            ridge = min(self.lines)
+            combined = Combination(self.usual, np.zeros(self.lines[ridge].shape[1]), np.nan)
+            return Choice((min(self.gains)[0], 0.25), ridge, combined)
         vote = max(self.gains, key=lambda each: np.average(self.gains[each][rows], weights=mass))
         found = {}
         for ridge in self.lines:
             scores = self.scores(vote, ridge, rows)
-            found[ridge] = self.combine(scores, truth, self.usual.weights, mass)
+            found[ridge] = self.combine(scores, truth, self.usual, mass)
         ridge = min(found, key=lambda each: found[each].loss)
         return Choice(vote, ridge, found[ridge])
 

@@ -22,7 +22,6 @@ from kernelmetric.prediction._neighbors import Neighbors, weighted_moments
 from kernelmetric.prediction._scores import RIDGES, sum_of_numbers
 
 _LARGEST = 1e150  # of a target: sums of squares of larger ones overflow
-_USUAL = np.array([0.5, 0.5])  # weights of neighbours and of linear scores, before any point spoke
 _FLOORS = (0.3, 1.0, 3.0, 100.0)  # of local spreads, in typical residuals; the last leaves no local
 _TYPICAL = 0.9  # coverage for which intervals are made short
 
@@ -166,7 +165,7 @@ class MetricRegressor(RegressorMixin, MetricPredictor):
         self.targets_ = y
         self._mass = None if weights is None else weights.masses
         folds = self._learn(X, y, classes=False, sample_weight=w)
-        held_out = _HeldOut(**self._said(folds, y, y[:, None], _USUAL, _near_truth, ridges=RIDGES))
+        held_out = self._held_out(_HeldOut, folds, y, y[:, None])
         choice = held_out.choose()
         self._store(choice, y, y[:, None], 0)
         self.bias_ = float(choice.combined.biases[0])
@@ -211,9 +210,15 @@ class _HeldOut(HeldOut):
     """Points held out: votes are means and spreads of the neighbours' targets."""
 
     combine = staticmethod(sum_of_numbers)
+    usual = np.array([0.5, 0.5])  # of neighbours and of linear scores
+    ridges = RIDGES
 
     def stacked(self, votes: np.ndarray, lines: np.ndarray) -> np.ndarray:
         return np.stack([votes[:, 0], lines[:, 0]], axis=1)
+
+    @staticmethod
+    def gain(votes: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        return -((votes[:, 0] - truth) ** 2)
 
     def floor(self, choice: Choice, rows: Any = slice(None)) -> tuple[float, float]:
         """The floor for local spreads that makes intervals short, and the mean spread then."""
@@ -235,10 +240,6 @@ class _HeldOut(HeldOut):
     def _residuals(self, choice: Choice, rows: Any) -> np.ndarray:
         predicted = self.scores(choice.vote, choice.ridge, rows) @ choice.combined.weights
         return np.abs(self.truth[rows] - predicted - choice.combined.biases[0])
-
-
-def _near_truth(votes: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    return -((votes[:, 0] - truth) ** 2)
 
 
 def _best_floor(
