@@ -233,7 +233,8 @@ def pytest_collection_modifyitems(items):
 
     Of the variants of a kind each test takes one, and the next test perhaps another one: any test
     meets any kind, and any variant meets many tests. So it is with the estimators of scikit-learn's
-    checks, of which there may be more of a kind; those that are to fail are slow.
+    checks, of which there may be more of a kind; those that are to fail are slow. Of the checks of
+    learners, which have one base class, each run makes some with each kind, and slow ones all.
     """
     kinds = {id(variant): kind for kind, variants in VARIANTS.items() for variant in variants}
     groups = defaultdict(list)
@@ -252,8 +253,14 @@ def pytest_collection_modifyitems(items):
                 others = [_stable(other) for other in params.values() if other is not value]
                 groups[item.nodeid.partition("[")[0], kind.__name__, *others].append(item)
                 break
+    learners = {kind.__name__ for kind in VARIANTS}
     for key, members in groups.items():
         first = zlib.crc32(" ".join(key).encode())
+        checked = "test_estimator_checks" in key[0] and key[1] in learners
+        if checked and first % 5 > 1:
+            for item in members:
+                item.add_marker(pytest.mark.slow)
+            continue
         for place, item in enumerate(members):
             if (place - first) % min(len(members), 4):
                 item.add_marker(pytest.mark.slow)

@@ -560,6 +560,7 @@ def test_kernels_that_are_multiples_of_each_other_are_tried_once():
     assert 5 < len(distinct_kernels(rbf_widths(), X)) < 21
 
 
+@pytest.mark.slow
 def test_leaving_out_multiples_changes_no_choice():
     rng = np.random.RandomState(0)
     X, y = two_clouds(60, rng)

@@ -176,7 +176,9 @@ def targets_of(problem, kind):
 
 @pytest.mark.parametrize("kind", ["classes", "two classes", "numbers", "two numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("ridge", [1e-6, 1e-3, 0.1, 1.0])
+@pytest.mark.parametrize(
+    "ridge", [1e-6, *(pytest.param(ridge, marks=pytest.mark.slow) for ridge in (1e-3, 1.0)), 0.1]
+)
 def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weighted, ridge):
     X, _, X_new, _ = problem
     y = targets_of(problem, kind)
@@ -192,7 +194,9 @@ def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weigh
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("ridge", [1e-3, 1e-2, 0.1, 1.0])
+@pytest.mark.parametrize(
+    "ridge", [1e-3, *(pytest.param(ridge, marks=pytest.mark.slow) for ridge in (1e-2, 0.1)), 1.0]
+)
 def test_so_it_is_in_one_array_of_single_precision(problem, kind, weighted, ridge, in_single):
     X, _, X_new, _ = problem
     y = targets_of(problem, kind)
