@@ -325,6 +325,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(workers, moment)
     nothing_left(workers)
 
 
+@pytest.mark.slow
 def test_a_worker_added_in_the_middle_of_a_fit_changes_nothing(workers):
     estimator = NCA(4, max_iter=25, tol=0)
     here = quietly(clone(estimator).fit, X, Y)

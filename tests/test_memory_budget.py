@@ -226,6 +226,7 @@ except MemoryError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="where ulimit -v means something")
 def test_what_exceeds_a_limit_of_the_process_is_refused_before_the_work():
     run = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True)

@@ -215,6 +215,7 @@ for cell in run_table(table, Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no kill -9")
 def test_kill_9_loses_and_repeats_no_finished_cell(tmp_path, monkeypatch, capsys):
     script = tmp_path / "slow.py"

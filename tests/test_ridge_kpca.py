@@ -681,6 +681,7 @@ def test_who_needs_no_labels_does_not_see_them(problem):
     np.testing.assert_array_equal(with_labels, without)
 
 
+@pytest.mark.slow
 def test_noisy_labels_cost_less_than_at_full_rank(problem):
     X, y, X_new, y_new = problem
 
