@@ -42,9 +42,9 @@ LEARNERS = [
     ITML(solver="projections", max_iter=3),
     MMC(max_iter=5),
     MMC(diagonal=True, max_iter=5),
-    IdealizedKernel(C=10.0, max_iter=20),
-    IdealizedKernel(C=10.0, psd="none", max_iter=20),
-    IdealizedKernel("rbf", C=10.0, psd="clip", max_iter=20),
+    IdealizedKernel(C=10.0, max_iter=5),
+    IdealizedKernel(C=10.0, psd="none", max_iter=5),
+    IdealizedKernel("rbf", C=10.0, psd="clip", max_iter=5),
 ]
 ABSURD = [
     np.inf,

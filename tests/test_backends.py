@@ -59,6 +59,7 @@ def test_a_library_without_a_backend_of_its_own_is_asked_by_the_standard():
     assert type(backend_of(xp.asarray(np.eye(2)))) is ArrayAPI
 
 
+@pytest.mark.slow
 def test_a_backend_is_imported_with_its_first_array_and_its_library_never():
     program = """
 import sys

@@ -294,6 +294,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(workers, moment)
     nothing_left(workers)
 
 
+@pytest.mark.slow
 def test_a_worker_added_in_the_middle_of_a_fit_changes_nothing(workers):
     estimator = NCA(4, max_iter=25, tol=0)
     here = quietly(clone(estimator).fit, X, Y)
@@ -603,7 +604,11 @@ def test_scatter_is_added_up_where_the_rows_are(workers, no_room, learner):
 
 @pytest.mark.parametrize(
     "landmarks",
-    ["kmeans", pytest.param("uniform", marks=pytest.mark.slow), "rpcholesky", "features"],
+    [
+        "kmeans",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("uniform", "rpcholesky")),
+        "features",
+    ],
 )
 def test_a_space_goes_through_the_rows_and_ends_as_one_that_has_them(workers, no_room, landmarks):
     space = Nystroem(25, landmarks=landmarks, random_state=0)
@@ -621,7 +626,9 @@ def test_a_kernel_metric_adds_up_in_its_coordinates_where_the_rows_are(workers, 
     same(clone(metric).fit(X, Y), there)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "aligned", "auto"])
+@pytest.mark.parametrize(
+    "kernel", [*(pytest.param(k, marks=pytest.mark.slow) for k in ("rbf", "aligned")), "auto"]
+)
 def test_batches_are_drawn_where_no_worker_has_room(workers, no_room, kernel):
     learner = NCA(2, solver="minibatch", max_iter=1, batch_size=250, random_state=0)
     metric = Kernelized(learner, kernel, Nystroem(25, random_state=0))

@@ -198,6 +198,7 @@ def test_the_learned_kernel_serves_others():
     assert max(np.mean(labels == truth), np.mean(labels != truth)) > 0.9
 
 
+@pytest.mark.slow
 def test_automatic_C_sees_that_raw_wine_needs_a_large_one():
     X, y = wine()
     metric = IdealizedKernel().fit(X, y)

@@ -102,7 +102,13 @@ def written(estimator):
     return " ".join(repr(estimator).split())
 
 
-@pytest.mark.parametrize(("estimator", "fails"), TABLE)
+@pytest.mark.parametrize(
+    ("estimator", "fails"),
+    [
+        pytest.param(*row, marks=pytest.mark.slow if number % 2 else ())
+        for number, row in enumerate(TABLE)
+    ],
+)
 def test_the_field_is_classified(estimator, fails):
     report = check_kernelizable(estimator)
     assert not report.undecided

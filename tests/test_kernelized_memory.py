@@ -59,7 +59,7 @@ def points(n, d=10):
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
-@pytest.mark.parametrize("n", [250, 400, 600])
+@pytest.mark.parametrize("n", [250, pytest.param(400, marks=pytest.mark.slow), 600])
 @pytest.mark.parametrize(
     "estimator",
     [

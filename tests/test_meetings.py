@@ -136,9 +136,10 @@ def test_any_two_options_keep_the_rest_of_what_is_promised(number, monkeypatch):
 
 
 def further(number):
-    """What else a case is to keep: half in every run, and the rest in slow ones."""
+    """What else a case is to keep: a third in every run, in turn, and the rest in slow ones."""
     checks = [check for check, when in FURTHER if when(CASES[number])]
-    return checks[number % 2 :: 2], checks[1 - number % 2 :: 2]
+    now = checks[number % 3 :: 3]
+    return now, [check for check in checks if check not in now]
 
 
 def names_rows_that_count(case, first):

@@ -103,6 +103,7 @@ def test_a_space_that_is_given_and_few_points_stay_exact(circles):
     assert type(automatic_space(2001, paired=True)) is KPCA
 
 
+@pytest.mark.slow
 def test_a_prior_is_written_in_all_coordinates(circles):
     X, _, pairs = circles
     learner = IdealizedKernel(C=10.0, tol=0.5, prior=np.eye(len(X) - 1))

@@ -20,7 +20,10 @@ def test_there_are_snippets():
 def test_the_snippets_run_in_the_order_of_reading():
     names: dict = {}
     for number, snippet in enumerate(SNIPPETS):
+        snippet = snippet.replace("5_000", "1_000")
         exec(compile(snippet, f"README snippet {number}", "exec"), names)  # noqa: S102, RUF100
+        if number == 0:  # the others fit these points, of which half is enough
+            names |= {"X": names["X"][::2], "y": names["y"][::2]}
 
 
 def test_the_table_of_names_is_the_public_api():

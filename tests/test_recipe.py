@@ -351,6 +351,7 @@ def test_the_order_of_rows_does_not_decide_which_pairs_are_drawn(curved, learner
     np.testing.assert_allclose(M, N, atol=1e-6 * np.abs(M).max())
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_does_not_decide_how_hard_pairs_pull(curved, monkeypatch):
     X, y = curved
     monkeypatch.setattr(_idealized_choice, "MOST_PAIRS", 100)  # of which a fold has more

@@ -215,6 +215,7 @@ for cell in run_table(table, Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no kill -9")
 def test_kill_9_loses_and_repeats_no_finished_cell(tmp_path, monkeypatch, capsys):
     script = tmp_path / "slow.py"
@@ -560,6 +561,7 @@ def test_kernels_that_are_multiples_of_each_other_are_tried_once():
     assert 5 < len(distinct_kernels(rbf_widths(), X)) < 21
 
 
+@pytest.mark.slow
 def test_leaving_out_multiples_changes_no_choice():
     rng = np.random.RandomState(0)
     X, y = two_clouds(60, rng)

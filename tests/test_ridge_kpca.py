@@ -179,7 +179,9 @@ def targets_of(problem, kind):
 
 @pytest.mark.parametrize("kind", ["classes", "two classes", "numbers", "two numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("ridge", [1e-6, 1e-3, 0.1, 1.0])
+@pytest.mark.parametrize(
+    "ridge", [1e-6, *(pytest.param(ridge, marks=pytest.mark.slow) for ridge in (1e-3, 1.0)), 0.1]
+)
 def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weighted, ridge):
     X, _, X_new, _ = problem
     y = targets_of(problem, kind)
@@ -195,7 +197,9 @@ def test_a_training_row_is_where_a_fit_without_it_places_it(problem, kind, weigh
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("ridge", [1e-3, 1e-2, 0.1, 1.0])
+@pytest.mark.parametrize(
+    "ridge", [1e-3, *(pytest.param(ridge, marks=pytest.mark.slow) for ridge in (1e-2, 0.1)), 1.0]
+)
 def test_so_it_is_in_one_array_of_single_precision(problem, kind, weighted, ridge, in_single):
     X, _, X_new, _ = problem
     y = targets_of(problem, kind)
@@ -680,6 +684,7 @@ def test_who_needs_no_labels_does_not_see_them(problem):
     np.testing.assert_array_equal(with_labels, without)
 
 
+@pytest.mark.slow
 def test_noisy_labels_cost_less_than_at_full_rank(problem):
     X, y, X_new, y_new = problem
 

@@ -357,7 +357,7 @@ def test_what_would_need_code_is_refused_when_saving(metric, message, labelled, 
             "words",
         ),
         (KernelizedCV(DNE(2), [RBF()], cv=2, estimator=LogisticRegression()), "labels"),
-        (KernelizedCV(MLKR(2, max_iter=2, tol=1.0), "rbf", cv=2), "numbers"),
+        (KernelizedCV(MLKR(2, max_iter=2, tol=1.0), [RBF()], cv=2), "numbers"),
     ],
     ids=["defaults", "everything else", "another judge", "numbers"],
 )

@@ -110,7 +110,7 @@ def same(a, b):
     return a == b
 
 
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=30)
 @given(tree=TREES)
 def test_any_tree_of_things_comes_back(tree, tmp_path):
     writer = TreeWriter()

@@ -187,6 +187,7 @@ def test_blas_is_calm_among_our_threads_unless_a_call_is_worth_its_own():
         assert set(blas_threads()) == {2}
 
 
+@pytest.mark.slow
 def test_newton_steps_leave_the_threads_to_a_large_inverse(monkeypatch):
     rng = np.random.RandomState(0)
     X, rows = rng.standard_normal((100, 24)), np.stack(np.triu_indices(100, 1), axis=1)
