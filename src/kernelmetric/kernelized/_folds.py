@@ -53,13 +53,13 @@ class Outcome(NamedTuple):
 class Fold:
     """One split of the data by row numbers: it is cut where it is used, so all points travel once.
 
-    ``spaces`` has the space of each kernel, without the kernel; ``weights`` are those of the rows
+    ``candidates`` are kernels, each with its space; ``weights`` are those of the rows
     to be scored on. ``pairwise``: the points are a Gram matrix, which has columns to cut too.
     """
 
     train: Any
     test: Any
-    spaces: Sequence[Space]
+    candidates: Sequence[tuple[Any, Space]]
     fit_params: dict[str, Any]
     pairwise: bool
     weights: Any = None
@@ -67,7 +67,7 @@ class Fold:
 
     def part(self, start: int, step: int) -> Fold:
         """The fold of every n-th kernel."""
-        return replace(self, spaces=self.spaces[start::step])
+        return replace(self, candidates=self.candidates[start::step])
 
     def cut(self, X: Any, y: Any) -> tuple[Any, Any, Any, Any]:
         """Points and labels to learn from, points and labels to be scored on."""
@@ -89,17 +89,17 @@ class Trial:
     estimator: Any
     scorer: Any
     error_score: Any
+    ranks: Sequence[int | None]
     chosen: bool = False
 
-    def run(
-        self, fold: Fold, X: Any, y: Any, kernels: Sequence[Any], ranks: Sequence[int | None]
-    ) -> Iterator[list[Outcome]]:
+    def run(self, fold: Fold, X: Any, y: Any) -> Iterator[list[Outcome]]:
         """Outcomes of one kernel after the other, one outcome for each rank."""
+        ranks = self.ranks
         X, y, X_new, y_new = fold.cut(X, y)
         weights = weighed_fit(self.learner, None, X, y, fold.fit_params)[2]
         target = y if weights is None else Weighed(y, weights)
         path = KernelPath(X, target, X_new, ranks)
-        for kernel, space in zip(kernels, fold.spaces, strict=True):
+        for kernel, space in fold.candidates:
             started = time.perf_counter()
             if getattr(space, "knows_labels", False):  # no two ranks share anything
                 learner, state = self.learner, fold.random_state
@@ -179,16 +179,14 @@ def all_outcomes(
     folds: Sequence[Fold],
     X: Any,
     y: Any,
-    kernels: Sequence[Any],
-    ranks: Sequence[int | None],
     n_jobs: int | None,
     report: Iterations,
 ) -> list[dict[str, Any]]:
     """The outcomes of the first candidate in all folds, then those of the next."""
     report.start(None)
-    found: list[list[Any]] = [[None] * len(kernels) for _ in folds]
+    found: list[list[Any]] = [[None] * len(fold.candidates) for fold in folds]
     best = -np.inf
-    for fold, kernel, outcomes in _stream(trial, folds, X, y, kernels, ranks, n_jobs):
+    for fold, kernel, outcomes in _stream(trial, folds, X, y, n_jobs):
         found[fold][kernel] = outcomes
         best = max(best, np.nanmax([-np.inf, *(outcome.test_scores for outcome in outcomes)]))
         report(None, -best)
@@ -198,29 +196,21 @@ def all_outcomes(
 
 
 def _stream(
-    trial: Trial,
-    folds: Sequence[Fold],
-    X: Any,
-    y: Any,
-    kernels: Sequence[Any],
-    ranks: Sequence[int | None],
-    n_jobs: int | None,
+    trial: Trial, folds: Sequence[Fold], X: Any, y: Any, n_jobs: int | None
 ) -> Iterator[tuple[int, int, list[Outcome]]]:
     """Number of the fold, number of the kernel and its outcomes, one kernel after the other."""
     n_jobs = effective_n_jobs(n_jobs)
     if n_jobs == 1 and not on_cluster():
         for number, fold in enumerate(folds):
-            for kernel, outcomes in enumerate(trial.run(fold, X, y, kernels, ranks)):
+            for kernel, outcomes in enumerate(trial.run(fold, X, y)):
                 yield number, kernel, outcomes
         return
-    n_chunks = min(len(kernels), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
+    n_chunks = min(len(folds[0].candidates), -(-_CHUNKS_PER_JOB * n_jobs // len(folds)))
     tasks = [(number, start) for number in range(len(folds)) for start in range(n_chunks)]
     share = None if on_cluster() else int(within_budget(math.inf)) // n_jobs
     chunks = Parallel(n_jobs=n_jobs, return_as="generator")(
         # neighbours in the list cost about the same, so a chunk takes every n-th kernel
-        delayed(_run_apart)(
-            trial, folds[number].part(start, n_chunks), X, y, kernels[start::n_chunks], ranks, share
-        )
+        delayed(_run_apart)(trial, folds[number].part(start, n_chunks), X, y, share)
         for number, start in tasks
     )
     for (number, start), chunk in zip(tasks, chunks, strict=True):
@@ -235,16 +225,10 @@ def on_cluster() -> bool:
 
 
 def _run_apart(
-    trial: Trial,
-    fold: Fold,
-    X: Any,
-    y: Any,
-    kernels: Sequence[Any],
-    ranks: Sequence[int | None],
-    n_bytes: int | None,
+    trial: Trial, fold: Fold, X: Any, y: Any, n_bytes: int | None
 ) -> list[list[Outcome]]:
     """All outcomes of a trial in another process, which has its own share of the memory."""
     # What runs on a cluster must not send its own small loops to the cluster again.
     alone = parallel_config(backend="sequential") if n_bytes is None else block_budget(n_bytes)
     with alone:
-        return list(trial.run(fold, X, y, kernels, ranks))
+        return list(trial.run(fold, X, y))

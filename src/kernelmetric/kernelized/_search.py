@@ -232,9 +232,10 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
             self._fold(X, train, test, fit_params)
             for train, test in listed_folds(self.cv, judge, X, labels, split_params)
         ]
-        trial = Trial(self.learner, judge, scorer, self.error_score, self.estimator is None)
+        by_metric = self.estimator is None
+        trial = Trial(self.learner, judge, scorer, self.error_score, ranks, by_metric)
         report = Iterations(self, len(folds) * len(kernels), lambda _: {}, X, y)
-        outcomes = all_outcomes(trial, folds, points, labels, kernels, ranks, self.n_jobs, report)
+        outcomes = all_outcomes(trial, folds, points, labels, self.n_jobs, report)
         _warn_or_raise_about_fit_failures(outcomes, self.error_score)
         candidates = [{"kernel": k, "n_components": r} for k in kernels for r in ranks]
         results = GridSearchCV(None, {})._format_results(candidates, len(folds), outcomes)
@@ -376,8 +377,9 @@ class KernelizedCV(CallbackSupportMixin, Predictions, BestMetric, BaseEstimator)
         weights = _check_method_params(X, fit_params, indices=test).get("sample_weight")
         fit_params = _check_method_params(X, fit_params, indices=train)
         pairwise = get_tags(self).input_tags.pairwise
-        spaces = [self._space(kernel, len(train)) for kernel in listed_kernels(self.kernels)]
-        return Fold(train, test, spaces, fit_params, pairwise, weights, self.random_state)
+        kernels = listed_kernels(self.kernels)
+        candidates = [(kernel, self._space(kernel, len(train))) for kernel in kernels]
+        return Fold(train, test, candidates, fit_params, pairwise, weights, self.random_state)
 
     def _refitted(
         self, best: dict[str, Any], trial: Trial, X: Any, y: Any, fit_params: dict[str, Any]
