@@ -1,8 +1,4 @@
-"""How much memory there is: of the machine, or of the container or limit the process lives in.
-
-A container sees the memory of the whole machine in ``/proc/meminfo``, but is killed at its own
-limit, which stands in the files of its control group. ``ulimit -v`` is a third bound.
-"""
+"""How much memory there is: of the machine, its container (a control group) or ``ulimit -v``."""
 
 from __future__ import annotations
 

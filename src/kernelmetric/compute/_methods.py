@@ -1,8 +1,7 @@
 """What happens around a public method: other libraries' data come in, NumPy arrays go out.
 
-A Dask array or data frame stands for chunks on the workers of a cluster, so the outermost method
-hands its arguments over to that backend. Tensors that went to a device come back as NumPy arrays,
-also those that an estimator keeps.
+The outermost method hands Dask collections over to that backend, and brings tensors that went to
+the device in use back as NumPy arrays, also those that an estimator keeps.
 """
 
 from __future__ import annotations
@@ -44,10 +43,7 @@ def _wrap(cls: type, names: tuple[str, ...], wrapper: Callable[..., Any]) -> Non
 
 @contextmanager
 def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Put an estimator back as it was when the work inside raises, or is interrupted.
-
-    Attributes are remembered, not copied: the work replaces arrays and writes into none.
-    """
+    """Put an estimator back as it was when the work inside raises, or is interrupted."""
     before = dict(vars(estimator))
     try:
         yield

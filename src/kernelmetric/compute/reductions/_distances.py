@@ -41,9 +41,8 @@ GATHER_COST = 5  # a difference of listed rows takes so many times one of a whol
 def squared_distances(A: Any, B: Any | None = None) -> Any:
     """Squared Euclidean distances (n, m) between the rows of A and of B, refused if they overflow.
 
-    One GEMM about a centre that outliers do not move; pairs too near for that are computed again
-    from their differences. Never negative, zero for equal rows, the diagonal exactly zero where B
-    is None. The relative error is below 1e-8 in float64 and 1e-3 in float32 for a few hundred
+    One GEMM, and pairs too near for that again from their differences. Never negative, zero for
+    equal rows; relative errors are below 1e-8 in float64, 1e-3 in float32, for a few hundred
     features.
     """
     same = B is None
@@ -68,11 +67,7 @@ def squared_distances(A: Any, B: Any | None = None) -> Any:
 def median_squared_distance(
     X: Any, *, n_pairs: int = 20_000, random_state: Any = 0, weights: Weights | None = None
 ) -> float:
-    """Median of the squared distances between different points, from random pairs of rows.
-
-    All pairs are used while there are few of them. Zero distances (duplicates) are left out,
-    so the result is positive unless all points coincide, in which case it is 1.
-    """
+    """Median of the squared distances of different points, of random pairs; 1 if none differ."""
     values, counts = sampled_squared_distances(X, weights, n_pairs, random_state)
     if not len(values):
         return 1.0
@@ -82,10 +77,7 @@ def median_squared_distance(
 def sampled_squared_distances(
     X: Any, weights: Weights | None = None, n_pairs: int = 20_000, random_state: Any = 0
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Squared distances between different points, and what each counts, the product of its points.
-
-    All while they are few, else random ones; counts are None without weights.
-    """
+    """Squared distances of different points, all or random ones; counts, None without weights."""
     i, j = _sampled_pairs(X.shape[0], n_pairs, random_state)
     counts = None if weights is None else weights.counts[i] * weights.counts[j]
     if streamed(X):
@@ -201,10 +193,7 @@ def squared_lengths(X: Any) -> Any:
 
 
 def rounding(X: Any) -> float:
-    """How far ``|a|² + |b|² - 2ab`` may be off, in units of ``|a|² + |b|²``.
-
-    The worst case for up to 64 terms; beyond, eight standard deviations of the sum of errors.
-    """
+    """How far ``|a|² + |b|² - 2ab`` may be off, in units of ``|a|² + |b|²``."""
     n_terms = X.shape[1]
     return (0.5 * min(n_terms, 8.0 * n_terms**0.5) + 8) * float(namespace(X).finfo(X.dtype).eps)
 
@@ -229,11 +218,7 @@ def overflow_error(dtype: Any) -> ValueError:
 
 
 def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Squared distances of the pairs ``A[i], B[j]``, from their differences, in float64.
-
-    To a few units in the last place for NumPy arrays of either dtype, sparse CSR too; refused where
-    the dtype of A cannot hold them. A bounded number of differences is in memory.
-    """
+    """Squared distances of the pairs ``A[i], B[j]``, dense or sparse, from float64 differences."""
     if is_sparse(A) or is_sparse(B):
         squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
     else:

@@ -1,13 +1,8 @@
 r"""Exact nearest neighbours in many dimensions, most of them ruled out in few.
 
 In orthonormal coordinates whose first r carry most of the variance, with :math:`t` the length of
-what is left,
-
-.. math:: \|a - b\|^2 \ge \|a_{1..r} - b_{1..r}\|^2 + (t_a - t_b)^2,
-
-the squared distance of points with r + 1 coordinates. What is near in those gives, by its true
-distances, a bound of the k-th smallest; only points whose lower distance is within that bound have
-to be looked at. The result does not depend on how well the coordinates were chosen, the work does.
+the rest, :math:`\|a - b\|^2 \ge \|a_{1..r} - b_{1..r}\|^2 + (t_a - t_b)^2`. Points near in these
+bound the k-th smallest distance; only those whose lower distance is within are looked at.
 """
 
 from __future__ import annotations
@@ -41,11 +36,7 @@ _SHORTENED_ROWS = 1024
 
 
 class LowerBounds(NamedTuple):
-    """Points and queries in few coordinates, whose distances are never above the true ones.
-
-    With s the error of rounding: points p are (-2p, (1 - s) |p|²), queries q are (q, 1), and their
-    product plus ``squares``, (1 - s) |q|², is never above |p - q|².
-    """
+    """Points and queries in few coordinates: their product plus ``squares`` is at most |p - q|²."""
 
     points: np.ndarray
     queries: np.ndarray
@@ -96,10 +87,7 @@ def _share_left(P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same:
 def pruned_search(
     P: np.ndarray, Q: np.ndarray, k: int, bounds: LowerBounds, same: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest neighbours of Q among P, nearest first, and squared distances in float64.
-
-    ``same``: Q is P, and no point is its own neighbour.
-    """
+    """The k nearest of Q among P, and squared distances; ``same``: none is its own neighbour."""
     per_row = 3 * len(P) * P.itemsize
     tiles = over_tiles(
         partial(_nearest, P, Q, k, bounds, same),

@@ -43,10 +43,7 @@ def _k_smallest_wide(D2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def upper_bounds(D2: np.ndarray, k: int) -> np.ndarray:
-    """For each row a number that k or more entries do not exceed; infinite where columns are few.
-
-    It is the k-th smallest of the minima of groups: k groups have an entry up to it.
-    """
+    """For each row a number that k or more entries do not exceed; infinite for few columns."""
     n_rows, n_columns = D2.shape
     size = min(_GROUP_ROWS, int(n_columns / (_GROUPS_FOR_EACH * k)))
     if size < _FEWEST_ROWS:
@@ -73,10 +70,7 @@ def true_entries(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def first_of_rows(
     rows: np.ndarray, values: np.ndarray, columns: np.ndarray, n_rows: int, k: int
 ) -> np.ndarray:
-    """Positions (n_rows, k) of the k smallest of each row in a list of entries sorted by row.
-
-    Every row has k entries or more; ties go to the earlier column.
-    """
+    """Positions (n_rows, k) of the k smallest of each row in a list of entries sorted by row."""
     order = np.lexsort((columns, values, rows))
     first = np.searchsorted(rows, np.arange(n_rows))
     return order[first[:, None] + np.arange(k)]

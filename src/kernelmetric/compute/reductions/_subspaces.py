@@ -24,8 +24,7 @@ def subspace_distances(
 
     ``min |(a + Q_aᵀα) - (b + Q_bᵀβ)|² = |δ|² - |u|² - wᵀ (I - MᵀM)⁻¹ w`` with δ = a - b, u = Q_a δ,
     M = Q_a Q_bᵀ and w = Q_b δ - Mᵀu. S and T (n, r + 1, d) have the point, then r rows, orthonormal
-    or zero. Equal rows in ``first`` should stand together. Directions that two subspaces share up
-    to rounding count once.
+    or zero. Equal rows in ``first`` should stand together.
     """
     if len(first) == 0:
         return np.empty(0, dtype=S.dtype)

@@ -1,9 +1,7 @@
 """Rows that no machine holds together: gone through chunk by chunk, where the chunks lie.
 
-:class:`Rows` stands for the points in a fit that needs only sums over them, and a few of them at a
-time. A function of blocks of rows (``sum_rows``) is sent to the chunks, which stand for the points
-in it there, and the sums are added up in a tree whose shape is that of the chunks. A function that
-gives as many rows (``map_rows``) becomes :class:`MappedRows`, computed when somebody asks for some.
+:class:`Rows` are the points of a fit that needs only sums over them (``sum_rows``, added up in a
+tree) and a few at a time. What ``map_rows`` makes of them is :class:`MappedRows`.
 """
 
 from __future__ import annotations
@@ -103,10 +101,7 @@ class Rows(_ManyRows):
 
 
 class MappedRows(_ManyRows):
-    """What a function gives for rows, computed when some are asked for.
-
-    ``bound``: the rows that it reads, the function pickled, and its large arrays.
-    """
+    """What a function gives for rows, computed when some are asked for."""
 
     streamed = True
     names = None

@@ -1,8 +1,6 @@
-"""The cluster as a fit sees it that runs on one of its workers.
+"""The cluster as a fit sees it that runs on one of its workers: tiles shared among all of them.
 
-Tiles are shared among all workers. What a tile function is bound to is pickled, but for its large
-arrays: these stay on the worker of the fit as data of Dask, which brings each one to a worker once,
-from whoever has it. Tasks are pure, and their results are taken in the order of the tiles.
+A tile function travels without its large arrays, which Dask brings to each worker once.
 """
 
 from __future__ import annotations
@@ -45,10 +43,7 @@ class AbandonedError(Exception):
 
 
 class Cluster:
-    """All workers, for a fit that runs on one of them.
-
-    ``wanted`` says whether somebody still waits for it; ``name`` is the key of its task.
-    """
+    """All workers, for the fit of the task ``name``; ``wanted`` says whether it is awaited."""
 
     def __init__(self, client: Any, wanted: Callable[[], bool], name: str):
         self._client, self._wanted = client, wanted
