@@ -8,14 +8,7 @@ import pytest
 from sklearn.utils.multiclass import check_classification_targets
 
 from kernelmetric import LDA, memory_budget
-from kernelmetric.compute import (
-    _budget,
-    _machine,
-    check_labels,
-    check_points,
-    mine_impostors,
-    squared_distances,
-)
+from kernelmetric.compute import _budget, _machine, check_labels, check_points, squared_distances
 from kernelmetric.compute._budget import (
     itemsize_of,
     parse_bytes,
@@ -30,6 +23,7 @@ from kernelmetric.compute.reductions import (
     _symmetric,
     _triplets,
     _truncated,
+    mine_impostors,
 )
 
 MB = 10**6

@@ -53,7 +53,7 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
-def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
+def on_clusters(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that takes Dask collections too, and refuses masked arrays."""
 
     @wraps(method)
@@ -68,12 +68,12 @@ def anywhere(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def home(X: Any) -> Any:
+def to_host(X: Any) -> Any:
     """A tensor that went to the device in use as a NumPy array; the user's own tensors stay."""
     return _on_host(X, set()) if _INSIDE.get() else X
 
 
-def there_and_back(method: Callable[..., Any]) -> Callable[..., Any]:
+def on_devices(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that returns NumPy arrays from the device in use, if it was given such."""
 
     @wraps(method)
@@ -148,7 +148,7 @@ class CollectionsMixin:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        _wrap(cls, _ON_CLUSTERS, anywhere)
+        _wrap(cls, _ON_CLUSTERS, on_clusters)
 
 
 class DeviceMixin(CollectionsMixin):
@@ -156,4 +156,4 @@ class DeviceMixin(CollectionsMixin):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        _wrap(cls, _ON_DEVICES, there_and_back)
+        _wrap(cls, _ON_DEVICES, on_devices)

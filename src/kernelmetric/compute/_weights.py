@@ -7,7 +7,7 @@ change who is a neighbour of whom. Weights of classes change only what a row's o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,20 +156,15 @@ def check_class_weight(class_weight: Any) -> None:
             f"Got class_weight={class_weight!r}, but expected None, 'balanced' or a dict from "
             "classes to weights."
         )
-    for value in _values(class_weight):
-        if not 0 < value < _MOST:
-            raise ValueError(
-                f"Got class_weight={class_weight!r}, but expected a finite weight above zero for "
-                "each class: leave the rows of a class out if it should not count."
-            )
-
-
-def _values(class_weight: Mapping) -> Iterator[float]:
-    for value in class_weight.values():
-        try:
-            yield float(value)
-        except (TypeError, ValueError):
-            yield np.nan
+    try:
+        values = np.array(list(class_weight.values()), dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array([np.nan])
+    if values.ndim != 1 or not np.all((values > 0) & (values < _MOST)):
+        raise ValueError(
+            f"Got class_weight={class_weight!r}, but expected a finite weight above zero for "
+            "each class: leave the rows of a class out if it should not count."
+        )
 
 
 def _of_classes(class_weight: Any, classes: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from sklearn import config_context
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import anywhere, like, namespace, there_and_back, to_numpy
+from kernelmetric.compute import like, namespace, on_clusters, on_devices, to_numpy
 from kernelmetric.metric import Metric
 
 
@@ -71,7 +71,7 @@ def _delegated(name: str, summary: str, shape: str) -> Any:
         array of shape {shape}
             One for each point.
         """
-    return available_if(inner_has(name))(anywhere(there_and_back(method)))
+    return available_if(inner_has(name))(on_clusters(on_devices(method)))
 
 
 class Predictions:

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
-from kernelmetric.compute import home, map_rows
+from kernelmetric.compute import map_rows, to_host
 from kernelmetric.graphs import are_tuples, points_of_tuples
 from kernelmetric.kernelized._delegation import Predictions, attribute_of
 from kernelmetric.kernelized._folded import coordinates
@@ -66,6 +66,6 @@ class NewPoints(Predictions):
 
         def work(rows: slice) -> Any:
             Z = coordinates(self.space_, X[rows, :])
-            return function(Z if isinstance(self.learner_, Metric) else home(Z))
+            return function(Z if isinstance(self.learner_, Metric) else to_host(Z))
 
         return map_rows(work, X.shape[0], 4 * 8 * width)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute import Weights, sampled_squared_distances, weighted_quantiles
+from kernelmetric.compute import Weights, weighted_quantiles
+from kernelmetric.compute.reductions import sampled_squared_distances
 from kernelmetric.learners._checks import LARGEST, check_choice, check_number
 from kernelmetric.learners._itml_solvers import LogDetProblem, project_in_turn
 from kernelmetric.learners._log_det import LogDetLearner, descend

@@ -9,7 +9,6 @@ from scipy import linalg
 
 from kernelmetric.compute import (
     Weights,
-    class_neighbors,
     in_library_of,
     like,
     map_rows,
@@ -19,6 +18,7 @@ from kernelmetric.compute import (
     tile_bytes,
     to_numpy,
 )
+from kernelmetric.compute.reductions import class_neighbors
 from kernelmetric.learners._base import BLOCK_BYTES, as_gram
 from kernelmetric.learners._checks import check_elsewhere
 from kernelmetric.learners._spectral import (

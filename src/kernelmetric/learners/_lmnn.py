@@ -10,16 +10,16 @@ from scipy import linalg
 from sklearn.utils.validation import _num_samples
 
 from kernelmetric.compute import (
-    Triplets,
     Weights,
     available_threads,
-    kept,
     namespace,
+    read_only,
     take_rows,
     to_numpy,
     warn,
     widened,
 )
+from kernelmetric.compute.reductions import Triplets
 from kernelmetric.graphs import (
     IndexTuples,
     neighbor_parts,
@@ -169,7 +169,7 @@ class LargeMargin(TakesComparisons, GradientLearner):
         # The descent sees coordinates of an orthonormal basis, and points of unit size.
         basis = orthonormal(X, gram, span=False)
         exact = MarginProblem(
-            kept(take_rows(basis.Z, order)),
+            read_only(take_rows(basis.Z, order)),
             targets,
             codes[order],
             self.c,

@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from kernelmetric.compute import (
-    GramProducts,
-    gram_products,
-    is_single,
-    like,
-    row_products,
-    streamed,
-    take_rows,
-    unweighed,
-)
+from kernelmetric.compute import is_single, like, streamed, take_rows, unweighed
+from kernelmetric.compute.reductions import GramProducts, gram_products, row_products
 from kernelmetric.kernels import Kernel, Sum, as_kernel, rbf_widths, values_of
 from kernelmetric.learners._checks import check_flags
 from kernelmetric.learners._progress import told

@@ -38,15 +38,10 @@ class ArrayAPI:
 
     host = False
     _tile_bytes = 2**30
-    _chunk_bytes = 2**28
 
     def tile_bytes(self, cache_bytes: int, X: Any = None) -> int:
         """Bytes of a tile where X lives, if one in the cache has ``cache_bytes``."""
         return self._tile_bytes
-
-    def chunk_bytes(self, cache_bytes: int) -> int:
-        """Bytes of gathered rows, where those in the cache have ``cache_bytes``."""
-        return self._chunk_bytes
 
     def to_numpy(self, X: Any) -> np.ndarray:
         """NumPy copy or view."""

@@ -31,23 +31,20 @@ def native() -> Any | None:
             return None
     except (OSError, AttributeError):
         return None
-    size, number, flag, floats = ctypes.c_int64, ctypes.c_float, ctypes.c_int, ctypes.c_void_p
-    library.kernelmetric_exponentials.argtypes = [
-        floats, size, size, number, number, flag, floats, floats,
-    ]  # fmt: skip
-    library.kernelmetric_weigh.argtypes = [floats, size, size, floats, floats]
-    library.kernelmetric_exponentials.restype = library.kernelmetric_weigh.restype = None
+    size, number, floats = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
+    square = [floats, size, size, floats, floats]
+    hinge = [floats, size, size, floats, size, floats, size, floats, floats, ctypes.c_double]
+    takes = {
+        "exponentials": [floats, size, size, number, number, ctypes.c_int, floats, floats],
+        "weigh": square,
+    }
     for suffix in _SUFFIXES.values():
-        squares = getattr(library, f"kernelmetric_pair_squares_{suffix}")
-        squares.argtypes = [floats, size, size, floats, floats, size, floats]
-        hinge = getattr(library, f"kernelmetric_listed_hinge_{suffix}")
-        hinge.argtypes = [
-            floats, size, size, floats, size, floats, size, floats, floats, ctypes.c_double,
-            floats, floats, floats,
-        ]  # fmt: skip
-        pulled = getattr(library, f"kernelmetric_pulled_{suffix}")
-        pulled.argtypes = [floats, size, size, floats, floats, size, floats]
-        squares.restype = hinge.restype = pulled.restype = size
+        takes[f"pair_squares_{suffix}"] = takes[f"pulled_{suffix}"] = [*square, size, floats]
+        takes[f"listed_hinge_{suffix}"] = [*hinge, floats, floats, floats]
+    for name, arguments in takes.items():
+        function = getattr(library, f"kernelmetric_{name}")
+        function.argtypes, function.restype = arguments, size
+    library.kernelmetric_exponentials.restype = library.kernelmetric_weigh.restype = None
     return library
 
 

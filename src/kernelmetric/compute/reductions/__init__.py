@@ -14,3 +14,39 @@ tile function takes all that it looks at as arguments and writes into nothing th
     _subspaces.py   distances between points that may move along directions of their own
     _centres.py     centres of clusters, on a device
 """
+
+from kernelmetric.compute.reductions._centres import centres_there
+from kernelmetric.compute.reductions._distances import sampled_squared_distances
+from kernelmetric.compute.reductions._gram_products import GramProducts, gram_products, row_products
+from kernelmetric.compute.reductions._impostors import lmnn_hinge
+from kernelmetric.compute.reductions._listed import lmnn_step_on
+from kernelmetric.compute.reductions._mining import lmnn_at_lengths, mine_impostors
+from kernelmetric.compute.reductions._neighbors import class_neighbors
+from kernelmetric.compute.reductions._products import BlockProduct
+from kernelmetric.compute.reductions._softmax import nca_loss, softmax_reduction
+from kernelmetric.compute.reductions._subspaces import subspace_distances
+from kernelmetric.compute.reductions._symmetric import softmax_bytes
+from kernelmetric.compute.reductions._triplets import Triplets
+from kernelmetric.compute.reductions._truncated import Listed, mine_softmax, nca_loss_on
+
+__all__ = [
+    "BlockProduct",
+    "GramProducts",
+    "Listed",
+    "Triplets",
+    "centres_there",
+    "class_neighbors",
+    "gram_products",
+    "lmnn_at_lengths",
+    "lmnn_hinge",
+    "lmnn_step_on",
+    "mine_impostors",
+    "mine_softmax",
+    "nca_loss",
+    "nca_loss_on",
+    "row_products",
+    "sampled_squared_distances",
+    "softmax_bytes",
+    "softmax_reduction",
+    "subspace_distances",
+]

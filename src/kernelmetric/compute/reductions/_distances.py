@@ -33,7 +33,8 @@ from kernelmetric.compute.reductions._selection import true_entries
 _NEAR = {4: 1e-2, 8: 1e-5}
 _TILE_BYTES = 2**20
 _CENTER_ROWS = 64  # a median of so many does not follow outliers, and costs little
-_CHUNK_BYTES = 2**19  # differences that stay in the cache
+_CHUNK_BYTES = 2**19  # differences that stay in the cache,
+_LARGE_CHUNK_BYTES = 2**28  # and those of other libraries
 _SPARSE_CHUNK_BYTES = 2**24
 GATHER_COST = 5  # a difference of listed rows takes so many times one of a whole row
 
@@ -230,7 +231,8 @@ def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
 
 def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     out, backend = np.empty(len(i)), backend_of(A)
-    step = max(1, backend.chunk_bytes(_CHUNK_BYTES) // (itemsize_of(A) * max(A.shape[1], 1)))
+    most = _CHUNK_BYTES if backend.host else _LARGE_CHUNK_BYTES
+    step = max(1, most // (itemsize_of(A) * max(A.shape[1], 1)))
     with np.errstate(over="ignore"):
         for start in range(0, len(i), step):
             part = slice(start, start + step)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelmetric.compute._arrays import kept, to_numpy
+from kernelmetric.compute._arrays import read_only, to_numpy
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.backends import backend_of
 from kernelmetric.compute.reductions._selection import smallest_of_rows, upper_bounds
@@ -49,7 +49,7 @@ def mine_impostors(
         host=backend_of(E).host,
     )
     value += c * sum(loss for loss, _ in found)
-    return value, kept(np.concatenate([pairs for _, pairs in found]))
+    return value, read_only(np.concatenate([pairs for _, pairs in found]))
 
 
 def lmnn_at_lengths(

@@ -20,7 +20,7 @@ import dask
 import numpy as np
 from distributed import get_worker, wait
 
-from kernelmetric.compute._arrays import is_kept
+from kernelmetric.compute._arrays import is_read_only
 from kernelmetric.compute.backends.dask._chunks import on_worker, pieces_of
 from kernelmetric.compute.backends.dask._pickles import Carried, Parts, dumps, loads
 from kernelmetric.compute.backends.dask._rows import MappedRows, Rows
@@ -72,8 +72,8 @@ class Cluster:
         except _NOT_PICKLED:
             return False  # what holds a lock or an open file stays where it is
         new = self._new(parts.arrays)
-        seconds = sum(array.nbytes / (_AGAIN if is_kept(array) else 1) for array in new) / _BYTES
-        if parts.rows or saved <= _SECONDS + seconds:
+        n_bytes = sum(array.nbytes / (_AGAIN if is_read_only(array) else 1) for array in new)
+        if parts.rows or saved <= _SECONDS + n_bytes / _BYTES:
             return False
         arrays = self._futures(parts.arrays, new)
         key = f"{self._name}-{uuid4().hex}"
@@ -219,7 +219,7 @@ class _Sent:
 
 def _checksum(array: np.ndarray) -> int | None:
     """What changes with an array; None for one that nobody writes into."""
-    if is_kept(array):
+    if is_read_only(array):
         return None
     flat: Any = array if array.flags.c_contiguous else array.T
     return zlib.crc32(flat.reshape(-1).view(np.uint8))
