@@ -44,12 +44,7 @@ from kernelmetric.compute._arrays import (
     to_numpy,
     widened,
 )
-from kernelmetric.compute._budget import (
-    block_budget,
-    memory_budget,
-    require_memory,
-    tile_bytes,
-)
+from kernelmetric.compute._budget import block_budget, memory_budget, require_memory, tile_bytes
 from kernelmetric.compute._device import device_in_use, device_like, there, use_device
 from kernelmetric.compute._execute import (
     map_rows,
@@ -76,12 +71,7 @@ from kernelmetric.compute._methods import (
     to_host,
     unchanged_on_failure,
 )
-from kernelmetric.compute._refusals import (
-    refuse_masked,
-    refuse_text,
-    refuse_unsaid,
-    rounded_column,
-)
+from kernelmetric.compute._refusals import refuse_masked, refuse_text, refuse_unsaid, rounded_column
 from kernelmetric.compute._threads import (
     available_threads,
     calm_around,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from operator import add
 from typing import Any, TypeVar
@@ -183,8 +183,8 @@ def sum_entries(
     blocks = [slice(k, min(k + _CACHED, n_entries)) for k in range(0, n_entries, _CACHED)]
     bounds = [len(blocks) * part // n_parts for part in range(n_parts + 1)]
     parts = [blocks[a:b] for a, b in pairwise(bounds) if a < b]
-    sums: list[tuple[Any, ...]] = []
-    in_threads(partial(_summed, work), parts, flops, sums.append)  # here: it may write into vectors
+    sums: list[tuple[Any, ...]] = []  # on this machine, as work may write into vectors
+    in_threads(lambda some: reduce(_added, map(work, some)), parts, flops, sums.append)
     return reduce(_added, sums)
 
 
@@ -200,10 +200,6 @@ def _shared(
         if isinstance(work, _Prepared):
             work.ready()  # before threads share the items, for they may share this as well
         in_threads(work, items, flops, take)
-
-
-def _summed(work: Callable[[Item], tuple[Any, ...]], items: Sequence[Item]) -> tuple[Any, ...]:
-    return reduce(_added, map(work, items))
 
 
 def _added(total: tuple[Any, ...], parts: tuple[Any, ...]) -> tuple[Any, ...]:

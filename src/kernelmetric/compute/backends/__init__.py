@@ -20,9 +20,7 @@ from kernelmetric.compute.backends._array_api import ArrayAPI
 from kernelmetric.compute.backends._numpy import NumPy
 
 # The package in which a type of arrays is defined; the module of its backend here, and the class.
-_REGISTRY = {
-    "torch": ("_torch", "Torch"),
-}
+_REGISTRY = {"torch": ("_torch", "Torch")}
 _NUMPY, _ANY = NumPy(), ArrayAPI()
 _OURS = {"numpy", "scipy"}  # sparse matrices are made of NumPy arrays
 

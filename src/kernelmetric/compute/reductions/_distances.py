@@ -15,13 +15,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from kernelmetric.compute._arrays import (
-    is_sparse,
-    namespace,
-    streamed,
-    take_rows,
-    to_numpy,
-)
+from kernelmetric.compute._arrays import is_sparse, namespace, streamed, take_rows, to_numpy
 from kernelmetric.compute._budget import itemsize_of
 from kernelmetric.compute._weights import Weights, weighted_quantiles
 from kernelmetric.compute.backends import backend_of
@@ -123,7 +117,11 @@ def _repaired(
         counts = np.bincount(i, minlength=len(tile))
         crowded = np.flatnonzero(GATHER_COST * counts > tile.shape[1])
         if len(crowded) and not (is_sparse(A) or is_sparse(B)):
-            tile[crowded] = _exact_rows(A[rows[crowded]], B, tile.dtype)
+            some = A[rows[crowded]]
+            if tile.dtype == np.float32:
+                tile[crowded] = squared_distances(some.astype(np.float64), B.astype(np.float64))
+            else:
+                tile[crowded] = cdist(some, B, "sqeuclidean")
             others = GATHER_COST * counts[i] <= tile.shape[1]
             i, j = i[others], j[others]
         tile[i, j] = pair_squares(A, B, rows[i], j)
@@ -143,13 +141,6 @@ def _near_pairs(
         i, j = true_entries(tile < near * (a2[:, None] + b2))
     chosen = tile[i, j] < near * (a2[i] + b2[j])
     return i[chosen], j[chosen]
-
-
-def _exact_rows(A: np.ndarray, B: np.ndarray, dtype: Any) -> np.ndarray:
-    """All distances of some rows: in float64 arithmetic for float32, else from differences."""
-    if dtype == np.float32:
-        return squared_distances(A.astype(np.float64), B.astype(np.float64))
-    return cdist(A, B, "sqeuclidean")
 
 
 def _repaired_elsewhere(D2: Any, A: Any, B: Any, a2: Any, b2: Any) -> Any:

@@ -78,11 +78,7 @@ def lmnn_at_lengths(
 
 
 def _hinges(
-    points: Points,
-    near: np.ndarray,
-    margins: np.ndarray,
-    weighed: Triplets | None,
-    block: Block,
+    points: Points, near: np.ndarray, margins: np.ndarray, weighed: Triplets | None, block: Block
 ) -> np.ndarray:
     """The tile: the plain hinges of some rows, for every margin beyond the target distances."""
     rows, sums = block.rows, np.zeros(len(margins))

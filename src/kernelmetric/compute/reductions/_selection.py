@@ -21,7 +21,7 @@ def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         return there
     D2 = to_numpy(D2)
     if _GROUPS_FOR_EACH * k * _GROUP_ROWS < D2.shape[1]:
-        return _k_smallest_wide(D2, k)
+        return _up_to(D2, upper_bounds(D2, k)[:, None], k)  # two passes, and no partition
     if k < D2.shape[1]:
         found = np.argpartition(D2, k - 1, axis=1)[:, :k]
     else:
@@ -35,11 +35,6 @@ def k_smallest(D2: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     if len(tied):
         found[tied] = _up_to(D2[tied], last[tied], k)[0]
     return found, values
-
-
-def _k_smallest_wide(D2: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same for many columns: two passes over memory instead of a partition."""
-    return _up_to(D2, upper_bounds(D2, k)[:, None], k)
 
 
 def upper_bounds(D2: np.ndarray, k: int) -> np.ndarray:

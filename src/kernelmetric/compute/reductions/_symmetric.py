@@ -72,8 +72,8 @@ def by_symmetry(E: np.ndarray, codes: np.ndarray) -> tuple[float, np.ndarray, np
     near = s > len(E) * limits.safe * np.exp(limits.lowest)
     s[~near] = 1.0
     p = inside / s
-    weights = np.stack([_without_specks(a, near, limits.least) / s for a in (1.0 - p, -p)])
-    weights = weights.astype(E.dtype)
+    weights = np.stack([1.0 - p, -p])  # specks would make denormal numbers
+    weights = (np.where(near & (np.abs(weights) > limits.least), weights, 0.0) / s).astype(E.dtype)
     (product,) = run(partial(_products, tiles, held, weights), entries=E.size)
     return float(np.sum(p[near])), product[:, : E.shape[1] + 1], near
 
@@ -232,7 +232,3 @@ def _cut(E: np.ndarray, codes: np.ndarray) -> list[Tile]:
 def _alike(codes: np.ndarray, tile: Tile) -> np.ndarray:
     """Where row and column are of one class."""
     return codes[tile.rows, None] == codes[tile.columns]
-
-
-def _without_specks(a: np.ndarray, near: np.ndarray, least: float) -> np.ndarray:
-    return np.where(near & (np.abs(a) > least), a, 0.0)

@@ -96,7 +96,8 @@ class Rows(_ManyRows):
             for part, start in zip(self.parts, self.edges, strict=False)
         ]
         while len(sums) > 1:
-            sums = [_sum_of(sums[i : i + _BRANCHES]) for i in range(0, len(sums), _BRANCHES)]
+            branches = [sums[i : i + _BRANCHES] for i in range(0, len(sums), _BRANCHES)]
+            sums = [dask.delayed(reduce, pure=False)(_added, some, None) for some in branches]
         return self._run(sums)[0]
 
 
@@ -174,11 +175,6 @@ def _sum_of_chunk(
         return reduce(_added, parts, None)
 
     return on_worker(sums, [None])[0]
-
-
-@dask.delayed(pure=False)
-def _sum_of(parts: list[Any]) -> Any:
-    return reduce(_added, parts, None)
 
 
 def _added(a: Any, b: Any) -> Any:
