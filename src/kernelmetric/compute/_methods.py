@@ -86,9 +86,10 @@ def on_devices(method: Callable[..., Any]) -> Callable[..., Any]:
             with working_on(tensors[0].device if tensors else device_in_use()):
                 result = method(self, *args, **options)
         except RuntimeError as error:
-            if _ran_out(error):
-                raise MemoryError(_too_much(error)) from None
-            raise
+            refusal = _out_of_memory(error)
+            if refusal is None:
+                raise
+            raise refusal from None
         finally:
             moved = _INSIDE.get()
             _INSIDE.reset(token)
@@ -99,17 +100,14 @@ def on_devices(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _ran_out(error: RuntimeError) -> bool:
-    """Whether the memory of a device did not suffice: torch says so, or one of its libraries."""
+def _out_of_memory(error: RuntimeError) -> MemoryError | None:
+    """What torch, or one of its libraries, says of a device whose memory did not suffice."""
     words = str(error)
-    return type(error).__name__ == "OutOfMemoryError" or any(
-        sign in words for sign in ("CUDA error: out of memory", "_ALLOC_FAILED")
-    )
-
-
-def _too_much(error: Exception) -> str:
-    reason = str(error).partition("\n")[0].partition(". ")[0]
-    return (
+    signs = "CUDA error: out of memory", "_ALLOC_FAILED"
+    if type(error).__name__ != "OutOfMemoryError" and not any(sign in words for sign in signs):
+        return None
+    reason = words.partition("\n")[0].partition(". ")[0]
+    return MemoryError(
         f"The device has not so much memory ({reason}): expected work that fits. Try points of "
         "float32, a space of lower rank such as Nystroem(500), or the CPU."
     )

@@ -214,13 +214,14 @@ def pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     if is_sparse(A) or is_sparse(B):
         squares = _sparse_pair_squares(sparse.csr_array(A), sparse.csr_array(B), i, j)
     else:
-        squares = _dense_pair_squares(A, B, i, j)
+        squares = dense_pair_squares(A, B, i, j, wide=True)
     if np.any(squares > float(namespace(A).finfo(A.dtype).max)):
         raise overflow_error(A.dtype)
     return squares
 
 
-def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray, *, wide: bool) -> np.ndarray:
+    """The same of dense points, summed in float64 where ``wide``."""
     out, backend = np.empty(len(i)), backend_of(A)
     most = _CHUNK_BYTES if backend.host else _LARGE_CHUNK_BYTES
     step = max(1, most // (itemsize_of(A) * max(A.shape[1], 1)))
@@ -228,7 +229,7 @@ def _dense_pair_squares(A: Any, B: Any, i: np.ndarray, j: np.ndarray) -> np.ndar
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             a, b = take_rows(A, i[part]), take_rows(B, j[part])
-            out[part] = backend.squares_between(a, b, wide=True)
+            out[part] = backend.squares_between(a, b, wide=wide)
     return out
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from kernelmetric.compute._budget import row_blocks, tile_rows
 from kernelmetric.compute._execute import over_tiles
 from kernelmetric.compute.reductions._distances import (
+    dense_pair_squares,
     pair_squares,
     require_squares,
     robust_center,
@@ -31,7 +32,6 @@ _TRIALS = 64  # queries on which it is tried whether it is worth it
 _WORTH = 0.01  # share of points left to look at: each costs many times its part of a GEMM
 _HOPELESS = 0.1  # that share among the sample, beyond which the others are not even asked
 _TILE_BYTES = 8 * 2**20  # a block of distances beyond this leaves the shared cache
-_GATHER_BYTES = 4 * 2**20
 _SHORTENED_ROWS = 1024
 
 
@@ -104,7 +104,7 @@ def _nearest(
     """The tile: some of the queries, all points."""
     rows = np.arange(block.start, block.stop)
     left, columns = _left_to_look_at(P, Q, rows, k, bounds, same)
-    values = _short_squares(P, Q, rows[left], columns)
+    values = dense_pair_squares(Q, P, rows[left], columns, wide=False)  # there are many
     chosen = first_of_rows(left, values, columns, len(rows), k)
     if P.itemsize < 8:  # what may be among the nearest once more, in float64
         nearest = values[chosen[:, -1]] * (1 + 2 * rounding(P))
@@ -129,20 +129,6 @@ def _left_to_look_at(
     bound -= bounds.squares[rows]
     left, columns = true_entries(lower <= bound[:, None])
     return left, columns
-
-
-def _short_squares(
-    P: np.ndarray, Q: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> np.ndarray:
-    """Squared distances from differences, in the dtype of the points: there are many."""
-    values = np.empty(len(rows), dtype=P.dtype)
-    step = max(1, _GATHER_BYTES // (P.shape[1] * P.itemsize))
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        difference = P[columns[part]]
-        difference -= Q[rows[part]]
-        values[part] = np.einsum("ij,ij->i", difference, difference)
-    return values
 
 
 def _shortened(X: np.ndarray, center: np.ndarray, U: np.ndarray) -> np.ndarray:
