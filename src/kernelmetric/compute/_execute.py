@@ -88,10 +88,10 @@ def sum_rows(
         return sums_elsewhere[0]
     blocks = list(row_blocks(n_rows, bytes_per_row, most=most)) or [slice(0, 0)]
     n_threads = available_threads(flops)
-    total: list[Any] = []
+    total: list[Any] = [None]
 
     def take(part: Any) -> None:
-        total[:] = [(_added if isinstance(part, tuple) else add)(total[0], part) if total else part]
+        total[0] = added(total[0], part)
 
     if n_threads > 1 and worth_keeping(n_threads * blocks[0].stop * bytes_per_row):
         in_threads(work, blocks, flops, take)
@@ -184,8 +184,8 @@ def sum_entries(
     bounds = [len(blocks) * part // n_parts for part in range(n_parts + 1)]
     parts = [blocks[a:b] for a, b in pairwise(bounds) if a < b]
     sums: list[tuple[Any, ...]] = []  # on this machine, as work may write into vectors
-    in_threads(lambda some: reduce(_added, map(work, some)), parts, flops, sums.append)
-    return reduce(_added, sums)
+    in_threads(lambda some: reduce(added, map(work, some)), parts, flops, sums.append)
+    return reduce(added, sums)
 
 
 def _shared(
@@ -202,8 +202,11 @@ def _shared(
         in_threads(work, items, flops, take)
 
 
-def _added(total: tuple[Any, ...], parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a + b for a, b in zip(total, parts, strict=True))
+def added(a: Any, b: Any) -> Any:
+    """The sum of two numbers, arrays or tuples of these; None is no sum yet."""
+    if a is None or b is None:
+        return b if a is None else a
+    return tuple(map(add, a, b)) if isinstance(a, tuple) else a + b
 
 
 def _equal_shares(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from operator import add
 from typing import Any
 
 import array_api_compat.numpy
@@ -16,6 +15,7 @@ import dask
 import numpy as np
 
 from kernelmetric.compute._budget import row_blocks
+from kernelmetric.compute._execute import added
 from kernelmetric.compute.backends._numpy import NumPy
 from kernelmetric.compute.backends.dask._chunks import on_worker
 from kernelmetric.compute.backends.dask._pickles import Carried, aligned, loads
@@ -97,7 +97,7 @@ class Rows(_ManyRows):
         ]
         while len(sums) > 1:
             branches = [sums[i : i + _BRANCHES] for i in range(0, len(sums), _BRANCHES)]
-            sums = [dask.delayed(reduce, pure=False)(_added, some, None) for some in branches]
+            sums = [dask.delayed(reduce, pure=False)(added, some, None) for some in branches]
         return self._run(sums)[0]
 
 
@@ -172,13 +172,6 @@ def _sum_of_chunk(
     def sums(_: Any) -> Any:
         blocks = row_blocks(len(chunk), bytes_per_row, most=most)
         parts = (work(slice(start + rows.start, start + rows.stop)) for rows in blocks)
-        return reduce(_added, parts, None)
+        return reduce(added, parts, None)
 
     return on_worker(sums, [None])[0]
-
-
-def _added(a: Any, b: Any) -> Any:
-    """The sum of two sums, of which a chunk without rows has none."""
-    if a is None or b is None:
-        return b if a is None else a
-    return tuple(map(add, a, b)) if isinstance(a, tuple) else a + b
